@@ -1,0 +1,131 @@
+//! Time, randomness and CPU work as values of the environment, so that tests decide about them.
+
+use std::{cell::RefCell, fmt, rc::Rc, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
+
+/// Wall clock and monotonic clock of one process.
+///
+/// Both follow tokio's clock, so a test with paused time moves them together. In production the wall clock is read from
+/// the system each time, because it may jump; in tests it is a start time plus the virtual time that has passed, plus
+/// the jumps the test makes.
+#[derive(Clone)]
+pub struct Clock {
+    source: Rc<Source>,
+}
+
+enum Source {
+    System,
+    Virtual { start: Timestamp, zero: Instant, jump: RefCell<SignedDuration> },
+}
+
+/// Seeded pseudo-random numbers: jitter, generated names, identities. Never used for secrets.
+#[derive(Clone)]
+pub struct Random {
+    generator: Rc<RefCell<fastrand::Rng>>,
+}
+
+/// The moment at which a pass, and with it each request it makes, must end. Monotonic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deadline(pub Instant);
+
+// === impl Clock ===
+
+impl Clock {
+    /// The system's clock.
+    pub fn system() -> Self {
+        Self { source: Rc::new(Source::System) }
+    }
+
+    /// A clock that shows `start` now and moves with tokio's (paused) time.
+    pub fn starting_at(start: Timestamp) -> Self {
+        let source = Source::Virtual { start, zero: Instant::now(), jump: RefCell::new(SignedDuration::ZERO) };
+        Self { source: Rc::new(source) }
+    }
+
+    /// Wall time. Use it for what others read or write (timestamps, expiry), never to measure a duration.
+    pub fn wall(&self) -> Timestamp {
+        match &*self.source {
+            #[allow(clippy::disallowed_methods, reason = "this is the one place that reads the system's wall clock")]
+            Source::System => Timestamp::now(),
+            Source::Virtual { start, zero, jump } => {
+                let passed = SignedDuration::try_from(zero.elapsed()).unwrap_or(SignedDuration::MAX);
+                *start + passed + *jump.borrow()
+            }
+        }
+    }
+
+    /// Monotonic time, for durations and timers.
+    pub fn monotonic(&self) -> Instant {
+        Instant::now()
+    }
+
+    /// Makes a virtual wall clock jump; the monotonic clock does not. No effect on the system's clock.
+    pub fn jump(&self, by: SignedDuration) {
+        match &*self.source {
+            Source::System => {}
+            Source::Virtual { jump, .. } => *jump.borrow_mut() += by,
+        }
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Clock").field(&self.wall()).finish()
+    }
+}
+
+// === impl Random ===
+
+impl Random {
+    /// A generator whose sequence depends on `seed` alone.
+    pub fn seeded(seed: u64) -> Self {
+        Self { generator: Rc::new(RefCell::new(fastrand::Rng::with_seed(seed))) }
+    }
+
+    /// A generator seeded by the operating system.
+    pub fn from_entropy() -> Self {
+        Self { generator: Rc::new(RefCell::new(fastrand::Rng::new())) }
+    }
+
+    /// A number in `[0, 1)`.
+    pub fn unit(&self) -> f64 {
+        self.generator.borrow_mut().f64()
+    }
+
+    /// 128 random bits, e.g. for a UUID.
+    pub fn bits(&self) -> u128 {
+        self.generator.borrow_mut().u128(..)
+    }
+
+    /// `base` stretched by a random factor in `[1, 1 + spread)`.
+    pub fn jitter(&self, base: Duration, spread: f64) -> Duration {
+        base.mul_f64(1.0 + spread * self.unit())
+    }
+}
+
+impl fmt::Debug for Random {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Random")
+    }
+}
+
+// === impl Deadline ===
+
+impl Deadline {
+    /// The moment `after` from now.
+    pub fn after(after: Duration) -> Self {
+        Self(Instant::now() + after)
+    }
+
+    /// What is left; zero when it is over.
+    pub fn left(&self) -> Duration {
+        self.0.saturating_duration_since(Instant::now())
+    }
+
+    /// Whether it is over.
+    pub fn is_over(&self) -> bool {
+        self.left().is_zero()
+    }
+}

@@ -1,0 +1,3 @@
+//! The actors: the kit they stand on, and one folder per controller.
+
+pub mod kit;

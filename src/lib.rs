@@ -1,0 +1,4 @@
+//! gardener-resource-manager (layout and picture come with the modules).
+
+pub mod actors;
+pub mod api;

@@ -1,0 +1,2 @@
+//! The process: parse, load, run.
+fn main() {}
