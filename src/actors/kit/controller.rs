@@ -1,0 +1,165 @@
+//! What a controller brings: its key, its duties and their passes.
+
+use std::{fmt, future::Future, rc::Rc, time::Duration};
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::{Causes, Cell, Deadline, Lane, Moment, Signal, Wake};
+
+/// What one actor looks after. The text form is its place in the census and in logs: `namespace/name`.
+pub trait Key: Ord + Clone + Unpin + fmt::Display + fmt::Debug + 'static {}
+impl<T: Ord + Clone + Unpin + fmt::Display + fmt::Debug + 'static> Key for T {}
+
+/// A controller: one supervisor, one actor per key.
+///
+/// To add one: a folder with an `impl Controller`, the filters that wake its keys, and one line in `root.rs`.
+pub trait Controller: Sized + 'static {
+    /// What one actor looks after.
+    type Key: Key;
+    /// What the duties of one actor share as long as the actor lives.
+    type Object: 'static;
+    /// What one duty of one actor remembers between passes. Dropped after a panic: unknown means *read live*.
+    type Memory: Default + Unpin + 'static;
+
+    /// Name in the census and in logs, e.g. `managedresource`.
+    fn name(&self) -> &'static str;
+
+    /// The duties of each actor; their order gives the numbers in [`Pass::duty`]. At most 8.
+    fn duties(&self) -> Vec<Duty>;
+
+    /// Makes what the duties of a new actor share.
+    fn object(&self, key: &Self::Key) -> Self::Object;
+
+    /// One pass of a duty. It must be safe to drop at any await.
+    fn pass(
+        self: &Rc<Self>,
+        object: &Rc<Self::Object>,
+        memory: &mut Self::Memory,
+        pass: &Pass<Self::Key>,
+    ) -> impl Future<Output = Result<Outcome, Failure>>;
+}
+
+/// A named job of an actor.
+pub struct Duty {
+    /// Controller name in metrics and logs (spec 70 §9.2).
+    pub name: &'static str,
+    /// How many passes of this duty run at once, over all keys.
+    pub permits: usize,
+    /// Which causes concern it; the kit's own always do.
+    pub causes: Causes,
+    /// Longest back-off; the first is 5 ms, each next one twice as long.
+    pub max_back_off: Duration,
+    /// How long a pass may take. Requests obey it; ten seconds later the kit drops the pass.
+    pub deadline: Duration,
+    /// Stores without which the duty does not run.
+    pub needs: Vec<Need>,
+}
+
+/// A store (or anything else with states) that a duty cannot do without.
+#[derive(Clone)]
+pub struct Need {
+    /// For logs and the dashboard, e.g. `source/managedresources`.
+    pub name: String,
+    /// Whether it is there.
+    pub ready: Rc<dyn Fn() -> bool>,
+    /// Raised when that may have changed.
+    pub signal: Signal,
+}
+
+/// How a pass ended, and what makes the next one.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The next wake.
+    Done,
+    /// After this time, or by a wake before it.
+    After(Duration),
+    /// At this wall time, or by a wake before it.
+    At(Timestamp),
+    /// When one of these has passed, or by a wake before it.
+    Wait(Vec<Moment>),
+    /// After a back-off, without an error.
+    Again,
+    /// As soon as there is a permit again: the pass used up its time slice.
+    Continue,
+    /// Never: the actor ends, unless it was woken meanwhile.
+    Retire,
+}
+
+/// Why a pass failed. The text goes to the log, to the dashboard and to metrics: never a Secret's content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    text: String,
+}
+
+/// One pass of one duty of one key.
+pub struct Pass<K> {
+    /// The key.
+    pub key: K,
+    /// Number of the duty in [`Controller::duties`].
+    pub duty: usize,
+    /// Why it runs.
+    pub wake: Wake,
+    /// When it must have ended.
+    pub deadline: Deadline,
+    pub(super) started: Instant,
+    pub(super) cell: Cell,
+    pub(super) now: Timestamp,
+}
+
+/// How long a pass works before it lets others have their turn (contract rule 5).
+pub const TIME_SLICE: Duration = Duration::from_secs(2);
+
+// === impl Pass ===
+
+impl<K> Pass<K> {
+    /// Whether the pass has used up its time slice and should end with [`Outcome::Continue`] at the next safe point.
+    pub fn should_yield(&self) -> bool {
+        self.started.elapsed() >= TIME_SLICE
+    }
+
+    /// The lane its requests go in.
+    pub fn lane(&self) -> Lane {
+        self.wake.lane
+    }
+
+    /// Whether it runs because of one of these.
+    pub fn because_of(&self, causes: Causes) -> bool {
+        self.wake.causes.meets(causes)
+    }
+
+    /// Sets the actor's line in the census, e.g. `20 objects, applied`.
+    pub fn note(&self, line: impl Into<String>) {
+        let line = line.into();
+        self.cell.update(self.now, |state| state.line = line);
+    }
+}
+
+// === impl Failure ===
+
+impl Failure {
+    /// A failure with this text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+// === impl Need ===
+
+impl fmt::Debug for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Need").field("name", &self.name).finish()
+    }
+}
