@@ -1,0 +1,316 @@
+//! What is remembered of an object: hashes and marks instead of its content (architecture §5, §6).
+
+use std::{
+    hash::{DefaultHasher, Hasher},
+    sync::Arc,
+};
+
+use serde_json::{Number, Value};
+
+use super::local::keys;
+use crate::api::object::{self, truthy};
+
+/// Built-in kinds whose `metadata.generation` grows with every change outside of metadata and status, as measured on a real
+/// control plane. Kinds without a generation are missing, and so are kinds that have one that never changes
+/// (`PriorityClass`): the presence of the field proves nothing.
+const GENERATION_COVERS_BODY: [(&str, &str); 17] = [
+    ("", "Pod"),
+    ("", "ReplicationController"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ("apps", "DaemonSet"),
+    ("apps", "Deployment"),
+    ("apps", "ReplicaSet"),
+    ("apps", "StatefulSet"),
+    ("batch", "CronJob"),
+    ("batch", "Job"),
+    ("discovery.k8s.io", "EndpointSlice"),
+    ("extensions", "DaemonSet"),
+    ("extensions", "Deployment"),
+    ("extensions", "Ingress"),
+    ("extensions", "ReplicaSet"),
+    ("networking.k8s.io", "Ingress"),
+    ("networking.k8s.io", "NetworkPolicy"),
+    ("policy", "PodDisruptionBudget"),
+];
+
+/// What is remembered of one object at one resource version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Identity of this incarnation.
+    pub uid: Box<str>,
+    /// Opaque; precondition of writes.
+    pub resource_version: Box<str>,
+    /// 0 for kinds that have none.
+    pub generation: i64,
+    /// Labels, annotations, owner references and finalizers.
+    pub metadata_hash: u64,
+    /// Everything but metadata and status; `None` if only the metadata was seen.
+    pub body_hash: Option<u64>,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// It carries the keep-object annotation: never delete it (spec 10 §13.2).
+    pub keep_object: bool,
+    /// It carries the garbage collector's label (spec 10 §13.2).
+    pub garbage_collectable: bool,
+    /// Health checks pass over it.
+    pub skip_health: bool,
+    /// The origin annotation: who owns it (spec 10 §3.2).
+    pub origin: Option<Arc<str>>,
+}
+
+/// Whether a generation that stays the same proves that nothing outside of metadata and status changed. Only for kinds
+/// the API server itself serves; for objects of CRDs it always does.
+pub fn generation_covers_body(group: &str, kind: &str) -> bool {
+    GENERATION_COVERS_BODY.contains(&(group, kind))
+}
+
+/// A 64-bit hash of a JSON tree: the same for trees that are equal, whatever the order of their keys; numbers count by
+/// value. SipHash with fixed keys: the same in every run of one build, but not meant to be stored.
+pub fn hash(value: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    write_value(&mut hasher, value);
+    hasher.finish()
+}
+
+fn hash_of_metadata(object: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for field in ["labels", "annotations", "ownerReferences", "finalizers"] {
+        let value = object.get("metadata").and_then(|metadata| metadata.get(field));
+        match value.filter(|value| !is_empty(value)) {
+            Some(value) => write_value(&mut hasher, value),
+            None => hasher.write_u8(0),
+        }
+    }
+    hasher.finish()
+}
+
+fn hash_of_body(object: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for (field, value) in object.as_object().into_iter().flatten() {
+        if field != "metadata" && field != "status" {
+            write_text(&mut hasher, field);
+            write_value(&mut hasher, value);
+        }
+    }
+    hasher.finish()
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.is_null()
+        || value.as_array().is_some_and(Vec::is_empty)
+        || value.as_object().is_some_and(|map| map.is_empty())
+}
+
+/// Each value starts with a tag and, where its end is not clear, its length; so no two trees write the same bytes. Maps
+/// are walked in the order of their keys: `serde_json` keeps them sorted.
+fn write_value(hasher: &mut DefaultHasher, value: &Value) {
+    match value {
+        Value::Null => hasher.write_u8(0),
+        Value::Bool(false) => hasher.write_u8(1),
+        Value::Bool(true) => hasher.write_u8(2),
+        Value::Number(number) => write_number(hasher, number),
+        Value::String(text) => {
+            hasher.write_u8(5);
+            write_text(hasher, text);
+        }
+        Value::Array(items) => {
+            hasher.write_u8(6);
+            hasher.write_usize(items.len());
+            items.iter().for_each(|item| write_value(hasher, item));
+        }
+        Value::Object(fields) => {
+            hasher.write_u8(7);
+            hasher.write_usize(fields.len());
+            for (field, value) in fields {
+                write_text(hasher, field);
+                write_value(hasher, value);
+            }
+        }
+    }
+}
+
+fn write_text(hasher: &mut DefaultHasher, text: &str) {
+    hasher.write_usize(text.len());
+    hasher.write(text.as_bytes());
+}
+
+fn write_number(hasher: &mut DefaultHasher, number: &Number) {
+    let float = number.as_f64().unwrap_or(f64::NAN);
+    // All integers that a float can be, and that JSON numbers hold, fit.
+    let integer = number.as_i128().or((float.fract() == 0.0 && float.abs() < 1e30).then_some(float as i128));
+    match integer {
+        Some(integer) => {
+            hasher.write_u8(3);
+            hasher.write_i128(integer);
+        }
+        None => {
+            hasher.write_u8(4);
+            hasher.write_u64(float.to_bits());
+        }
+    }
+}
+
+// === impl Record ===
+
+impl Record {
+    /// From a whole object.
+    pub fn of_object(object: &Value) -> Self {
+        Self { body_hash: Some(hash_of_body(object)), ..Self::of_metadata(object) }
+    }
+
+    /// From the metadata alone, as a metadata-only watch delivers it.
+    pub fn of_metadata(object: &Value) -> Self {
+        Self {
+            uid: object::uid(object).into(),
+            resource_version: object::resource_version(object).into(),
+            generation: object::generation(object),
+            metadata_hash: hash_of_metadata(object),
+            body_hash: None,
+            deleting: object::deletion_timestamp(object).is_some(),
+            keep_object: truthy(object::annotation(object, keys::KEEP_OBJECT)),
+            garbage_collectable: truthy(object::label(object, keys::GARBAGE_COLLECTABLE)),
+            skip_health: truthy(object::annotation(object, keys::SKIP_HEALTH_CHECK)),
+            origin: object::annotation(object, keys::ORIGIN).map(Into::into),
+        }
+    }
+
+    /// Whether both are the same object with the same content; the resource version does not matter.
+    ///
+    /// The body counts when both know it; otherwise the generation must speak for it ([`generation_covers_body`]). The
+    /// begin of a deletion is a change.
+    pub fn same_content(&self, other: &Self) -> bool {
+        let same_body = match (self.body_hash, other.body_hash) {
+            (Some(this), Some(other)) => this == other,
+            (Some(_), None) | (None, Some(_)) | (None, None) => true,
+        };
+        same_body
+            && self.uid == other.uid
+            && self.generation == other.generation
+            && self.metadata_hash == other.metadata_hash
+            && self.deleting == other.deleting
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn deployment() -> Value {
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "a", "uid": "u", "resourceVersion": "7", "generation": 3, "labels": {"l": "1"},
+                "annotations": {"resources.gardener.cloud/origin": "ns/mr", "resources.gardener.cloud/keep-object": "1"}},
+            "spec": {"replicas": 2}, "status": {"replicas": 1},
+        })
+    }
+
+    #[test]
+    fn a_record_holds_identity_hashes_and_marks() {
+        let record = Record::of_object(&deployment());
+
+        assert_eq!((&*record.uid, &*record.resource_version, record.generation), ("u", "7", 3));
+        assert_eq!(record.origin.as_deref(), Some("ns/mr"));
+        assert!(record.keep_object && !record.garbage_collectable && !record.skip_health && !record.deleting);
+        assert!(record.body_hash.is_some());
+        assert_eq!(Record::of_metadata(&deployment()), Record { body_hash: None, ..record });
+    }
+
+    #[test]
+    fn content_is_what_a_merge_could_change() {
+        let before = Record::of_object(&deployment());
+        let table = [
+            ("/metadata/resourceVersion", json!("8"), true),
+            ("/metadata/managedFields", json!([{}]), true),
+            ("/metadata/finalizers", json!([]), true),
+            ("/status", json!({"replicas": 2}), true),
+            ("/metadata/uid", json!("v"), false),
+            ("/metadata/generation", json!(4), false),
+            ("/metadata/labels", json!({"l": "2"}), false),
+            ("/metadata/annotations", json!({}), false),
+            ("/metadata/ownerReferences", json!([{"uid": "x"}]), false),
+            ("/metadata/finalizers", json!(["x"]), false),
+            ("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z"), false),
+            ("/spec", json!({"replicas": 3}), false),
+            ("/more", json!({"replicas": 3}), false),
+        ];
+
+        for (path, value, same) in table {
+            let mut object = deployment();
+            let (parent, field) = path.rsplit_once('/').unwrap();
+            object.pointer_mut(parent).unwrap()[field] = value;
+
+            assert_eq!(Record::of_object(&object).same_content(&before), same, "{path}");
+        }
+    }
+
+    #[test]
+    fn without_a_body_the_metadata_decides() {
+        let mut object = deployment();
+        object["spec"] = json!({});
+
+        assert!(Record::of_metadata(&object).same_content(&Record::of_object(&deployment())));
+    }
+
+    #[test]
+    fn a_label_is_no_annotation() {
+        let labelled = json!({"metadata": {"labels": {"a": "1"}}});
+        let annotated = json!({"metadata": {"annotations": {"a": "1"}}});
+
+        assert!(!Record::of_metadata(&labelled).same_content(&Record::of_metadata(&annotated)));
+    }
+
+    #[test]
+    fn the_order_of_keys_and_the_form_of_numbers_do_not_count() {
+        let parse = |text| serde_json::from_str::<Value>(text).unwrap();
+
+        assert_eq!(hash(&parse(r#"{"a":1,"b":[1.0]}"#)), hash(&parse(r#"{"b":[1],"a":1.0}"#)));
+        assert_ne!(hash(&parse(r#"["ab",""]"#)), hash(&parse(r#"["a","b"]"#)));
+        assert_ne!(hash(&parse("9007199254740993")), hash(&parse("9007199254740992")));
+        assert_ne!(hash(&parse("null")), hash(&parse("{}")));
+    }
+
+    #[test]
+    fn kinds_without_a_telling_generation_are_not_pinned() {
+        for (group, kind) in [("apps", "Deployment"), ("batch", "Job"), ("networking.k8s.io", "NetworkPolicy")] {
+            assert!(generation_covers_body(group, kind), "{kind}");
+        }
+        for (group, kind) in [
+            ("", "Service"),
+            ("", "ConfigMap"),
+            ("", "Secret"),
+            ("autoscaling", "HorizontalPodAutoscaler"),
+            ("scheduling.k8s.io", "PriorityClass"),
+            ("g.io", "Deployment"),
+        ] {
+            assert!(!generation_covers_body(group, kind), "{kind}");
+        }
+    }
+
+    fn arbitrary_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            (-1000..1000i32).prop_map(|number| Value::from(f64::from(number) / 4.0)),
+            "[a-c]{0,2}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 16, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[a-c]", inner, 0..4).prop_map(|map| map.into_iter().collect()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn equal_trees_have_equal_hashes_and_different_ones_do_not(a in arbitrary_json(), b in arbitrary_json()) {
+            prop_assert_eq!(hash(&a), hash(&a.clone()));
+            let text = |value: &Value| value.to_string().replace(".0", "");
+            prop_assert_eq!(hash(&a) == hash(&b), text(&a) == text(&b));
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! What identifies an object (spec 10 §10): its key, its display string, equivalent kinds, and the index of the old
+//! references.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::local::{ResourceRef, effective_namespace};
+use crate::api::object::{self, GroupKind, GroupVersionKind, ObjectKey};
+
+/// Groups that the API server itself serves. Kinds of all other groups come from CRDs or aggregated APIs; these come too
+/// from `*.k8s.io` groups, so the suffix proves nothing.
+const BUILT_IN_GROUPS: [&str; 23] = [
+    "",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "apps",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "extensions",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+];
+
+/// Kinds that existed in two groups, with the same objects behind both.
+const PREDEFINED: [(&str, &str, &str); 6] = [
+    ("extensions", "apps", "Deployment"),
+    ("extensions", "apps", "DaemonSet"),
+    ("extensions", "apps", "ReplicaSet"),
+    ("extensions", "apps", "StatefulSet"),
+    ("extensions", "networking.k8s.io", "Ingress"),
+    ("extensions", "networking.k8s.io", "NetworkPolicy"),
+];
+
+/// Sets of groups and kinds that stand for the same objects (spec 10 §10.2).
+#[derive(Debug, Clone)]
+pub struct Equivalences {
+    sets: Vec<BTreeSet<GroupKind>>,
+    /// The set in which equivalents of a member are looked up. A member that joined a second set stays listed in the
+    /// first, but looks in the second: a list never unites two sets.
+    set_of: BTreeMap<GroupKind, usize>,
+}
+
+/// The references of the status, by key, with marks for those that are still wanted (spec 10 §10.3).
+#[derive(Debug)]
+pub struct OldIndex<'a> {
+    entries: BTreeMap<ObjectKey, Entry<'a>>,
+}
+
+#[derive(Debug)]
+struct Entry<'a> {
+    reference: &'a ResourceRef,
+    found: bool,
+}
+
+/// Whether the API server itself serves the group, rather than a CRD or an aggregated API.
+pub fn is_built_in_group(group: &str) -> bool {
+    BUILT_IN_GROUPS.contains(&group)
+}
+
+/// The index key (spec 10 §10.1): its namespace is the effective one, so a cluster-scoped object has `default` too and a
+/// failed discovery does not change the key. Its display form is the key string that references are sorted by.
+pub fn index_key(group: &str, kind: &str, namespace: &str, name: &str) -> ObjectKey {
+    ObjectKey {
+        group: group.to_owned(),
+        kind: kind.to_owned(),
+        namespace: effective_namespace(kind, namespace).to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+/// The index key of an object. Missing fields count as empty.
+pub fn key_of_object(object: &Value) -> ObjectKey {
+    let gvk = gvk_of(object);
+    index_key(&gvk.group, &gvk.kind, object::namespace(object), object::name(object))
+}
+
+/// The display string of messages: `<apiVersion>/<kind>/<effective namespace>/<name>` (spec 10 §10.1).
+pub fn display(api_version: &str, kind: &str, namespace: &str, name: &str) -> String {
+    format!("{api_version}/{kind}/{}/{name}", effective_namespace(kind, namespace))
+}
+
+/// The display string of an object. Missing fields count as empty.
+pub fn display_of_object(object: &Value) -> String {
+    display(text(object, "apiVersion"), text(object, "kind"), object::namespace(object), object::name(object))
+}
+
+/// Group, version and kind of an object; missing fields are empty.
+pub(super) fn gvk_of(object: &Value) -> GroupVersionKind {
+    GroupVersionKind::from_api_version(text(object, "apiVersion"), text(object, "kind"))
+}
+
+fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+// === impl Equivalences ===
+
+impl Equivalences {
+    /// The predefined sets alone.
+    pub fn predefined() -> Self {
+        let mut equivalences = Self { sets: Vec::new(), set_of: BTreeMap::new() };
+        for (old, new, kind) in PREDEFINED {
+            equivalences.add(&[GroupKind::new(old, kind), GroupKind::new(new, kind)]);
+        }
+        equivalences
+    }
+
+    /// The predefined sets, and the lists of `spec.equivalences` in their order.
+    pub fn with(lists: &[Vec<GroupKind>]) -> Self {
+        let mut equivalences = Self::predefined();
+        for list in lists {
+            equivalences.add(list);
+        }
+        equivalences
+    }
+
+    /// All members join the set of the first member that has one; otherwise they make a new set.
+    fn add(&mut self, members: &[GroupKind]) {
+        let existing = members.iter().find_map(|member| self.set_of.get(member).copied());
+        let set = existing.unwrap_or_else(|| {
+            self.sets.push(BTreeSet::new());
+            self.sets.len() - 1
+        });
+        for member in members {
+            self.sets[set].insert(member.clone());
+            self.set_of.insert(member.clone(), set);
+        }
+    }
+
+    /// The *other* groups and kinds that stand for the same objects, in byte order.
+    pub fn of(&self, kind: &GroupKind) -> impl Iterator<Item = &GroupKind> {
+        let set = self.set_of.get(kind).map(|set| &self.sets[*set]);
+        set.into_iter().flatten().filter(move |member| *member != kind)
+    }
+
+    /// The keys the same object has under its other groups and kinds.
+    pub fn of_key(&self, key: &ObjectKey) -> impl Iterator<Item = ObjectKey> {
+        let others: Vec<GroupKind> = self.of(&key.group_kind()).cloned().collect();
+        others.into_iter().map(|other| ObjectKey {
+            group: other.group,
+            kind: other.kind,
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+        })
+    }
+}
+
+// === impl OldIndex ===
+
+impl<'a> OldIndex<'a> {
+    /// Indexes the references; of two with the same key the last one counts.
+    pub fn new(references: impl IntoIterator<Item = (ObjectKey, &'a ResourceRef)>) -> Self {
+        let entry = |reference| Entry { reference, found: false };
+        Self { entries: references.into_iter().map(|(key, reference)| (key, entry(reference))).collect() }
+    }
+
+    /// Finds the old reference of a wanted object: by its key, else by an equivalent group and kind.
+    ///
+    /// **All** references to the object count as found from then on, not just the one that is returned. Both
+    /// `extensions/Ingress a` and `networking.k8s.io/Ingress a` may be listed (spec 10 §9.7 records the union of old and
+    /// new references), and deleting one would delete the other.
+    pub fn find(&mut self, key: &ObjectKey, equivalences: &Equivalences) -> Option<&'a ResourceRef> {
+        let mut hit = None;
+        for candidate in std::iter::once(key.clone()).chain(equivalences.of_key(key)) {
+            if let Some(entry) = self.entries.get_mut(&candidate) {
+                entry.found = true;
+                hit = hit.or(Some(entry.reference));
+            }
+        }
+        hit
+    }
+
+    /// The references nothing asked for, in the order of their key strings.
+    pub fn not_found(&self) -> Vec<&'a ResourceRef> {
+        let mut left: Vec<_> = self.entries.iter().filter(|(_, entry)| !entry.found).collect();
+        left.sort_by_cached_key(|(key, _)| key.to_string());
+        left.into_iter().map(|(_, entry)| entry.reference).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn reference(api_version: &str, kind: &str, namespace: &str, name: &str) -> ResourceRef {
+        ResourceRef {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            namespace: namespace.into(),
+            name: name.into(),
+            ..ResourceRef::default()
+        }
+    }
+
+    fn index(references: &[ResourceRef]) -> OldIndex<'_> {
+        OldIndex::new(references.iter().map(|reference| (reference.key(), reference)))
+    }
+
+    /// spec 10 §10.1
+    #[test]
+    fn key_and_display_string_use_the_effective_namespace() {
+        let table = [
+            ("v1", "ConfigMap", "ns", "a", "/ConfigMap/ns/a", "v1/ConfigMap/ns/a"),
+            ("v1", "ConfigMap", "", "a", "/ConfigMap/default/a", "v1/ConfigMap/default/a"),
+            ("apps/v1", "Deployment", "ns", "b", "apps/Deployment/ns/b", "apps/v1/Deployment/ns/b"),
+            (
+                "rbac.authorization.k8s.io/v1",
+                "ClusterRole",
+                "",
+                "c",
+                "rbac.authorization.k8s.io/ClusterRole/default/c",
+                "rbac.authorization.k8s.io/v1/ClusterRole/default/c",
+            ),
+            ("v1", "Namespace", "", "d", "/Namespace//d", "v1/Namespace//d"),
+        ];
+
+        for (api_version, kind, namespace, name, key, shown) in table {
+            let object =
+                json!({"apiVersion": api_version, "kind": kind, "metadata": {"namespace": namespace, "name": name}});
+
+            assert_eq!(key_of_object(&object).to_string(), key);
+            assert_eq!(display_of_object(&object), shown);
+            assert_eq!(reference(api_version, kind, namespace, name).key().to_string(), key);
+            assert_eq!(reference(api_version, kind, namespace, name).to_string(), shown);
+        }
+    }
+
+    /// spec 10 §10.2
+    #[test]
+    fn predefined_equivalences_link_the_old_groups() {
+        let equivalences = Equivalences::predefined();
+        let others = |group: &str, kind: &str| -> Vec<String> {
+            equivalences.of(&GroupKind::new(group, kind)).map(ToString::to_string).collect()
+        };
+
+        assert_eq!(others("apps", "Deployment"), ["Deployment.extensions"]);
+        assert_eq!(others("extensions", "Ingress"), ["Ingress.networking.k8s.io"]);
+        assert_eq!(others("networking.k8s.io", "NetworkPolicy"), ["NetworkPolicy.extensions"]);
+        assert!(others("", "ConfigMap").is_empty());
+    }
+
+    /// spec 10 §10.2
+    #[test]
+    fn a_list_that_touches_two_sets_joins_only_the_first() {
+        let kind = |group: &str, kind: &str| GroupKind::new(group, kind);
+        let equivalences = Equivalences::with(&[
+            vec![kind("a", "X"), kind("b", "X")],
+            vec![kind("c", "X"), kind("d", "X")],
+            vec![kind("new", "X"), kind("b", "X"), kind("c", "X")],
+        ]);
+
+        let others = |of: &GroupKind| -> Vec<String> { equivalences.of(of).map(|other| other.group.clone()).collect() };
+        assert_eq!(others(&kind("a", "X")), ["b", "c", "new"]);
+        assert_eq!(others(&kind("c", "X")), ["a", "b", "new"]);
+        assert_eq!(others(&kind("d", "X")), ["c"]);
+    }
+
+    /// spec 10 §10.3
+    #[test]
+    fn the_exact_key_is_found_before_an_equivalent_one_and_both_are_marked() {
+        let mut old = [
+            reference("extensions/v1beta1", "Ingress", "ns", "a"),
+            reference("networking.k8s.io/v1", "Ingress", "ns", "a"),
+        ];
+        old[0].labels.insert("from".into(), "extensions".into());
+        let mut index = index(&old);
+
+        let hit = index.find(&old[1].key(), &Equivalences::predefined());
+
+        assert_eq!(hit, Some(&old[1]));
+        assert!(index.not_found().is_empty(), "the other reference is the same object");
+    }
+
+    /// spec 10 §10.3
+    #[test]
+    fn of_two_references_with_one_key_the_last_counts() {
+        let mut old = [reference("v1", "ConfigMap", "", "a"), reference("v1", "ConfigMap", "default", "a")];
+        old[1].labels.insert("which".into(), "last".into());
+        let mut index = index(&old);
+
+        let hit = index.find(&old[0].key(), &Equivalences::predefined());
+
+        assert_eq!(hit, Some(&old[1]));
+    }
+}

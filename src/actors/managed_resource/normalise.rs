@@ -1,0 +1,96 @@
+//! The namespace a manifest really has (spec 10 §9.3).
+
+use serde_json::{Map, Value};
+
+use super::{identity, local::effective_namespace};
+use crate::api::object::{self, ObjectKey};
+
+/// Whether the objects of a kind live in namespaces, as discovery of the target cluster says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// They do.
+    Namespaced,
+    /// They do not.
+    Cluster,
+    /// The kind is not served, or discovery failed.
+    Unknown,
+}
+
+/// Sets the namespace of a manifest as the scope of its kind demands (spec 10 §9.3).
+///
+/// A manifest whose `metadata` is no map is left alone: it has no name either, and fails for that.
+pub fn normalise_namespace(manifest: &mut Value, scope: Scope) {
+    let kind = manifest.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let namespace = match scope {
+        Scope::Cluster => String::new(),
+        Scope::Namespaced if object::namespace(manifest).is_empty() => "default".to_owned(),
+        Scope::Namespaced => object::namespace(manifest).to_owned(),
+        Scope::Unknown => effective_namespace(kind, object::namespace(manifest)).to_owned(),
+    };
+
+    let Some(root) = manifest.as_object_mut() else { return };
+    let metadata = root.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+    let Some(metadata) = metadata.as_object_mut() else { return };
+    if namespace.is_empty() {
+        metadata.remove("namespace");
+    } else {
+        metadata.insert("namespace".to_owned(), Value::String(namespace));
+    }
+}
+
+/// The key of a recorded object as it would be if the scope had been known when it was recorded (spec 10 §11.8).
+///
+/// The reference to a cluster-scoped custom object may carry a namespace from the time before its kind was served. Taken
+/// literally it would be another object than the one of today's manifest, and be deleted.
+pub fn scope_normalised_key(key: ObjectKey, scope: Scope) -> ObjectKey {
+    match scope {
+        Scope::Cluster => identity::index_key(&key.group, &key.kind, "", &key.name),
+        Scope::Namespaced | Scope::Unknown => key,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// spec 10 §9.3, scenario 6
+    #[test]
+    fn the_namespace_follows_the_scope() {
+        let table = [
+            ("ConfigMap", Scope::Namespaced, None, Some("default")),
+            ("ConfigMap", Scope::Namespaced, Some("foo"), Some("foo")),
+            ("ConfigMap", Scope::Namespaced, Some(""), Some("default")),
+            ("ClusterRole", Scope::Cluster, Some("foo"), None),
+            ("ClusterRole", Scope::Cluster, None, None),
+            ("Thing", Scope::Unknown, None, Some("default")),
+            ("Thing", Scope::Unknown, Some("foo"), Some("foo")),
+            ("Namespace", Scope::Unknown, None, None),
+            ("Namespace", Scope::Unknown, Some("foo"), Some("foo")),
+        ];
+
+        for (kind, scope, before, after) in table {
+            let mut manifest = json!({"kind": kind, "metadata": {"name": "a"}});
+            if let Some(namespace) = before {
+                manifest["metadata"]["namespace"] = json!(namespace);
+            }
+
+            normalise_namespace(&mut manifest, scope);
+
+            let namespace = manifest["metadata"].get("namespace").and_then(Value::as_str);
+            assert_eq!(namespace, after, "{kind} {scope:?} {before:?}");
+        }
+    }
+
+    /// spec 10 §11.8
+    #[test]
+    fn a_reference_recorded_before_discovery_has_the_key_of_the_cluster_scoped_object() {
+        let recorded = identity::index_key("g.io", "Thing", "foo", "a");
+
+        let key = scope_normalised_key(recorded.clone(), Scope::Cluster);
+
+        assert_eq!(key, identity::index_key("g.io", "Thing", "", "a"));
+        assert_eq!(scope_normalised_key(recorded.clone(), Scope::Unknown), recorded);
+    }
+}

@@ -1,0 +1,319 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::api::object::GroupKind;
+
+fn config_map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "ns"}})
+}
+
+fn reference(api_version: &str, kind: &str, namespace: &str, name: &str) -> ResourceRef {
+    ResourceRef {
+        api_version: api_version.into(),
+        kind: kind.into(),
+        namespace: namespace.into(),
+        name: name.into(),
+        ..ResourceRef::default()
+    }
+}
+
+fn unknown(_: &GroupVersionKind) -> Scope {
+    Scope::Unknown
+}
+
+fn plan_of(documents: Vec<Value>, old: &[ResourceRef]) -> Plan {
+    plan(Input {
+        documents,
+        old,
+        equivalences: &Equivalences::predefined(),
+        labels: &BTreeMap::from([(keys::MANAGED_BY.to_owned(), "gardener".to_owned())]),
+        decoding_failed: false,
+        scope: &unknown,
+    })
+}
+
+fn shown(references: &[ResourceRef]) -> Vec<String> {
+    references.iter().map(ToString::to_string).collect()
+}
+
+/// spec 10 §2.4
+#[test]
+fn a_reference_has_the_manifests_labels_the_injected_ones_and_its_annotations() {
+    let mut manifest = config_map("a");
+    manifest["metadata"]["labels"] = json!({"l": "1", keys::MANAGED_BY: "me"});
+    manifest["metadata"]["annotations"] = json!({"a": null});
+
+    let plan = plan_of(vec![manifest], &[]);
+
+    let mut expected = reference("v1", "ConfigMap", "ns", "a");
+    expected.labels.insert("l".into(), "1".into());
+    expected.labels.insert(keys::MANAGED_BY.into(), "gardener".into());
+    expected.annotations.insert("a".into(), String::new());
+    assert_eq!(plan.references, [expected]);
+}
+
+/// spec 10 §9.6: the key string is compared, so `a.b/…` comes before `a/…`
+#[test]
+fn references_are_sorted_by_key_string() {
+    let mut references = [
+        reference("v1", "ConfigMap", "ns", "b"),
+        reference("apps/v1", "Deployment", "ns", "a"),
+        reference("apps.x/v1", "Deployment", "ns", "a"),
+        reference("v1", "ConfigMap", "ns", "B"),
+    ];
+
+    sort_references(&mut references);
+
+    assert_eq!(
+        shown(&references),
+        ["v1/ConfigMap/ns/B", "v1/ConfigMap/ns/b", "apps.x/v1/Deployment/ns/a", "apps/v1/Deployment/ns/a"]
+    );
+}
+
+/// spec 10 scenario 6
+#[test]
+fn a_config_map_lands_in_default_and_a_cluster_role_has_no_namespace() {
+    let scope = |gvk: &GroupVersionKind| if gvk.kind == "ClusterRole" { Scope::Cluster } else { Scope::Namespaced };
+    let documents = vec![
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}),
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "b", "namespace": "foo"}}),
+    ];
+
+    let plan = plan(Input {
+        documents,
+        old: &[],
+        equivalences: &Equivalences::predefined(),
+        labels: &BTreeMap::new(),
+        decoding_failed: false,
+        scope: &scope,
+    });
+
+    let namespaces: Vec<&str> = plan.references.iter().map(|reference| reference.namespace.as_str()).collect();
+    assert_eq!(namespaces, ["default", ""]);
+}
+
+/// spec 10 scenario 8
+#[test]
+fn an_object_whose_manifest_is_gone_is_removed() {
+    let old = [reference("v1", "ConfigMap", "ns", "a"), reference("v1", "ConfigMap", "ns", "b")];
+
+    let plan = plan_of(vec![config_map("b"), config_map("c")], &old);
+
+    assert_eq!(shown(&plan.removed), ["v1/ConfigMap/ns/a"]);
+    assert_eq!(shown(&plan.references), ["v1/ConfigMap/ns/b", "v1/ConfigMap/ns/c"]);
+}
+
+/// decision 9
+#[test]
+fn nothing_is_removed_while_a_document_does_not_decode() {
+    let plan = plan(Input {
+        documents: vec![config_map("b")],
+        old: &[reference("v1", "ConfigMap", "ns", "a")],
+        equivalences: &Equivalences::predefined(),
+        labels: &BTreeMap::new(),
+        decoding_failed: true,
+        scope: &unknown,
+    });
+
+    assert!(plan.removed.is_empty());
+}
+
+/// spec 10 scenario 36
+#[test]
+fn an_equivalent_kind_is_the_same_object_and_its_old_labels_are_known() {
+    let mut old = reference("extensions/v1beta1", "Ingress", "ns", "a");
+    old.labels.insert("l".into(), "1".into());
+    let manifest =
+        json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "a", "namespace": "ns"}});
+
+    let plan = plan_of(vec![manifest], &[old.clone()]);
+
+    assert!(plan.removed.is_empty());
+    assert_eq!(plan.objects[0].old, Some(Old { labels: old.labels, annotations: BTreeMap::new() }));
+}
+
+/// spec 10 scenario 23
+#[test]
+fn an_object_in_ignore_mode_is_released_and_neither_applied_nor_removed() {
+    let mut manifest = config_map("a");
+    manifest["metadata"]["annotations"] = json!({keys::MODE: "Ignore"});
+    let mut never_managed = config_map("b");
+    never_managed["metadata"]["annotations"] = json!({keys::MODE: "Ignore"});
+
+    let plan = plan_of(vec![manifest, never_managed], &[reference("v1", "ConfigMap", "ns", "a")]);
+
+    assert_eq!(shown(&plan.released), ["v1/ConfigMap/ns/a"]);
+    assert!(plan.objects.is_empty() && plan.references.is_empty() && plan.removed.is_empty());
+}
+
+/// spec 10 §9.4: exactly `Ignore`
+#[test]
+fn another_mode_has_no_meaning() {
+    let mut manifest = config_map("a");
+    manifest["metadata"]["annotations"] = json!({keys::MODE: "ignore"});
+
+    let plan = plan_of(vec![manifest], &[reference("v1", "ConfigMap", "ns", "a")]);
+
+    assert_eq!(plan.objects.len(), 1);
+    assert!(plan.released.is_empty());
+}
+
+/// spec 10 scenario 22: the annotation accepts every truthy value, here of the manifest
+#[test]
+fn an_object_marked_ignore_is_planned_with_that_mark() {
+    let mut manifest = config_map("a");
+    manifest["metadata"]["annotations"] = json!({keys::IGNORE: "TRUE"});
+
+    let plan = plan_of(vec![manifest], &[]);
+
+    assert!(plan.objects[0].ignored);
+}
+
+/// spec 10 §9.4
+#[test]
+fn a_manifest_given_twice_is_applied_twice_and_reported() {
+    let plan = plan_of(vec![config_map("a"), config_map("b"), config_map("a"), config_map("a")], &[]);
+
+    assert_eq!(plan.objects.len(), 4);
+    assert_eq!(shown(&plan.references).len(), 4);
+    assert_eq!(plan.duplicates, [identity::index_key("", "ConfigMap", "ns", "a")]);
+}
+
+/// spec 10 §11.3
+#[test]
+fn manifests_no_cluster_would_take_fail_in_their_turn_and_leave_no_reference() {
+    let table = [
+        (
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a"}}),
+            "resource name may not be empty",
+        ),
+        (json!({}), "resource apiVersion may not be empty"),
+        (json!({"apiVersion": "v1"}), "resource kind may not be empty"),
+        (json!({"apiVersion": "v1", "kind": "List", "items": []}), "object type \"/v1, Kind=List\" is unsupported"),
+        (
+            json!({"apiVersion": "apps/v1", "kind": "DeploymentList", "items": []}),
+            "object type \"apps/v1, Kind=DeploymentList\" is unsupported",
+        ),
+    ];
+
+    for (manifest, text) in table {
+        let plan = plan_of(vec![manifest], &[]);
+
+        assert_eq!(plan.objects[0].error.as_ref().map(ToString::to_string).as_deref(), Some(text));
+        assert!(plan.references.is_empty());
+    }
+}
+
+/// spec 10 §11.3
+#[test]
+fn a_custom_kind_may_end_in_list() {
+    let manifest = json!({"apiVersion": "g.io/v1", "kind": "AccessList", "metadata": {"name": "a"}});
+
+    assert_eq!(plan_of(vec![manifest], &[]).objects[0].error, None);
+}
+
+/// spec 10 §11.8
+#[test]
+fn a_cluster_scoped_object_recorded_with_a_namespace_is_not_removed_once_its_scope_is_known() {
+    let scope = |_: &GroupVersionKind| Scope::Cluster;
+    let manifest = json!({"apiVersion": "g.io/v1", "kind": "Thing", "metadata": {"name": "a", "namespace": "foo"}});
+
+    let plan = plan(Input {
+        documents: vec![manifest],
+        old: &[reference("g.io/v1", "Thing", "foo", "a")],
+        equivalences: &Equivalences::predefined(),
+        labels: &BTreeMap::new(),
+        decoding_failed: false,
+        scope: &scope,
+    });
+
+    assert!(plan.removed.is_empty());
+}
+
+/// spec 10 §9.7
+#[test]
+fn the_union_lists_old_references_first_and_each_once() {
+    let old = [reference("v1", "ConfigMap", "ns", "b"), reference("v1", "ConfigMap", "ns", "c")];
+    let mut changed = reference("v1", "ConfigMap", "ns", "b");
+    changed.labels.insert("l".into(), "1".into());
+
+    let union = union(&old, &[reference("v1", "ConfigMap", "ns", "a"), changed]);
+
+    assert_eq!(shown(&union), ["v1/ConfigMap/ns/b", "v1/ConfigMap/ns/c", "v1/ConfigMap/ns/a"]);
+    assert!(union[0].labels.is_empty());
+}
+
+#[test]
+fn a_planned_secret_does_not_show_its_data() {
+    let mut secret = config_map("a");
+    secret["kind"] = json!("Secret");
+    secret["stringData"] = json!({"password": "hunter2"});
+
+    let shown = format!("{:?}", plan_of(vec![secret], &[]));
+
+    assert!(!shown.contains("hunter2"));
+}
+
+fn arbitrary_gvk() -> impl Strategy<Value = (&'static str, &'static str)> {
+    prop::sample::select(vec![
+        ("v1", "ConfigMap"),
+        ("extensions/v1beta1", "Ingress"),
+        ("networking.k8s.io/v1", "Ingress"),
+        ("networking.k8s.io/v1beta1", "Ingress"),
+        ("a.io/v1", "Thing"),
+        ("b.io/v1", "Thing"),
+        ("v1", "Namespace"),
+    ])
+}
+
+fn arbitrary_scope() -> impl Strategy<Value = Scope> {
+    prop::sample::select(vec![Scope::Cluster, Scope::Namespaced, Scope::Unknown])
+}
+
+proptest! {
+    /// The worst a plan could do is delete what the bundle wants.
+    #[test]
+    fn nothing_that_is_wanted_is_removed(
+        wanted in prop::collection::vec((arbitrary_gvk(), "[ab]?", "[ab]", any::<bool>()), 0..6),
+        old in prop::collection::vec((arbitrary_gvk(), "[ab]?", "[ab]"), 0..6),
+        scope in arbitrary_scope(),
+    ) {
+        let equivalences = Equivalences::with(&[vec![GroupKind::new("a.io", "Thing"), GroupKind::new("b.io", "Thing")]]);
+        let documents: Vec<Value> = wanted.iter().map(|((api_version, kind), namespace, name, ignore)| {
+            let mode = if *ignore { "Ignore" } else { "" };
+            json!({"apiVersion": api_version, "kind": kind,
+                "metadata": {"namespace": namespace, "name": name, "annotations": {keys::MODE: mode}}})
+        }).collect();
+        let old: Vec<_> = old.iter().map(|((api_version, kind), namespace, name)| reference(api_version, kind, namespace, name)).collect();
+        let scope_of = |_: &GroupVersionKind| scope;
+        let normalised = |object: &Value| {
+            let mut object = object.clone();
+            normalise::normalise_namespace(&mut object, scope);
+            identity::key_of_object(&object)
+        };
+        let wanted: BTreeSet<ObjectKey> = documents.iter().map(normalised).collect();
+
+        let plan = plan(Input {
+            documents,
+            old: &old,
+            equivalences: &equivalences,
+            labels: &BTreeMap::new(),
+            decoding_failed: false,
+            scope: &scope_of,
+        });
+
+        for removed in &plan.removed {
+            let key = normalise::scope_normalised_key(removed.key(), scope);
+            prop_assert!(!wanted.contains(&key), "{removed} is wanted");
+            prop_assert!(equivalences.of_key(&key).all(|other| !wanted.contains(&other)), "{removed} is wanted by another name");
+            prop_assert!(old.contains(removed));
+        }
+        for reference in &old {
+            let key = normalise::scope_normalised_key(reference.key(), scope);
+            let kept = wanted.contains(&key) || equivalences.of_key(&key).any(|other| wanted.contains(&other));
+            let removed = plan.removed.iter().any(|removed| normalise::scope_normalised_key(removed.key(), scope) == key);
+            prop_assert!(kept != removed, "{reference} must be either kept or removed");
+        }
+    }
+}

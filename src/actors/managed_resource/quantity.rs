@@ -1,0 +1,146 @@
+//! Amounts of resources that are equal although they are written differently: `1000m` and `1`, `1024Mi` and `1Gi`.
+//!
+//! The API server rewrites quantities to their shortest form, so a manifest and the live object that came of it differ in
+//! their text. The comparison is exact: no floating point, no rounding.
+
+use serde_json::Value;
+
+/// Longest mantissa that is understood; an amount beyond it equals nothing but its own text.
+const MAX_DIGITS: usize = 30;
+/// Largest exponent that is understood; `E` (exa) is 18.
+const MAX_EXPONENT: i32 = 60;
+
+const SUFFIXES: [(&str, i32, i32); 16] = [
+    // suffix, power of 2, power of 10
+    ("", 0, 0),
+    ("n", 0, -9),
+    ("u", 0, -6),
+    ("m", 0, -3),
+    ("k", 0, 3),
+    ("M", 0, 6),
+    ("G", 0, 9),
+    ("T", 0, 12),
+    ("P", 0, 15),
+    ("E", 0, 18),
+    ("Ki", 10, 0),
+    ("Mi", 20, 0),
+    ("Gi", 30, 0),
+    ("Ti", 40, 0),
+    ("Pi", 50, 0),
+    ("Ei", 60, 0),
+];
+
+/// An amount as `digits · 2^twos · 5^fives`, where `digits` is divisible by neither: equal amounts have equal fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Quantity {
+    negative: bool,
+    digits: u128,
+    twos: i32,
+    fives: i32,
+}
+
+/// Whether two values are the same amount. Numbers count as their text; what is no quantity equals nothing.
+pub fn same_amount(a: &Value, b: &Value) -> bool {
+    match (parse_value(a), parse_value(b)) {
+        (Some(a), Some(b)) => a == b,
+        _ => false,
+    }
+}
+
+fn parse_value(value: &Value) -> Option<Quantity> {
+    match value {
+        Value::String(text) => parse(text),
+        Value::Number(number) => parse(&number.to_string()),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Reads `<sign><digits>[.<digits>]<suffix or exponent>`.
+fn parse(text: &str) -> Option<Quantity> {
+    let (negative, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, suffix) = text.split_at(end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let all = format!("{whole}{fraction}");
+    if all.is_empty() || all.len() > MAX_DIGITS || fraction.contains('.') {
+        return None;
+    }
+
+    let (twos, tens) = powers(suffix)?;
+    let tens = tens - i32::try_from(fraction.len()).ok()?;
+    Some(Quantity::normalised(negative, all.parse().ok()?, twos, tens))
+}
+
+/// The powers of 2 and of 10 that a suffix stands for.
+fn powers(suffix: &str) -> Option<(i32, i32)> {
+    if let Some((_, twos, tens)) = SUFFIXES.iter().find(|(known, ..)| *known == suffix) {
+        return Some((*twos, *tens));
+    }
+    let exponent: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
+    (exponent.abs() <= MAX_EXPONENT).then_some((0, exponent))
+}
+
+// === impl Quantity ===
+
+impl Quantity {
+    fn normalised(negative: bool, mut digits: u128, twos: i32, tens: i32) -> Self {
+        if digits == 0 {
+            return Self { negative: false, digits: 0, twos: 0, fives: 0 };
+        }
+        let (mut twos, mut fives) = (twos + tens, tens);
+        while digits.is_multiple_of(2) {
+            digits /= 2;
+            twos += 1;
+        }
+        while digits.is_multiple_of(5) {
+            digits /= 5;
+            fives += 1;
+        }
+        Self { negative, digits, twos, fives }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn equal_amounts_are_recognised_whatever_their_form() {
+        let table = [
+            (json!("1000m"), json!("1"), true),
+            (json!("1024Mi"), json!("1Gi"), true),
+            (json!("0.5"), json!("500m"), true),
+            (json!(1), json!("1"), true),
+            (json!(0.1), json!("100m"), true),
+            (json!("1e3"), json!("1k"), true),
+            (json!("1E"), json!("1000P"), true),
+            (json!("1E3"), json!("1000"), true),
+            (json!("100000u"), json!("100m"), true),
+            (json!("0"), json!("0Gi"), true),
+            (json!("-0"), json!("0"), true),
+            (json!("+1"), json!("1"), true),
+            (json!("1G"), json!("1Gi"), false),
+            (json!("-1"), json!("1"), false),
+            (json!("1"), json!("1.0000000001"), false),
+            (json!("9007199254740993"), json!("9007199254740992"), false),
+            (json!("a"), json!("a"), false),
+            (json!(""), json!("0"), false),
+            (json!("."), json!("0"), false),
+            (json!("1.2.3"), json!("1.2.3"), false),
+            (json!("1 Gi"), json!("1Gi"), false),
+            (json!("1e999999999999"), json!("1e999999999999"), false),
+            (json!(null), json!(null), false),
+            (json!(true), json!("1"), false),
+        ];
+
+        for (a, b, same) in table {
+            assert_eq!(same_amount(&a, &b), same, "{a} {b}");
+            assert_eq!(same_amount(&b, &a), same, "{b} {a}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Which fields of a live object belong to other managers, as its `managedFields` say.
+
+use serde_json::{Map, Value};
+
+use super::equal;
+
+/// The fields that other managers own, at one place of the live object: a set of `fieldsV1` trees, or rather of the
+/// branches that lead to that place.
+///
+/// A tree is a map whose keys are `f:<field>`, `k:<keys of a list item as JSON>`, `v:<value of a list item as JSON>`,
+/// `i:<index>`, and `.` for the place itself. An empty map owns all below it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ForeignFields<'a> {
+    branches: Vec<&'a Map<String, Value>>,
+    /// The object does not tell: any field may be somebody else's.
+    unknown: bool,
+}
+
+// === impl ForeignFields ===
+
+impl<'a> ForeignFields<'a> {
+    /// Everything but what `own_manager` owns, and but entries for the status (which a merge never changes).
+    pub(super) fn of(live: &'a Value, own_manager: &str) -> Self {
+        let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
+        let Some(entries) = entries.filter(|entries| !entries.is_empty()) else {
+            return Self { branches: Vec::new(), unknown: true };
+        };
+        let text = |entry: &'a Value, field| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+        let mut fields = Self::default();
+        for entry in entries {
+            // Other subresources than the status write the spec: `scale` does.
+            if text(entry, "manager") == own_manager || text(entry, "subresource") == "status" {
+                continue;
+            }
+            match entry.get("fieldsV1").and_then(Value::as_object) {
+                Some(tree) => fields.branches.push(tree),
+                None => fields.unknown = true,
+            }
+        }
+        fields
+    }
+
+    /// What they own in a field of the present place.
+    pub(super) fn field(&self, name: &str) -> Self {
+        if self.branches.is_empty() {
+            return self.clone();
+        }
+        let key = format!("f:{name}");
+        self.descend(|branch| branch.get(&key).and_then(Value::as_object).into_iter().collect())
+    }
+
+    /// What they own in an item of the list at the present place. `live` is that item.
+    pub(super) fn item(&self, index: usize, live: &Value) -> Self {
+        self.descend(|branch| {
+            let matching = branch.iter().filter(|(key, _)| names_item(key, index, live));
+            matching.filter_map(|(_, below)| below.as_object()).collect()
+        })
+    }
+
+    /// Whether they own the present place or anything below it.
+    pub(super) fn own_something(&self) -> bool {
+        self.unknown || !self.branches.is_empty()
+    }
+
+    fn descend(&self, step: impl Fn(&'a Map<String, Value>) -> Vec<&'a Map<String, Value>>) -> Self {
+        let below = |branch: &&'a Map<String, Value>| if branch.is_empty() { vec![*branch] } else { step(branch) };
+        Self { branches: self.branches.iter().flat_map(below).collect(), unknown: self.unknown }
+    }
+}
+
+/// Whether a key of a `fieldsV1` tree means this list item. A key that cannot be read means every item, to be safe.
+fn names_item(key: &str, index: usize, live: &Value) -> bool {
+    let Some((form, text)) = key.split_once(':') else { return false };
+    match form {
+        "k" => match serde_json::from_str(text) {
+            Ok(Value::Object(keys)) => {
+                keys.iter().all(|(key, value)| live.get(key).is_some_and(|live| equal(live, value)))
+            }
+            _ => true,
+        },
+        "v" => serde_json::from_str(text).map_or(true, |value: Value| equal(&value, live)),
+        "i" => text.parse().map_or(true, |named: usize| named == index),
+        _ => false,
+    }
+}
