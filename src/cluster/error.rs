@@ -1,0 +1,411 @@
+//! What can go wrong with a request, and what the callers ask of it.
+
+use std::{error::Error as _, time::Duration};
+
+use http::StatusCode;
+use serde_json::Value;
+
+use crate::api::object::{GroupKind, GroupVersionKind};
+
+/// A request did not succeed. Clonable, so that those who share a request share its error.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ApiError {
+    /// The server answered with an error; the text is its own, verbatim (decision 14).
+    #[error("{0}")]
+    Status(Box<Status>),
+    /// The connection failed, or broke before the whole answer was here.
+    #[error("{message}")]
+    Transport {
+        /// The chain of causes.
+        message: String,
+        /// Whether the request may have reached the server.
+        sent: bool,
+    },
+    /// The deadline came before the answer.
+    #[error("the API server did not answer in time")]
+    Timeout,
+    /// The deadline came before the request was sent.
+    #[error("the request was not sent before its deadline")]
+    NotSent,
+    /// This process may not write (any more).
+    #[error("not sent: {0}")]
+    Fenced(&'static str),
+    /// The server does not serve the kind in this version.
+    #[error("no matches for kind \"{}\" in version \"{}\"", .0.kind, .0.api_version())]
+    NoMatch(GroupVersionKind),
+    /// The server does not serve the kind in any version.
+    #[error("no matches for kind \"{}\" in group \"{}\"", .0.kind, .0.group)]
+    NoKind(GroupKind),
+    /// Whether the server serves the kind cannot be told at present.
+    #[error("unable to retrieve the complete list of server APIs: {0}")]
+    Discovery(String),
+    /// The answer is not what the API promises.
+    #[error("cannot decode the answer of the API server: {0}")]
+    Decode(String),
+    /// The request makes no sense; it was not sent.
+    #[error("{0}")]
+    BadRequest(String),
+}
+
+/// The error answer of an API server: a `Status` object, or a plain text with an HTTP status.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Status {
+    /// HTTP status.
+    pub code: u16,
+    /// Machine-readable reason, e.g. `NotFound`; empty for plain texts and some 500s.
+    pub reason: String,
+    /// The server's text, verbatim; parts that repeat a whole object are left out.
+    pub message: String,
+    /// `details.kind`: the resource, or the kind for validation errors (api-facts §0); empty for plain texts.
+    pub kind: String,
+    /// `details.name`.
+    pub name: String,
+    /// `details.causes`.
+    pub causes: Vec<Cause>,
+    /// The `Retry-After` header.
+    pub retry_after: Option<Duration>,
+}
+
+/// One finding of an error answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Cause {
+    /// E.g. `FieldValueInvalid`, `NamespaceTerminating`.
+    pub reason: String,
+    /// The text without the field.
+    pub message: String,
+    /// Path of the field, e.g. `spec.clusterIPs[0]`.
+    pub field: String,
+}
+
+/// Longest text taken from a plain answer.
+const LONGEST_PLAIN_TEXT: usize = 1024;
+/// Longest quoted value that stays in the message of a request about a Secret: names and field paths.
+const LONGEST_QUOTED: usize = 64;
+const LEFT_OUT: &str = "(left out)";
+
+// === impl ApiError ===
+
+impl ApiError {
+    /// The server's answer, if there was one.
+    pub fn status(&self) -> Option<&Status> {
+        match self {
+            Self::Status(status) => Some(status),
+            Self::Transport { .. }
+            | Self::Timeout
+            | Self::NotSent
+            | Self::Fenced(_)
+            | Self::NoMatch(_)
+            | Self::NoKind(_)
+            | Self::Discovery(_)
+            | Self::Decode(_)
+            | Self::BadRequest(_) => None,
+        }
+    }
+
+    /// HTTP status of the answer.
+    pub fn code(&self) -> Option<u16> {
+        self.status().map(|status| status.code)
+    }
+
+    fn is_answer(&self, code: u16, reason: &str) -> bool {
+        self.status().is_some_and(|status| status.code == code && status.reason == reason)
+    }
+
+    /// The object (or for a creation its namespace) does not exist. Not true when the *kind* is not served: then nothing
+    /// is known of the object.
+    pub fn is_not_found(&self) -> bool {
+        self.is_answer(404, "NotFound") && !self.is_not_served()
+    }
+
+    /// The server knows no such path: the group, version or resource is not served (any more) (api-facts §2).
+    pub fn is_not_served(&self) -> bool {
+        let of_path = |status: &Status| status.kind.is_empty() && status.name.is_empty();
+        self.status().is_some_and(|status| status.code == 404 && of_path(status))
+    }
+
+    /// The namespace of a creation does not exist.
+    pub fn is_namespace_missing(&self) -> bool {
+        self.is_not_found() && self.status().is_some_and(|status| status.kind == "namespaces")
+    }
+
+    /// Somebody else changed the object, or a precondition did not hold; not [`Self::is_already_exists`].
+    pub fn is_conflict(&self) -> bool {
+        self.is_answer(409, "Conflict")
+    }
+
+    /// A creation found an object of that name.
+    pub fn is_already_exists(&self) -> bool {
+        self.is_answer(409, "AlreadyExists")
+    }
+
+    /// The object breaks a validation rule.
+    pub fn is_invalid(&self) -> bool {
+        self.is_answer(422, "Invalid")
+    }
+
+    /// Rights are missing, an admission plugin or webhook denies, or the namespace is terminating.
+    pub fn is_forbidden(&self) -> bool {
+        self.code() == Some(403)
+    }
+
+    /// The credentials are not accepted.
+    pub fn is_unauthorized(&self) -> bool {
+        self.code() == Some(401)
+    }
+
+    /// The kind is not served, as far as discovery or the server's answer tell.
+    pub fn is_no_match(&self) -> bool {
+        matches!(self, Self::NoMatch(_) | Self::NoKind(_)) || self.is_not_served()
+    }
+
+    /// A page token or the version of a watch is too old: start again with a list.
+    pub fn is_expired(&self) -> bool {
+        self.status().is_some_and(|status| status.code == 410 || matches!(status.reason.as_str(), "Expired" | "Gone"))
+    }
+
+    /// The server is overloaded, or asks to slow down.
+    pub fn is_too_many_requests(&self) -> bool {
+        self.code() == Some(429)
+    }
+
+    /// Creations are refused because the namespace is being deleted.
+    pub fn is_namespace_terminating(&self) -> bool {
+        let terminating = |status: &Status| status.causes.iter().any(|cause| cause.reason == "NamespaceTerminating");
+        self.status().is_some_and(terminating)
+    }
+
+    /// Whether a write may have happened although it failed: *maybe done* (contract rule 7).
+    pub fn outcome_unknown(&self) -> bool {
+        match self {
+            Self::Timeout | Self::Decode(_) => true,
+            Self::Transport { sent, .. } => *sent,
+            Self::Status(status) => status.code >= 500,
+            Self::NotSent
+            | Self::Fenced(_)
+            | Self::NoMatch(_)
+            | Self::NoKind(_)
+            | Self::Discovery(_)
+            | Self::BadRequest(_) => false,
+        }
+    }
+
+    /// From an error of the HTTP client.
+    pub(super) fn from_client(error: &kube::Error) -> Self {
+        let mut message = error.to_string();
+        let mut sent = true;
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            if error.downcast_ref::<hyper_util::client::legacy::Error>().is_some_and(|error| error.is_connect()) {
+                sent = false;
+            }
+            let text = error.to_string();
+            if !message.contains(&text) {
+                message = format!("{message}: {text}");
+            }
+            cause = error.source();
+        }
+        Self::Transport { message, sent }
+    }
+}
+
+// === impl Status ===
+
+impl Status {
+    /// From an answer that is no success. `secret`: the request was about a Secret, so quoted values are left out.
+    pub(super) fn from_answer(code: StatusCode, retry_after: Option<Duration>, body: &[u8], secret: bool) -> Self {
+        let parsed = serde_json::from_slice::<Value>(body).ok().filter(|value| value["kind"] == "Status");
+        let mut status = match parsed {
+            Some(value) => Self::from_object(&value, secret),
+            None => Self { message: plain_text(code, body), ..Self::default() },
+        };
+        status.code = code.as_u16();
+        status.retry_after = retry_after;
+        status
+    }
+
+    /// From a `Status` object, e.g. of a watch's ERROR event.
+    pub(super) fn from_object(value: &Value, secret: bool) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let details = &value["details"];
+        let cause = |cause: &Value| Cause {
+            reason: text(&cause["reason"]),
+            message: without_objects(&text(&cause["message"]), secret),
+            field: text(&cause["field"]),
+        };
+        Self {
+            code: value["code"].as_u64().and_then(|code| code.try_into().ok()).unwrap_or_default(),
+            reason: text(&value["reason"]),
+            message: without_objects(&text(&value["message"]), secret),
+            kind: text(&details["kind"]),
+            name: text(&details["name"]),
+            causes: details["causes"].as_array().into_iter().flatten().map(cause).collect(),
+            retry_after: None,
+        }
+    }
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+fn plain_text(code: StatusCode, body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(LONGEST_PLAIN_TEXT)]).trim().to_owned();
+    if text.is_empty() { format!("the API server answered {code}") } else { text }
+}
+
+/// Leaves out the parts of a message that repeat a whole object: it may be a Secret (api-facts §1, §5).
+fn without_objects(message: &str, secret: bool) -> String {
+    for marker in ["patch: Invalid value: ", "Object 'Kind' is missing in ", "Object 'apiVersion' is missing in "] {
+        if let Some(found) = message.find(marker) {
+            return format!("{}{LEFT_OUT}", &message[..found + marker.len()]);
+        }
+    }
+    if secret { without_long_quotes(message) } else { message.to_owned() }
+}
+
+/// Replaces quoted runs longer than a name. A run without an end is taken as long.
+fn without_long_quotes(message: &str) -> String {
+    let mut kept = String::with_capacity(message.len());
+    let mut rest = message;
+    while let Some(start) = rest.find('"') {
+        let inner = &rest[start + 1..];
+        let end = end_of_quote(inner);
+        kept.push_str(&rest[..start]);
+        match end {
+            Some(end) if end <= LONGEST_QUOTED => kept.push_str(&rest[start..start + end + 2]),
+            Some(_) | None => kept.push_str(LEFT_OUT),
+        }
+        rest = end.map_or("", |end| &inner[end + 1..]);
+    }
+    kept + rest
+}
+
+fn end_of_quote(text: &str) -> Option<usize> {
+    let mut escaped = false;
+    text.bytes().position(|byte| {
+        let end = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        end
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn answer(code: u16, body: &Value) -> ApiError {
+        let code = StatusCode::from_u16(code).unwrap();
+        ApiError::Status(Status::from_answer(code, None, body.to_string().as_bytes(), false).into())
+    }
+
+    fn status(code: u16, reason: &str, kind: &str) -> ApiError {
+        answer(
+            code,
+            &json!({"kind": "Status", "reason": reason, "message": "m", "details": {"kind": kind, "name": "n"}}),
+        )
+    }
+
+    /// api-facts §1, §2, §4
+    #[test]
+    fn answers_are_told_apart() {
+        let cases: [(ApiError, &[fn(&ApiError) -> bool]); 8] = [
+            (status(404, "NotFound", "configmaps"), &[ApiError::is_not_found]),
+            (status(404, "NotFound", "namespaces"), &[ApiError::is_not_found, ApiError::is_namespace_missing]),
+            (status(409, "Conflict", "configmaps"), &[ApiError::is_conflict]),
+            (status(409, "AlreadyExists", "configmaps"), &[ApiError::is_already_exists]),
+            (status(422, "Invalid", "ConfigMap"), &[ApiError::is_invalid]),
+            (status(403, "Forbidden", "configmaps"), &[ApiError::is_forbidden]),
+            (status(410, "Expired", ""), &[ApiError::is_expired]),
+            (status(500, "InternalError", ""), &[ApiError::outcome_unknown]),
+        ];
+        let predicates: [fn(&ApiError) -> bool; 9] = [
+            ApiError::is_not_found,
+            ApiError::is_namespace_missing,
+            ApiError::is_conflict,
+            ApiError::is_already_exists,
+            ApiError::is_invalid,
+            ApiError::is_forbidden,
+            ApiError::is_expired,
+            ApiError::is_no_match,
+            ApiError::outcome_unknown,
+        ];
+
+        for (error, expected) in cases {
+            for predicate in predicates {
+                let expected = expected.iter().any(|other| std::ptr::fn_addr_eq(*other, predicate));
+                assert_eq!(predicate(&error), expected, "{error:?}");
+            }
+        }
+    }
+
+    /// api-facts §2: a missing kind is not a missing object
+    #[test]
+    fn an_unknown_path_is_no_missing_object() {
+        let text = Status::from_answer(StatusCode::NOT_FOUND, None, b"404 page not found\n", false);
+        let generic = json!({"kind": "Status", "reason": "NotFound", "details": {},
+            "message": "the server could not find the requested resource"});
+
+        for error in [ApiError::Status(text.into()), answer(404, &generic)] {
+            assert!(error.is_no_match());
+            assert!(!error.is_not_found());
+        }
+    }
+
+    #[test]
+    fn the_text_is_the_servers() {
+        let body =
+            json!({"kind": "Status", "code": 404, "reason": "NotFound", "message": "configmaps \"x\" not found"});
+
+        assert_eq!(answer(404, &body).to_string(), "configmaps \"x\" not found");
+
+        let plain = Status::from_answer(StatusCode::SERVICE_UNAVAILABLE, None, b"service unavailable\n", false);
+        assert_eq!(plain.to_string(), "service unavailable");
+        let empty = Status::from_answer(StatusCode::BAD_GATEWAY, None, b"", false);
+        assert_eq!(empty.to_string(), "the API server answered 502 Bad Gateway");
+    }
+
+    /// api-facts §5: the whole object stands in the message
+    #[test]
+    fn an_object_in_a_message_is_left_out() {
+        let message =
+            r#" "" is invalid: patch: Invalid value: "{\"data\":{\"password\":\"c2VjcmV0\"}}": illegal base64"#;
+        let cause = json!({"reason": "FieldValueInvalid", "message": message, "field": "patch"});
+        let body = json!({"kind": "Status", "reason": "Invalid", "message": message, "details": {"causes": [cause]}});
+
+        let error = answer(422, &body);
+
+        assert_eq!(error.to_string(), " \"\" is invalid: patch: Invalid value: (left out)");
+        assert!(!format!("{error:?}").contains("c2VjcmV0"));
+    }
+
+    #[test]
+    fn long_quotes_are_left_out_of_messages_about_secrets() {
+        let long = "x".repeat(65);
+
+        assert_eq!(without_objects(&format!(r#"a "b" "{long}" c"#), true), r#"a "b" (left out) c"#);
+        assert_eq!(without_objects(&format!(r#"a "{long}\" x"#), true), "a (left out)");
+        assert_eq!(without_objects(&format!(r#"a "{long}""#), false), format!(r#"a "{long}""#));
+    }
+
+    #[test]
+    fn a_terminating_namespace_is_seen_in_the_causes() {
+        let causes = json!([{"reason": "NamespaceTerminating", "message": "m", "field": "metadata.namespace"}]);
+        let error = answer(403, &json!({"kind": "Status", "reason": "Forbidden", "details": {"causes": causes}}));
+
+        assert!(error.is_namespace_terminating());
+        assert!(error.is_forbidden());
+    }
+
+    #[test]
+    fn kinds_that_are_not_served_have_the_texts_of_the_specification() {
+        let versioned = ApiError::NoMatch(GroupVersionKind::new("g.io", "v1", "X"));
+        let any = ApiError::NoKind(GroupKind::new("g.io", "X"));
+
+        assert_eq!(versioned.to_string(), "no matches for kind \"X\" in version \"g.io/v1\"");
+        assert_eq!(any.to_string(), "no matches for kind \"X\" in group \"g.io\"");
+    }
+}

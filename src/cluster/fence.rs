@@ -1,0 +1,219 @@
+//! The fence: whether this process may still write (contract rule 9, fault 16).
+//!
+//! One fence per process: the leader's renewals hold it open, shutdown shuts it for good. Every request that is not a read
+//! passes it right before it is sent. It counts the writes in flight, because the lease may only be given away when none
+//! of them can take effect any more.
+
+use std::{cell::RefCell, rc::Rc, time::Duration};
+
+use tokio::{sync::Notify, time::Instant};
+
+use super::ApiError;
+
+/// Error text: this replica is not the leader.
+const NOT_LEADER: &str = "this replica does not hold the leader election lease";
+/// Error text: the leader could not renew in time.
+const NOT_RENEWED: &str = "the leader election lease was not renewed in time";
+
+/// A write whose answer never came (time-out, broken connection, dropped pass) counts as in flight this much longer: the
+/// server gives up a request whose client is gone, and what it had sent to its database by then is decided.
+const SETTLING: Duration = Duration::from_secs(5);
+
+/// A handle of the process's fence; cheap to clone.
+#[derive(Clone)]
+pub struct Fence(Rc<Inner>);
+
+struct Inner {
+    state: RefCell<State>,
+    changed: Notify,
+}
+
+struct State {
+    gate: Opening,
+    in_flight: usize,
+    /// Until when a write of unknown outcome may still take effect.
+    unsettled_until: Option<Instant>,
+}
+
+enum Opening {
+    /// No leader election.
+    Open,
+    /// Open while the last renewal is younger than `limit`.
+    Leased { limit: Duration, renewed_at: Option<Instant> },
+    /// For good.
+    Shut(&'static str),
+}
+
+/// One write in flight. Dropped without [`WriteGuard::settled`], its outcome counts as unknown.
+pub struct WriteGuard {
+    fence: Fence,
+    settled: bool,
+}
+
+// === impl Fence ===
+
+impl Fence {
+    /// A fence that is open until it is shut: without leader election.
+    pub fn open() -> Self {
+        Self::new(Opening::Open)
+    }
+
+    /// A fence that opens with the first renewal and is shut whenever the last one is `renew_deadline` old.
+    pub fn leased(renew_deadline: Duration) -> Self {
+        Self::new(Opening::Leased { limit: renew_deadline, renewed_at: None })
+    }
+
+    fn new(gate: Opening) -> Self {
+        let state = RefCell::new(State { gate, in_flight: 0, unsettled_until: None });
+        Self(Rc::new(Inner { state, changed: Notify::new() }))
+    }
+
+    /// The lease was acquired or renewed; `at` is the moment the renewing request was *sent*. No effect once shut.
+    pub fn renewed(&self, at: Instant) {
+        if let Opening::Leased { renewed_at, .. } = &mut self.0.state.borrow_mut().gate {
+            *renewed_at = Some(at);
+        }
+    }
+
+    /// Shuts it for good; `why` is the error text of later writes.
+    pub fn shut(&self, why: &'static str) {
+        self.0.state.borrow_mut().gate = Opening::Shut(why);
+    }
+
+    /// Whether a write may be sent now.
+    pub fn check(&self) -> Result<(), ApiError> {
+        match &self.0.state.borrow().gate {
+            Opening::Open => Ok(()),
+            Opening::Leased { renewed_at: None, .. } => Err(ApiError::Fenced(NOT_LEADER)),
+            Opening::Leased { limit, renewed_at: Some(at) } if at.elapsed() >= *limit => {
+                Err(ApiError::Fenced(NOT_RENEWED))
+            }
+            Opening::Leased { .. } => Ok(()),
+            Opening::Shut(why) => Err(ApiError::Fenced(why)),
+        }
+    }
+
+    /// Counts a write that is sent now.
+    pub fn enter(&self) -> Result<WriteGuard, ApiError> {
+        self.check()?;
+        self.0.state.borrow_mut().in_flight += 1;
+        Ok(WriteGuard { fence: self.clone(), settled: false })
+    }
+
+    /// Writes whose answer has not come yet.
+    pub fn in_flight(&self) -> usize {
+        self.0.state.borrow().in_flight
+    }
+
+    /// Ends when no write is in flight and none of unknown outcome can take effect any more. Shut it first.
+    pub async fn quiet(&self) {
+        loop {
+            let changed = self.0.changed.notified();
+            let (in_flight, unsettled) = {
+                let state = self.0.state.borrow();
+                (state.in_flight, state.unsettled_until.filter(|until| *until > Instant::now()))
+            };
+            match (in_flight, unsettled) {
+                (0, None) => return,
+                (0, Some(until)) => tokio::time::sleep_until(until).await,
+                _ => changed.await,
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Fence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fence").field("open", &self.check().is_ok()).field("in_flight", &self.in_flight()).finish()
+    }
+}
+
+// === impl WriteGuard ===
+
+impl WriteGuard {
+    /// The outcome is known: the server answered, or the request was not sent.
+    pub fn settled(mut self) {
+        self.settled = true;
+    }
+}
+
+impl Drop for WriteGuard {
+    fn drop(&mut self) {
+        let mut state = self.fence.0.state.borrow_mut();
+        state.in_flight -= 1;
+        if !self.settled {
+            state.unsettled_until = Some(Instant::now() + SETTLING);
+        }
+        drop(state);
+        self.fence.0.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{advance, timeout};
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    #[tokio::test(start_paused = true)]
+    async fn it_is_open_while_the_last_renewal_is_young_enough() {
+        let fence = Fence::leased(LIMIT);
+
+        assert_eq!(fence.check(), Err(ApiError::Fenced(NOT_LEADER)));
+
+        fence.renewed(Instant::now());
+        advance(LIMIT - Duration::from_millis(1)).await;
+        assert_eq!(fence.check(), Ok(()));
+
+        advance(Duration::from_millis(1)).await;
+        assert_eq!(fence.check(), Err(ApiError::Fenced(NOT_RENEWED)));
+
+        fence.renewed(Instant::now());
+        assert_eq!(fence.check(), Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn once_shut_no_renewal_opens_it() {
+        let fence = Fence::leased(LIMIT);
+        fence.shut("shutting down");
+
+        fence.renewed(Instant::now());
+
+        assert_eq!(fence.check().unwrap_err().to_string(), "not sent: shutting down");
+        assert!(fence.enter().is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_is_quiet_when_the_last_write_is_answered() {
+        let fence = Fence::open();
+        let (first, second) = (fence.enter().unwrap(), fence.enter().unwrap());
+
+        assert!(timeout(LIMIT, fence.quiet()).await.is_err());
+        first.settled();
+        let quiet = async {
+            fence.quiet().await;
+            Instant::now()
+        };
+        let answer = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            second.settled();
+            Instant::now()
+        };
+
+        let (quiet_at, answered_at) = tokio::join!(quiet, answer);
+        assert_eq!(quiet_at, answered_at);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_of_unknown_outcome_keeps_it_unquiet_for_a_while() {
+        let fence = Fence::open();
+        drop(fence.enter().unwrap());
+
+        let begin = Instant::now();
+        fence.quiet().await;
+
+        assert_eq!(begin.elapsed(), SETTLING);
+    }
+}

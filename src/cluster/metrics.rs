@@ -1,0 +1,26 @@
+//! What the metrics registry may observe of the requests.
+
+use super::handle::Side;
+
+/// Told of each HTTP exchange and of the gate's length. Called on the thread of the cluster; must return at once.
+pub trait RequestObserver {
+    /// An exchange ended: with a status code, or without an answer (`None`, shown as `<error>`; spec 70 §9.2
+    /// `rest_client_requests_total`). `host` is `host:port` of the API server. Repeated requests count each time.
+    fn finished(&self, method: &str, host: &str, code: Option<u16>);
+
+    /// The gate changed: requests that wait for their turn, and writes in flight.
+    fn gate(&self, side: Side, waiting: usize, writes_in_flight: usize);
+
+    /// An Event could not be kept until it could be written: the recorder's queue was full.
+    fn event_dropped(&self) {}
+}
+
+/// Observes nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoObserver;
+
+impl RequestObserver for NoObserver {
+    fn finished(&self, _: &str, _: &str, _: Option<u16>) {}
+
+    fn gate(&self, _: Side, _: usize, _: usize) {}
+}

@@ -1,0 +1,40 @@
+//! A cluster as this program sees it: requests, watches, discovery, Events.
+//!
+//! Start at [`Cluster`] (`handle.rs`): it owns everything below and is the only thing other modules call. A request goes
+//! `fence` (may this process still write?) → `gate` (rate, writes in flight, whose turn it is) → `transport` (one HTTP
+//! exchange, repeated by the rules of `retry`) → `error` (what the server said).
+//!
+//! * `resource`: names of kinds and objects as the server addresses them, paths and queries.
+//! * `pages`, `watch`: lists in pages of bounded size, and watch streams line by line.
+//! * `discovery/`: which kinds the server serves.
+//! * `events`: the recorder of core/v1 Events.
+//! * `client`, `token`, `connector`: from a kubeconfig or the Pod's environment to a `kube::Client`.
+//! * `metrics`: what others may observe of it; `warnings`: `Warning` headers, logged once.
+//!
+//! Everything runs on one thread; handles are `Rc`s and cheap to clone.
+
+mod discovery;
+mod error;
+mod fence;
+mod gate;
+mod handle;
+mod metrics;
+mod pages;
+mod resource;
+mod retry;
+mod transport;
+mod warnings;
+mod watch;
+
+#[cfg(test)]
+mod testing;
+
+pub use discovery::{Discovery, is_list_kind};
+pub use error::{ApiError, Cause, Status};
+pub use fence::{Fence, WriteGuard};
+pub use gate::Gate;
+pub use handle::{Cluster, ClusterEnv, ClusterOptions, Context, DeleteOptions, Deleted, Propagation, Side};
+pub use metrics::{NoObserver, RequestObserver};
+pub use pages::{ListQuery, Page, Pages};
+pub use resource::{Resource, Target};
+pub use watch::{WatchEvent, WatchKind, WatchQuery, WatchStream};

@@ -1,0 +1,174 @@
+//! A scripted API server for the tests of this folder.
+
+use std::{
+    cell::RefCell,
+    rc::Rc,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{HeaderMap, Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
+use jiff::Timestamp;
+use kube::client::Body;
+use serde_json::Value;
+
+use crate::actors::kit::{Clock, Deadline, Lane, Random};
+
+use super::{Cluster, ClusterEnv, ClusterOptions, Context, Fence, RequestObserver, Resource, Side};
+
+/// What the server got.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    pub(crate) line: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+}
+
+/// What the server does with a request.
+pub(crate) enum Reply {
+    Answer(Box<Response<Answered>>),
+    Broken,
+    Late(Duration, Box<Reply>),
+}
+
+type Answered = UnsyncBoxBody<Bytes, std::io::Error>;
+type Script = dyn FnMut(&Seen) -> Reply + Send;
+
+/// A server that asks a closure; clones share the record of requests.
+#[derive(Clone)]
+pub(crate) struct Server {
+    script: Arc<Mutex<Script>>,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+/// Records what it is told.
+#[derive(Default)]
+pub(crate) struct Recorded(pub(crate) RefCell<Vec<String>>);
+
+impl Server {
+    pub(crate) fn new(script: impl FnMut(&Seen) -> Reply + Send + 'static) -> Self {
+        Self { script: Arc::new(Mutex::new(script)), seen: Arc::default() }
+    }
+
+    /// `METHOD path?query` of all requests so far.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.requests().into_iter().map(|seen| seen.line).collect()
+    }
+
+    pub(crate) fn requests(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// A cluster without limits and without leader election.
+    pub(crate) fn cluster(&self) -> Cluster {
+        self.cluster_with(Fence::open(), Rc::new(super::NoObserver))
+    }
+
+    pub(crate) fn cluster_with(&self, fence: Fence, observer: Rc<dyn RequestObserver>) -> Cluster {
+        let options =
+            ClusterOptions { side: Side::Target, host: "api:443".into(), qps: -1.0, burst: 0, namespaces: Vec::new() };
+        let start: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
+        let env = ClusterEnv { clock: Clock::starting_at(start), random: Random::seeded(1), fence };
+        Cluster::new(kube::Client::new(self.clone(), "default"), options, env, observer)
+    }
+}
+
+impl tower::Service<Request<Body>> for Server {
+    type Response = Response<Answered>;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Self::Error>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let this = self.clone();
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await?.to_bytes();
+            let seen = Seen {
+                line: format!("{} {}", parts.method, parts.uri),
+                headers: parts.headers,
+                body: serde_json::from_slice(&body).unwrap_or_default(),
+            };
+            this.seen.lock().unwrap().push(seen.clone());
+            let mut reply = (this.script.lock().unwrap())(&seen);
+            loop {
+                match reply {
+                    Reply::Answer(answer) => return Ok(*answer),
+                    Reply::Broken => return Err("connection reset by peer".into()),
+                    Reply::Late(delay, then) => {
+                        tokio::time::sleep(delay).await;
+                        reply = *then;
+                    }
+                }
+            }
+        })
+    }
+}
+
+impl RequestObserver for Recorded {
+    fn finished(&self, method: &str, host: &str, code: Option<u16>) {
+        self.0.borrow_mut().push(format!("{method} {host} {code:?}"));
+    }
+
+    fn gate(&self, _: Side, _: usize, _: usize) {}
+}
+
+pub(crate) fn json(code: u16, body: &Value) -> Reply {
+    answer(code, &[("content-type", "application/json")], body.to_string())
+}
+
+pub(crate) fn text(code: u16, body: &str) -> Reply {
+    answer(code, &[("content-type", "text/plain")], body.to_owned())
+}
+
+pub(crate) fn answer(code: u16, headers: &[(&str, &str)], body: String) -> Reply {
+    let body = Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed_unsync();
+    let mut response = Response::builder().status(code);
+    for (name, value) in headers {
+        response = response.header(*name, *value);
+    }
+    Reply::Answer(Box::new(response.body(body).unwrap()))
+}
+
+/// An answer whose body comes in pieces, or breaks.
+pub(crate) fn pieces(pieces: Vec<Result<String, &'static str>>) -> Reply {
+    let frame = |piece: Result<String, &'static str>| match piece {
+        Ok(text) => Ok(Frame::data(Bytes::from(text))),
+        Err(error) => Err(std::io::Error::other(error)),
+    };
+    let frames = futures::stream::iter(pieces.into_iter().map(frame));
+    Reply::Answer(Box::new(Response::new(StreamBody::new(frames).boxed_unsync())))
+}
+
+pub(crate) fn status(code: u16, reason: &str, message: &str) -> Reply {
+    let details = serde_json::json!({"name": "a", "kind": "configmaps"});
+    json(
+        code,
+        &serde_json::json!({"kind": "Status", "status": "Failure", "reason": reason, "message": message,
+        "details": details, "code": code}),
+    )
+}
+
+pub(crate) fn late(seconds: u64, then: Reply) -> Reply {
+    Reply::Late(Duration::from_secs(seconds), Box::new(then))
+}
+
+pub(crate) fn ctx() -> Context {
+    Context::new(Lane::Live, Deadline::after(Duration::from_secs(60)), "test")
+}
+
+pub(crate) fn config_maps() -> Resource {
+    Resource::new("", "v1", "ConfigMap", "configmaps", true)
+}
+
+/// A server that answers each watch with these pieces.
+pub(crate) fn reply_watch(all: Vec<Result<String, &'static str>>) -> Server {
+    Server::new(move |_| pieces(all.clone()))
+}
