@@ -2,3 +2,4 @@
 
 pub mod actors;
 pub mod api;
+pub mod dashboard;
