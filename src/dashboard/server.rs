@@ -101,9 +101,11 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
                            base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The page's files: path below `/dashboard`, content type, content.
-const PAGE: [(&str, &str, &str); 4] = [
+const PAGE: [(&str, &str, &str); 6] = [
     ("", "text/html; charset=utf-8", include_str!("page/index.html")),
     ("/app.js", "text/javascript; charset=utf-8", include_str!("page/app.js")),
+    ("/census.js", "text/javascript; charset=utf-8", include_str!("page/census.js")),
+    ("/connection.js", "text/javascript; charset=utf-8", include_str!("page/connection.js")),
     ("/style.css", "text/css; charset=utf-8", include_str!("page/style.css")),
     ("/icon.svg", "image/svg+xml", include_str!("page/icon.svg")),
 ];
