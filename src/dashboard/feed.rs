@@ -1,0 +1,341 @@
+//! What the dashboard's page gets: the census as JSON, once or as a stream of server-sent events.
+
+use std::{
+    convert::Infallible,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures::Stream;
+use jiff::Timestamp;
+use serde::Serialize;
+use tokio::{
+    sync::OwnedSemaphorePermit,
+    time::{Instant, Interval, MissedTickBehavior, interval},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::actors::kit::{ActorState, Census};
+
+/// Shortest time between two events of a stream, so at most 4 a second.
+pub(super) const EVENT_INTERVAL: Duration = Duration::from_millis(250);
+
+/// A stream without events sends a comment after this long: the writer notices a reader that is gone.
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// How long a browser waits before it connects again.
+const RECONNECT: &str = "retry: 2000\n";
+
+/// Whether this process is the one that works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Leadership {
+    /// Holds the lease; its controllers run.
+    Leading,
+    /// Another process holds the lease.
+    Standby,
+    /// There is no leader election; controllers run.
+    Unneeded,
+}
+
+/// The process, as the dashboard's header shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProcessInfo {
+    /// Name of the program.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Host or pod name.
+    pub host: String,
+    /// When it was started.
+    pub started: Timestamp,
+}
+
+/// Asks for the leadership of now; must return at once.
+pub type LeadershipFn = Arc<dyn Fn() -> Leadership + Send + Sync>;
+
+/// Asks for the wall time.
+pub type NowFn = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Snapshots of the census, rendered once for all readers.
+pub(super) struct Snapshots {
+    pub(super) census: Census,
+    pub(super) process: ProcessInfo,
+    pub(super) leadership: LeadershipFn,
+    pub(super) now: NowFn,
+    latest: Mutex<Option<Rendered>>,
+}
+
+/// What must change for a new event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct State {
+    version: u64,
+    leadership: Leadership,
+}
+
+struct Rendered {
+    state: State,
+    at: Instant,
+    json: Bytes,
+}
+
+/// The JSON document (`/dashboard/census`, and `data` of each event).
+#[derive(Serialize)]
+struct Document<'a> {
+    version: u64,
+    now: Timestamp,
+    process: Process<'a>,
+    actors: Vec<ActorState>,
+}
+
+#[derive(Serialize)]
+struct Process<'a> {
+    #[serde(flatten)]
+    info: &'a ProcessInfo,
+    leadership: Leadership,
+}
+
+/// One reader's stream.
+struct Reader {
+    snapshots: Arc<Snapshots>,
+    sent: Option<State>,
+    last_write: Instant,
+    ticks: Interval,
+    stop: CancellationToken,
+    /// Given back when the stream ends or its connection does.
+    _permit: OwnedSemaphorePermit,
+}
+
+// === impl Snapshots ===
+
+impl Snapshots {
+    pub(super) fn new(census: Census, process: ProcessInfo, leadership: LeadershipFn, now: NowFn) -> Self {
+        Self { census, process, leadership, now, latest: Mutex::new(None) }
+    }
+
+    /// The census of now as one line of JSON.
+    pub(super) fn json(&self) -> Bytes {
+        self.json_of(self.state())
+    }
+
+    fn state(&self) -> State {
+        State { version: self.census.version(), leadership: (self.leadership)() }
+    }
+
+    /// `state` was read before the snapshot is taken, so a change in between leads to one more event, never to none.
+    fn json_of(&self, state: State) -> Bytes {
+        let now = Instant::now();
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(latest) = latest.as_ref()
+            && latest.state == state
+            && now.saturating_duration_since(latest.at) < EVENT_INTERVAL
+        {
+            return latest.json.clone();
+        }
+        let json = self.render(state);
+        *latest = Some(Rendered { state, at: now, json: json.clone() });
+        json
+    }
+
+    fn render(&self, state: State) -> Bytes {
+        let document = Document {
+            version: state.version,
+            now: (self.now)(),
+            process: Process { info: &self.process, leadership: state.leadership },
+            actors: self.census.snapshot(),
+        };
+        match serde_json::to_vec(&document) {
+            Ok(json) => json.into(),
+            Err(error) => {
+                tracing::error!(%error, "Could not render the census");
+                Bytes::from_static(b"{}")
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Snapshots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Snapshots").field(&self.process).finish()
+    }
+}
+
+// === impl Reader ===
+
+/// The census as server-sent events: one now, one after each change (not more often than [`EVENT_INTERVAL`]), a comment
+/// after each [`KEEP_ALIVE`] without events. Ends with `stop`.
+///
+/// The next event is made when the connection takes it, so a slow reader misses states but costs no memory.
+pub(super) fn events(
+    snapshots: Arc<Snapshots>,
+    permit: OwnedSemaphorePermit,
+    stop: CancellationToken,
+) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    let mut ticks = interval(EVENT_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let reader = Reader { snapshots, sent: None, last_write: Instant::now(), ticks, stop, _permit: permit };
+    futures::stream::unfold(reader, |mut reader| async {
+        let event = reader.next().await?;
+        Some((Ok(event), reader))
+    })
+}
+
+impl Reader {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return None,
+                now = self.ticks.tick() => if let Some(bytes) = self.due(now) {
+                    self.last_write = now;
+                    return Some(bytes);
+                }
+            }
+        }
+    }
+
+    fn due(&mut self, now: Instant) -> Option<Bytes> {
+        let state = self.snapshots.state();
+        if self.sent != Some(state) {
+            let first = self.sent.replace(state).is_none();
+            return Some(event(&self.snapshots.json_of(state), first));
+        }
+        let quiet = now.saturating_duration_since(self.last_write);
+        (quiet >= KEEP_ALIVE).then(|| Bytes::from_static(b": still here\n\n"))
+    }
+}
+
+fn event(json: &Bytes, first: bool) -> Bytes {
+    let mut event = Vec::with_capacity(json.len() + 64);
+    if first {
+        event.extend_from_slice(RECONNECT.as_bytes());
+    }
+    event.extend_from_slice(b"event: census\ndata: ");
+    event.extend_from_slice(json);
+    event.extend_from_slice(b"\n\n");
+    event.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures::{FutureExt, StreamExt};
+    use tokio::{sync::Semaphore, time::advance};
+
+    use super::*;
+    use crate::actors::kit::{Activity, Role};
+
+    fn snapshots(census: &Census) -> Arc<Snapshots> {
+        let process = ProcessInfo {
+            name: "grm".to_owned(),
+            version: "v1".to_owned(),
+            host: "pod-0".to_owned(),
+            started: Timestamp::UNIX_EPOCH,
+        };
+        Arc::new(Snapshots::new(
+            census.clone(),
+            process,
+            Arc::new(|| Leadership::Standby),
+            Arc::new(|| Timestamp::UNIX_EPOCH),
+        ))
+    }
+
+    fn permit() -> OwnedSemaphorePermit {
+        Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap()
+    }
+
+    #[test]
+    fn a_snapshot_is_one_document() {
+        let census = Census::default();
+        let cell = census.enter("a/b", Role::Object);
+        cell.update(Timestamp::UNIX_EPOCH, |state| {
+            state.activity = Activity::Failing;
+            state.last_error = Some((Timestamp::UNIX_EPOCH, "line\nbreak".to_owned()));
+        });
+
+        let document: serde_json::Value = serde_json::from_slice(&snapshots(&census).json()).unwrap();
+
+        assert_eq!(document["version"], 2);
+        assert_eq!(document["now"], "1970-01-01T00:00:00Z");
+        assert_eq!(
+            document["process"],
+            serde_json::json!({
+                "name": "grm", "version": "v1", "host": "pod-0", "started": "1970-01-01T00:00:00Z", "leadership": "standby"
+            })
+        );
+        assert_eq!(document["actors"][0]["path"], "a/b");
+        assert_eq!(document["actors"][0]["activity"], "failing");
+        assert_eq!(document["actors"][0]["lastError"][1], "line\nbreak");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_sends_a_snapshot_at_once_and_after_each_change() {
+        let census = Census::default();
+        let mut stream = pin!(events(snapshots(&census), permit(), CancellationToken::new()));
+
+        let first = stream.next().await.unwrap().unwrap();
+        let at_rest = stream.next().now_or_never();
+        census.enter("a", Role::Root);
+        let start = Instant::now();
+        let second = stream.next().await.unwrap().unwrap();
+
+        assert!(first.starts_with(b"retry: 2000\nevent: census\ndata: {\"version\":0,"));
+        assert!(at_rest.is_none());
+        assert!(second.starts_with(b"event: census\ndata: {\"version\":1,"));
+        assert!(second.ends_with(b"}\n\n"));
+        assert!(start.elapsed() <= EVENT_INTERVAL);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_changes_lead_to_four_events_a_second() {
+        let census = Census::default();
+        let cell = census.enter("a", Role::Root);
+        let mut stream = pin!(events(snapshots(&census), permit(), CancellationToken::new()));
+
+        let mut events = 0;
+        for _ in 0..100 {
+            cell.update(Timestamp::UNIX_EPOCH, |state| state.finished += 1);
+            advance(Duration::from_millis(10)).await;
+            events += usize::from(stream.next().now_or_never().is_some());
+        }
+
+        assert!((4..=5).contains(&events), "{events}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_at_rest_sends_a_comment_each_fifteen_seconds() {
+        let mut stream = pin!(events(snapshots(&Census::default()), permit(), CancellationToken::new()));
+        stream.next().await;
+        let start = Instant::now();
+
+        let comment = stream.next().await.unwrap().unwrap();
+
+        assert_eq!(comment, Bytes::from_static(b": still here\n\n"));
+        assert_eq!(start.elapsed(), KEEP_ALIVE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_ends_when_the_server_stops() {
+        let stop = CancellationToken::new();
+        let mut stream = pin!(events(snapshots(&Census::default()), permit(), stop.clone()));
+        stream.next().await;
+
+        stop.cancel();
+
+        assert!(stream.next().await.is_none());
+    }
+
+    #[test]
+    fn readers_of_the_same_moment_share_one_rendering() {
+        let snapshots = snapshots(&Census::default());
+
+        let first = snapshots.json();
+        let second = snapshots.json();
+
+        assert_eq!(first.as_ptr(), second.as_ptr());
+    }
+}

@@ -1,0 +1,173 @@
+//! Every metric of the process: name, type, labels, unit and help, in this one place.
+//!
+//! `docs/metrics.md` is generated from this table. Names, labels and buckets above the line are spec 70 §9.2: existing
+//! dashboards query them. Those with the prefix `gardener_resource_manager_` are our own.
+
+use prometheus::{
+    CounterVec, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, core::Collector,
+};
+
+/// One metric.
+#[derive(Debug)]
+pub(super) struct Declaration {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) labels: &'static [&'static str],
+    /// What one step of the value means, e.g. `seconds`.
+    pub(super) unit: &'static str,
+    pub(super) help: &'static str,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind {
+    Counter,
+    Gauge,
+    /// With its upper bounds, without `+Inf`.
+    Histogram(&'static [f64]),
+}
+
+/// Bounds of a reconciliation's duration.
+pub(super) const PASS_SECONDS: [f64; 40] = [
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
+    1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0,
+];
+
+/// Bounds of work queues and webhooks.
+pub(super) const DECADES: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0];
+
+macro_rules! declarations {
+    ($($constant:ident = $kind:expr, $name:literal, $labels:expr, $unit:literal, $help:literal;)*) => {
+        $(
+            pub(super) const $constant: Declaration =
+                Declaration { name: $name, kind: $kind, labels: &$labels, unit: $unit, help: $help };
+        )*
+
+        /// All of them, in the order of the documentation.
+        pub(super) const ALL: &[&Declaration] = &[$(&$constant),*];
+    };
+}
+
+#[rustfmt::skip]
+declarations! {
+    RECONCILES = Kind::Counter, "controller_runtime_reconcile_total", ["controller", "result"], "reconciliations",
+        "Finished reconciliations by result: success, error, requeue, requeue_after.";
+    RECONCILE_ERRORS = Kind::Counter, "controller_runtime_reconcile_errors_total", ["controller"], "reconciliations",
+        "Reconciliations that ended with an error.";
+    RECONCILE_TERMINAL_ERRORS = Kind::Counter, "controller_runtime_terminal_reconcile_errors_total", ["controller"], "reconciliations",
+        "Reconciliations that ended with an error that trying again cannot mend.";
+    RECONCILE_PANICS = Kind::Counter, "controller_runtime_reconcile_panics_total", ["controller"], "reconciliations",
+        "Reconciliations that panicked.";
+    RECONCILE_TIMEOUTS = Kind::Counter, "controller_runtime_reconcile_timeouts_total", ["controller"], "reconciliations",
+        "Reconciliations that were cut off at their deadline.";
+    RECONCILE_SECONDS = Kind::Histogram(&PASS_SECONDS), "controller_runtime_reconcile_time_seconds", ["controller"], "seconds",
+        "Duration of a reconciliation.";
+    MAX_CONCURRENT = Kind::Gauge, "controller_runtime_max_concurrent_reconciles", ["controller"], "permits",
+        "How many reconciliations may run at the same time.";
+    ACTIVE_WORKERS = Kind::Gauge, "controller_runtime_active_workers", ["controller"], "permits",
+        "How many reconciliations run now.";
+
+    QUEUE_DEPTH = Kind::Gauge, "workqueue_depth", ["name", "controller", "priority"], "keys",
+        "Keys that have work and wait for a permit, by priority: live or background.";
+    QUEUE_ADDS = Kind::Counter, "workqueue_adds_total", ["name", "controller"], "keys",
+        "Keys that got work.";
+    QUEUE_RETRIES = Kind::Counter, "workqueue_retries_total", ["name", "controller"], "keys",
+        "Keys that are tried again after a back-off.";
+    QUEUE_WAIT_SECONDS = Kind::Histogram(&DECADES), "workqueue_queue_duration_seconds", ["name", "controller"], "seconds",
+        "How long a key waited for its permit.";
+    QUEUE_WORK_SECONDS = Kind::Histogram(&DECADES), "workqueue_work_duration_seconds", ["name", "controller"], "seconds",
+        "How long a key held its permit.";
+    QUEUE_UNFINISHED_SECONDS = Kind::Gauge, "workqueue_unfinished_work_seconds", ["name", "controller"], "seconds",
+        "Sum of the durations so far of the work that runs now. Large values show stuck work.";
+    QUEUE_LONGEST_SECONDS = Kind::Gauge, "workqueue_longest_running_processor_seconds", ["name", "controller"], "seconds",
+        "Duration so far of the work that has been running for the longest time.";
+
+    WEBHOOK_REQUESTS = Kind::Counter, "controller_runtime_webhook_requests_total", ["webhook", "code"], "requests",
+        "Answered webhook requests by path and HTTP status.";
+    WEBHOOK_IN_FLIGHT = Kind::Gauge, "controller_runtime_webhook_requests_in_flight", ["webhook"], "requests",
+        "Webhook requests that are being answered now.";
+    WEBHOOK_SECONDS = Kind::Histogram(&DECADES), "controller_runtime_webhook_latency_seconds", ["webhook"], "seconds",
+        "Duration of a webhook request.";
+    WEBHOOK_PANICS = Kind::Counter, "controller_runtime_webhook_panics_total", [], "requests",
+        "Webhook requests whose handler panicked.";
+
+    REST_REQUESTS = Kind::Counter, "rest_client_requests_total", ["code", "method", "host"], "requests",
+        "Requests to API servers by HTTP status (or <error> when no answer arrived), method and host:port.";
+    LEADER = Kind::Gauge, "leader_election_master_status", ["name"], "1 or 0",
+        "Whether this process holds the lease.";
+    CERTIFICATE_READS = Kind::Counter, "certwatcher_read_certificate_total", [], "reads",
+        "How often the webhook server's certificate was read.";
+    CERTIFICATE_ERRORS = Kind::Counter, "certwatcher_read_certificate_errors_total", [], "reads",
+        "How often reading the webhook server's certificate failed.";
+
+    PROCESS_CPU = Kind::Counter, "process_cpu_seconds_total", [], "seconds",
+        "User and system CPU time of the process.";
+    PROCESS_RESIDENT = Kind::Gauge, "process_resident_memory_bytes", [], "bytes",
+        "Resident memory of the process.";
+    PROCESS_VIRTUAL = Kind::Gauge, "process_virtual_memory_bytes", [], "bytes",
+        "Virtual memory of the process.";
+    PROCESS_OPEN_FDS = Kind::Gauge, "process_open_fds", [], "file descriptors",
+        "Open file descriptors of the process.";
+    PROCESS_MAX_FDS = Kind::Gauge, "process_max_fds", [], "file descriptors",
+        "How many file descriptors the process may open.";
+    PROCESS_START = Kind::Gauge, "process_start_time_seconds", [], "seconds since 1970",
+        "When the process started.";
+
+    BUILD_INFO = Kind::Gauge, "gardener_resource_manager_build_info", ["version"], "always 1",
+        "The version that runs.";
+    CONFIG_HASH = Kind::Gauge, "gardener_resource_manager_config_hash", ["hash"], "always 1",
+        "Hash of the effective configuration: replicas with different hashes run with different configurations.";
+    ACTORS = Kind::Gauge, "gardener_resource_manager_actors", ["role", "activity"], "actors",
+        "Actors by role and by what they do now.";
+    MAILBOX_OVERFLOWS = Kind::Counter, "gardener_resource_manager_mailbox_overflows_total", ["mailbox"], "messages",
+        "Messages that were refused because the mailbox was full.";
+    STORE_OBJECTS = Kind::Gauge, "gardener_resource_manager_store_objects", ["cluster", "kind"], "objects",
+        "Records in a store.";
+    STORE_SYNCED = Kind::Gauge, "gardener_resource_manager_store_synced", ["cluster", "kind"], "1 or 0",
+        "Whether a store has its initial list and its watch works.";
+    STORE_AGE = Kind::Gauge, "gardener_resource_manager_store_age_seconds", ["cluster", "kind"], "seconds",
+        "Time since a store's watch was last heard of; since its start as long as that never happened.";
+    GATE_IN_FLIGHT = Kind::Gauge, "gardener_resource_manager_gate_writes_in_flight", ["cluster"], "requests",
+        "Writes to a cluster that wait for their answer.";
+    GATE_WAITING = Kind::Gauge, "gardener_resource_manager_gate_waiting", ["cluster", "priority"], "requests",
+        "Requests to a cluster that wait for their turn, by priority: live or background.";
+}
+
+const VALID: &str = "names and labels are constants of this file, and a test registers each of them";
+
+// === impl Declaration ===
+
+impl Declaration {
+    pub(super) fn counters(&self, registry: &Registry) -> IntCounterVec {
+        register(registry, IntCounterVec::new(self.opts(), self.labels).expect(VALID))
+    }
+
+    pub(super) fn float_counters(&self, registry: &Registry) -> CounterVec {
+        register(registry, CounterVec::new(self.opts(), self.labels).expect(VALID))
+    }
+
+    pub(super) fn gauges(&self, registry: &Registry) -> IntGaugeVec {
+        register(registry, IntGaugeVec::new(self.opts(), self.labels).expect(VALID))
+    }
+
+    pub(super) fn float_gauges(&self, registry: &Registry) -> GaugeVec {
+        register(registry, GaugeVec::new(self.opts(), self.labels).expect(VALID))
+    }
+
+    pub(super) fn histograms(&self, registry: &Registry) -> HistogramVec {
+        let bounds = match self.kind {
+            Kind::Histogram(bounds) => bounds,
+            Kind::Counter | Kind::Gauge => &DECADES,
+        };
+        let options = HistogramOpts::new(self.name, self.help).buckets(bounds.to_vec());
+        register(registry, HistogramVec::new(options, self.labels).expect(VALID))
+    }
+
+    fn opts(&self) -> Opts {
+        Opts::new(self.name, self.help)
+    }
+}
+
+fn register<C: Collector + Clone + 'static>(registry: &Registry, collector: C) -> C {
+    registry.register(Box::new(collector.clone())).expect(VALID);
+    collector
+}

@@ -1,0 +1,319 @@
+//! Metrics in Prometheus' text format (spec 70 §9).
+//!
+//! * `declared.rs`: the table of all metrics; add one there first;
+//! * `controller.rs`, `webhook.rs`, `store.rs`: handles that the parts of the process hold and call;
+//! * `process.rs`: what `/proc` knows about the process;
+//! * `reference.rs`: `docs/metrics.md` out of the table.
+//!
+//! There is no global registry: [`Metrics`] is made once, passed in, and cheap to clone. Handles hold their series, so
+//! that counting is an atomic addition. What has an age (stores, running work) or lives elsewhere (census, `/proc`) is
+//! computed at the scrape, in [`Metrics::render`].
+
+mod controller;
+mod declared;
+mod process;
+mod reference;
+mod store;
+mod webhook;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use prometheus::{CounterVec, GaugeVec, IntCounterVec, IntGaugeVec, Registry, TextEncoder};
+use tokio::time::Instant;
+
+use crate::actors::kit::{Activity, Census, Lane, Role};
+
+pub use controller::{ControllerMetrics, ReconcileResult, RunningWork};
+pub use process::ProcessFigures;
+pub use reference::reference;
+pub use store::StoreMetrics;
+pub use webhook::WebhookMetrics;
+
+/// All metrics of the process. Clones share the same values.
+#[derive(Clone)]
+pub struct Metrics {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    registry: Registry,
+    census: Census,
+    controllers: controller::Families,
+    webhooks: webhook::Families,
+    stores: store::Families,
+    rest_requests: IntCounterVec,
+    leader: IntGaugeVec,
+    certificate_reads: IntCounterVec,
+    certificate_errors: IntCounterVec,
+    process: ProcessFamilies,
+    config_hash: IntGaugeVec,
+    actors: IntGaugeVec,
+    mailbox_overflows: IntCounterVec,
+    gate_in_flight: IntGaugeVec,
+    gate_waiting: IntGaugeVec,
+    /// One scrape at a time: values computed at the scrape are set in steps.
+    scrape: Mutex<()>,
+}
+
+struct ProcessFamilies {
+    cpu: CounterVec,
+    resident: IntGaugeVec,
+    virtual_size: IntGaugeVec,
+    open_fds: IntGaugeVec,
+    max_fds: IntGaugeVec,
+    start: GaugeVec,
+}
+
+/// The gate of one cluster, seen from outside.
+#[derive(Clone)]
+pub struct GateMetrics {
+    metrics: Metrics,
+    cluster: Arc<str>,
+}
+
+/// For families without labels.
+const NO_LABELS: [&str; 0] = [];
+
+/// Series of these exist from the start.
+const ROLES: [Role; 5] = [Role::Root, Role::Supervisor, Role::Object, Role::Router, Role::Service];
+
+/// Series of these exist from the start.
+const ACTIVITIES: [Activity; 9] = [
+    Activity::Starting,
+    Activity::Idle,
+    Activity::Queued,
+    Activity::Waiting,
+    Activity::Running,
+    Activity::BackingOff,
+    Activity::Quarantined,
+    Activity::Failing,
+    Activity::Stopped,
+];
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// A registry of its own for the version that runs. Actors are counted from `census` at each scrape.
+    pub fn new(version: &str, census: Census) -> Self {
+        let registry = Registry::new();
+        let shared = Shared {
+            controllers: controller::Families::new(&registry),
+            webhooks: webhook::Families::new(&registry),
+            stores: store::Families::new(&registry),
+            rest_requests: declared::REST_REQUESTS.counters(&registry),
+            leader: declared::LEADER.gauges(&registry),
+            certificate_reads: declared::CERTIFICATE_READS.counters(&registry),
+            certificate_errors: declared::CERTIFICATE_ERRORS.counters(&registry),
+            process: ProcessFamilies::new(&registry),
+            config_hash: declared::CONFIG_HASH.gauges(&registry),
+            actors: declared::ACTORS.gauges(&registry),
+            mailbox_overflows: declared::MAILBOX_OVERFLOWS.counters(&registry),
+            gate_in_flight: declared::GATE_IN_FLIGHT.gauges(&registry),
+            gate_waiting: declared::GATE_WAITING.gauges(&registry),
+            scrape: Mutex::new(()),
+            census,
+            registry,
+        };
+
+        declared::BUILD_INFO.gauges(&shared.registry).with_label_values(&[version]).set(1);
+        for counter in [&shared.certificate_reads, &shared.certificate_errors] {
+            counter.with_label_values(&NO_LABELS).inc_by(0);
+        }
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The handle of a controller (or duty) that may run `permits` reconciliations at once. All its series exist with
+    /// value 0 afterwards; asking again gives a handle of the same series.
+    pub fn controller(&self, name: &str, permits: usize) -> ControllerMetrics {
+        self.shared.controllers.controller(name, permits)
+    }
+
+    /// The handle of a webhook by its path, e.g. `/webhooks/seccomp-profile`. Series for codes 200 and 500 exist afterwards.
+    pub fn webhook(&self, path: &str) -> WebhookMetrics {
+        self.shared.webhooks.webhook(path)
+    }
+
+    /// The handle of one router's store. Its series exist as long as a clone of the handle does; stores of the same
+    /// cluster and kind (one per namespace) are shown as one.
+    pub fn store(&self, cluster: &str, kind: &str, now: Instant) -> StoreMetrics {
+        self.shared.stores.store(cluster, kind, now)
+    }
+
+    /// The handle of a cluster's gate.
+    pub fn gate(&self, cluster: &str) -> GateMetrics {
+        let gate = GateMetrics { metrics: self.clone(), cluster: cluster.into() };
+        gate.in_flight(0);
+        gate.waiting(Lane::Live, 0);
+        gate.waiting(Lane::Background, 0);
+        gate
+    }
+
+    /// Counts a request to an API server. `code` is the HTTP status, none when no answer arrived; `host` is `host:port`.
+    pub fn request(&self, code: Option<u16>, method: &str, host: &str) {
+        let code = code.map_or_else(|| "<error>".to_owned(), |code| code.to_string());
+        self.shared.rest_requests.with_label_values(&[code.as_str(), method, host]).inc();
+    }
+
+    /// Shows whether this process holds the lease called `name`.
+    pub fn leader(&self, name: &str, leads: bool) {
+        self.shared.leader.with_label_values(&[name]).set(leads.into());
+    }
+
+    /// Counts a read of the webhook server's certificate.
+    pub fn certificate_read(&self, good: bool) {
+        self.shared.certificate_reads.with_label_values(&NO_LABELS).inc();
+        if !good {
+            self.shared.certificate_errors.with_label_values(&NO_LABELS).inc();
+        }
+    }
+
+    /// Shows the hash of the configuration in effect; the one before disappears.
+    pub fn config_hash(&self, hash: &str) {
+        self.shared.config_hash.reset();
+        self.shared.config_hash.with_label_values(&[hash]).set(1);
+    }
+
+    /// Counts a message that a full mailbox refused. `mailbox` names a kind of mailbox, not an object.
+    pub fn mailbox_overflowed(&self, mailbox: &'static str) {
+        self.shared.mailbox_overflows.with_label_values(&[mailbox]).inc();
+    }
+
+    /// All metrics in Prometheus' text format, version 0.0.4. Reads `/proc` and the census.
+    pub fn render(&self) -> String {
+        self.render_at(Instant::now(), ProcessFigures::read())
+    }
+
+    /// [`Metrics::render`] with the environment passed in.
+    fn render_at(&self, now: Instant, figures: ProcessFigures) -> String {
+        let shared = &*self.shared;
+        let _one_at_a_time = shared.scrape.lock().unwrap_or_else(PoisonError::into_inner);
+
+        shared.controllers.refresh(now);
+        shared.stores.refresh(now);
+        shared.process.set(figures);
+        self.count_actors();
+
+        let mut text = String::new();
+        // Encoding fails only for a family without series (never gathered) or a full writer (a String is not).
+        if let Err(error) = TextEncoder::new().encode_utf8(&shared.registry.gather(), &mut text) {
+            tracing::error!(%error, "Could not render the metrics");
+        }
+        text
+    }
+
+    fn count_actors(&self) {
+        let actors = &self.shared.actors;
+        for role in ROLES {
+            for activity in ACTIVITIES {
+                actors.with_label_values(&[role_text(role), activity_text(activity)]).set(0);
+            }
+        }
+        for state in self.shared.census.snapshot() {
+            actors.with_label_values(&[role_text(state.role), activity_text(state.activity)]).inc();
+        }
+    }
+}
+
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+fn role_text(role: Role) -> &'static str {
+    match role {
+        Role::Root => "root",
+        Role::Supervisor => "supervisor",
+        Role::Object => "object",
+        Role::Router => "router",
+        Role::Service => "service",
+    }
+}
+
+fn activity_text(activity: Activity) -> &'static str {
+    match activity {
+        Activity::Starting => "starting",
+        Activity::Idle => "idle",
+        Activity::Queued => "queued",
+        Activity::Waiting => "waiting",
+        Activity::Running => "running",
+        Activity::BackingOff => "backing_off",
+        Activity::Quarantined => "quarantined",
+        Activity::Failing => "failing",
+        Activity::Stopped => "stopped",
+    }
+}
+
+fn lane_text(lane: Lane) -> &'static str {
+    match lane {
+        Lane::Live => "live",
+        Lane::Background => "background",
+    }
+}
+
+/// Counts are far below this limit; a wrong huge one shows as the largest number instead of a negative one.
+fn gauge_value(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+// === impl GateMetrics ===
+
+impl GateMetrics {
+    /// How many writes wait for their answer now.
+    pub fn in_flight(&self, writes: usize) {
+        self.metrics.shared.gate_in_flight.with_label_values(&[&*self.cluster]).set(gauge_value(writes));
+    }
+
+    /// How many requests of a lane wait for their turn now.
+    pub fn waiting(&self, lane: Lane, requests: usize) {
+        let labels = [&*self.cluster, lane_text(lane)];
+        self.metrics.shared.gate_waiting.with_label_values(&labels).set(gauge_value(requests));
+    }
+}
+
+impl std::fmt::Debug for GateMetrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("GateMetrics").field(&self.cluster).finish()
+    }
+}
+
+// === impl ProcessFamilies ===
+
+impl ProcessFamilies {
+    fn new(registry: &Registry) -> Self {
+        Self {
+            cpu: declared::PROCESS_CPU.float_counters(registry),
+            resident: declared::PROCESS_RESIDENT.gauges(registry),
+            virtual_size: declared::PROCESS_VIRTUAL.gauges(registry),
+            open_fds: declared::PROCESS_OPEN_FDS.gauges(registry),
+            max_fds: declared::PROCESS_MAX_FDS.gauges(registry),
+            start: declared::PROCESS_START.float_gauges(registry),
+        }
+    }
+
+    /// A figure that could not be read has no series, rather than a wrong zero.
+    fn set(&self, figures: ProcessFigures) {
+        self.cpu.reset();
+        if let Some(seconds) = figures.cpu_seconds {
+            self.cpu.with_label_values(&NO_LABELS).inc_by(seconds);
+        }
+        self.start.reset();
+        if let Some(seconds) = figures.start_seconds {
+            self.start.with_label_values(&NO_LABELS).set(seconds);
+        }
+        for (family, figure) in [
+            (&self.resident, figures.resident_bytes),
+            (&self.virtual_size, figures.virtual_bytes),
+            (&self.open_fds, figures.open_fds),
+            (&self.max_fds, figures.max_fds),
+        ] {
+            family.reset();
+            if let Some(figure) = figure {
+                family.with_label_values(&NO_LABELS).set(i64::try_from(figure).unwrap_or(i64::MAX));
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The reference of all metrics, generated from their declarations.
+
+use std::fmt::Write;
+
+use super::declared::{ALL, Kind};
+
+/// The text of `docs/metrics.md`.
+pub fn reference() -> String {
+    let mut text = String::from(
+        "# Metrics\n\n\
+         Generated from `src/dashboard/metrics/declared.rs`; a test compares this file with it.\n\n\
+         `GET /metrics` on the metrics server (`server.metrics`, port 8080) answers in Prometheus' text format. Series of a\n\
+         controller, a webhook or a gate exist with value 0 as soon as it starts. `name` and `controller` of work queues are\n\
+         the same; `priority` is `live` (somebody waits for it) or `background` (first lists, periods).\n\n\
+         | Metric | Type | Labels | Unit | Meaning |\n|---|---|---|---|---|\n",
+    );
+    for declaration in ALL {
+        let kind = match declaration.kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram(_) => "histogram",
+        };
+        let labels: Vec<String> = declaration.labels.iter().map(|label| format!("`{label}`")).collect();
+        let labels = if labels.is_empty() { "–".to_owned() } else { labels.join(", ") };
+        // Writing into a String cannot fail.
+        let _ = writeln!(
+            text,
+            "| `{}` | {kind} | {labels} | {} | {} |",
+            declaration.name,
+            declaration.unit,
+            declaration.help.replace('<', "&lt;")
+        );
+    }
+
+    text.push_str("\nUpper bounds of the histograms (`+Inf` follows):\n\n");
+    for declaration in ALL {
+        if let Kind::Histogram(bounds) = declaration.kind {
+            let bounds: Vec<String> = bounds.iter().map(|bound| format!("{bound}")).collect();
+            let _ = writeln!(text, "* `{}`: {}", declaration.name, bounds.join(", "));
+        }
+    }
+    text
+}

@@ -1,0 +1,324 @@
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{declared::ALL, *};
+
+fn metrics() -> Metrics {
+    Metrics::new("v1.2.3", Census::default())
+}
+
+/// The value of the one series whose name and labels are `series`.
+fn value(text: &str, series: &str) -> Option<f64> {
+    text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
+}
+
+fn render(metrics: &Metrics) -> String {
+    metrics.render_at(Instant::now(), ProcessFigures::default())
+}
+
+#[track_caller]
+fn assert_series(text: &str, series: &str, expected: f64) {
+    assert_eq!(value(text, series), Some(expected), "{series} in\n{text}");
+}
+
+/// spec 70 scenario 32
+#[test]
+fn all_series_of_a_started_controller_exist_with_zero() {
+    let metrics = metrics();
+
+    metrics.controller("garbage-collector", 3);
+
+    let text = render(&metrics);
+    for result in ["success", "error", "requeue", "requeue_after"] {
+        let series =
+            format!(r#"controller_runtime_reconcile_total{{controller="garbage-collector",result="{result}"}}"#);
+        assert_series(&text, &series, 0.0);
+    }
+    for name in [
+        "controller_runtime_reconcile_errors_total",
+        "controller_runtime_terminal_reconcile_errors_total",
+        "controller_runtime_reconcile_panics_total",
+        "controller_runtime_reconcile_timeouts_total",
+        "controller_runtime_reconcile_time_seconds_count",
+        "controller_runtime_active_workers",
+    ] {
+        assert_series(&text, &format!(r#"{name}{{controller="garbage-collector"}}"#), 0.0);
+    }
+    for name in [
+        "workqueue_adds_total",
+        "workqueue_retries_total",
+        "workqueue_queue_duration_seconds_count",
+        "workqueue_work_duration_seconds_count",
+        "workqueue_unfinished_work_seconds",
+        "workqueue_longest_running_processor_seconds",
+    ] {
+        let series = format!(r#"{name}{{controller="garbage-collector",name="garbage-collector"}}"#);
+        assert_series(&text, &series, 0.0);
+    }
+    for lane in ["live", "background"] {
+        let series =
+            format!(r#"workqueue_depth{{controller="garbage-collector",name="garbage-collector",priority="{lane}"}}"#);
+        assert_series(&text, &series, 0.0);
+    }
+    assert_series(&text, r#"controller_runtime_max_concurrent_reconciles{controller="garbage-collector"}"#, 3.0);
+}
+
+#[test]
+fn reconciliations_are_counted_by_result() {
+    let metrics = metrics();
+    let controller = metrics.controller("health", 5);
+
+    controller.reconciled(ReconcileResult::Success, Duration::from_millis(20));
+    controller.reconciled(ReconcileResult::Error, Duration::from_secs(2));
+    controller.reconciled(ReconcileResult::RequeueAfter, Duration::from_secs(2));
+    controller.terminal_error();
+    controller.panicked();
+    controller.timed_out();
+    controller.active(1);
+    controller.queue_depth(Lane::Live, 7);
+    controller.queue_added();
+    controller.retried();
+    controller.waited(Duration::from_secs(1));
+    controller.worked(Duration::from_secs(3));
+
+    let text = render(&metrics);
+    assert_series(&text, r#"controller_runtime_reconcile_total{controller="health",result="success"}"#, 1.0);
+    assert_series(&text, r#"controller_runtime_reconcile_total{controller="health",result="error"}"#, 1.0);
+    assert_series(&text, r#"controller_runtime_reconcile_total{controller="health",result="requeue"}"#, 0.0);
+    assert_series(&text, r#"controller_runtime_reconcile_total{controller="health",result="requeue_after"}"#, 1.0);
+    assert_series(&text, r#"controller_runtime_reconcile_errors_total{controller="health"}"#, 1.0);
+    assert_series(&text, r#"controller_runtime_terminal_reconcile_errors_total{controller="health"}"#, 1.0);
+    assert_series(&text, r#"controller_runtime_reconcile_panics_total{controller="health"}"#, 1.0);
+    assert_series(&text, r#"controller_runtime_reconcile_timeouts_total{controller="health"}"#, 1.0);
+    assert_series(&text, r#"controller_runtime_active_workers{controller="health"}"#, 1.0);
+    assert_series(&text, r#"workqueue_depth{controller="health",name="health",priority="live"}"#, 7.0);
+    assert_series(&text, r#"workqueue_adds_total{controller="health",name="health"}"#, 1.0);
+    assert_series(&text, r#"workqueue_retries_total{controller="health",name="health"}"#, 1.0);
+    assert_series(&text, r#"workqueue_queue_duration_seconds_sum{controller="health",name="health"}"#, 1.0);
+    assert_series(&text, r#"workqueue_work_duration_seconds_sum{controller="health",name="health"}"#, 3.0);
+    assert_series(&text, r#"controller_runtime_reconcile_time_seconds_bucket{controller="health",le="0.025"}"#, 1.0);
+    assert_series(&text, r#"controller_runtime_reconcile_time_seconds_bucket{controller="health",le="2"}"#, 3.0);
+}
+
+#[test]
+fn a_controller_asked_for_again_keeps_its_counts() {
+    let metrics = metrics();
+    metrics.controller("health", 5).reconciled(ReconcileResult::Requeue, Duration::ZERO);
+
+    metrics.controller("health", 8);
+
+    let text = render(&metrics);
+    assert_series(&text, r#"controller_runtime_reconcile_total{controller="health",result="requeue"}"#, 1.0);
+    assert_series(&text, r#"controller_runtime_max_concurrent_reconciles{controller="health"}"#, 8.0);
+}
+
+#[test]
+fn running_work_ages_until_it_ends() {
+    let metrics = metrics();
+    let controller = metrics.controller("health", 5);
+    let start = Instant::now();
+    let first = controller.running(start);
+    let second = controller.running(start + Duration::from_secs(4));
+
+    let both = metrics.render_at(start + Duration::from_secs(6), ProcessFigures::default());
+    drop(first);
+    let one = metrics.render_at(start + Duration::from_secs(6), ProcessFigures::default());
+    drop(second);
+    let none = metrics.render_at(start + Duration::from_secs(6), ProcessFigures::default());
+
+    let unfinished = r#"workqueue_unfinished_work_seconds{controller="health",name="health"}"#;
+    let longest = r#"workqueue_longest_running_processor_seconds{controller="health",name="health"}"#;
+    assert_series(&both, unfinished, 8.0);
+    assert_series(&both, longest, 6.0);
+    assert_series(&one, unfinished, 2.0);
+    assert_series(&one, longest, 2.0);
+    assert_series(&none, unfinished, 0.0);
+}
+
+/// spec 70 §9.2: both codes exist before the first request
+#[test]
+fn a_registered_webhook_has_its_codes_at_zero() {
+    let metrics = metrics();
+    let webhook = metrics.webhook("/webhooks/seccomp-profile");
+
+    let before = render(&metrics);
+    webhook.answered(200, Duration::from_millis(1));
+    webhook.answered(413, Duration::from_millis(1));
+    webhook.in_flight(2);
+    webhook.panicked();
+    let after = render(&metrics);
+
+    let code = |code| {
+        format!(r#"controller_runtime_webhook_requests_total{{code="{code}",webhook="/webhooks/seccomp-profile"}}"#)
+    };
+    assert_series(&before, &code(200), 0.0);
+    assert_series(&before, &code(500), 0.0);
+    assert_series(&before, "controller_runtime_webhook_panics_total", 0.0);
+    assert_series(&after, &code(200), 1.0);
+    assert_series(&after, &code(413), 1.0);
+    assert_series(&after, "controller_runtime_webhook_panics_total", 1.0);
+    assert_series(&after, r#"controller_runtime_webhook_requests_in_flight{webhook="/webhooks/seccomp-profile"}"#, 2.0);
+}
+
+#[test]
+fn requests_without_an_answer_have_the_code_error() {
+    let metrics = metrics();
+
+    metrics.request(Some(404), "GET", "10.0.0.1:443");
+    metrics.request(None, "PUT", "10.0.0.1:443");
+
+    let text = render(&metrics);
+    assert_series(&text, r#"rest_client_requests_total{code="404",host="10.0.0.1:443",method="GET"}"#, 1.0);
+    assert_series(&text, r#"rest_client_requests_total{code="<error>",host="10.0.0.1:443",method="PUT"}"#, 1.0);
+}
+
+#[test]
+fn stores_of_one_kind_are_shown_as_one_and_leave_with_their_handles() {
+    let metrics = metrics();
+    let start = Instant::now();
+    let first = metrics.store("target", "ConfigMap", start);
+    let second = metrics.store("target", "ConfigMap", start);
+    first.objects(3);
+    first.synced(true);
+    first.heard(start + Duration::from_secs(9));
+    second.objects(4);
+
+    let both = metrics.render_at(start + Duration::from_secs(10), ProcessFigures::default());
+    drop(second);
+    let one = metrics.render_at(start + Duration::from_secs(10), ProcessFigures::default());
+    drop(first);
+    let none = metrics.render_at(start + Duration::from_secs(10), ProcessFigures::default());
+
+    let series = |name| format!(r#"gardener_resource_manager_store_{name}{{cluster="target",kind="ConfigMap"}}"#);
+    assert_series(&both, &series("objects"), 7.0);
+    assert_series(&both, &series("synced"), 0.0);
+    assert_series(&both, &series("age_seconds"), 10.0);
+    assert_series(&one, &series("objects"), 3.0);
+    assert_series(&one, &series("synced"), 1.0);
+    assert_series(&one, &series("age_seconds"), 1.0);
+    assert_eq!(value(&none, &series("objects")), None);
+}
+
+#[test]
+fn actors_are_counted_from_the_census() {
+    let census = Census::default();
+    let metrics = Metrics::new("v1", census.clone());
+    let cell = census.enter("health/a/b", Role::Object);
+    cell.update(Timestamp::UNIX_EPOCH, |state| state.activity = Activity::BackingOff);
+
+    let before = render(&metrics);
+    census.leave("health/a/b");
+    let after = render(&metrics);
+
+    let series = r#"gardener_resource_manager_actors{activity="backing_off",role="object"}"#;
+    assert_series(&before, series, 1.0);
+    assert_series(&after, series, 0.0);
+    assert_series(&after, r#"gardener_resource_manager_actors{activity="idle",role="router"}"#, 0.0);
+}
+
+#[test]
+fn a_new_configuration_hash_replaces_the_old_one() {
+    let metrics = metrics();
+
+    metrics.config_hash("aaa");
+    metrics.config_hash("bbb");
+
+    let text = render(&metrics);
+    assert_eq!(value(&text, r#"gardener_resource_manager_config_hash{hash="aaa"}"#), None);
+    assert_series(&text, r#"gardener_resource_manager_config_hash{hash="bbb"}"#, 1.0);
+    assert_series(&text, r#"gardener_resource_manager_build_info{version="v1.2.3"}"#, 1.0);
+}
+
+#[test]
+fn process_figures_are_read_at_each_scrape() {
+    let metrics = metrics();
+    let figures = ProcessFigures {
+        cpu_seconds: Some(1.5),
+        resident_bytes: Some(4096),
+        virtual_bytes: Some(8192),
+        open_fds: Some(7),
+        max_fds: Some(1024),
+        start_seconds: Some(1_700_000_000.25),
+    };
+
+    metrics.render_at(Instant::now(), figures);
+    let text = metrics.render_at(Instant::now(), ProcessFigures { cpu_seconds: Some(2.5), max_fds: None, ..figures });
+
+    assert_series(&text, "process_cpu_seconds_total", 2.5);
+    assert_series(&text, "process_resident_memory_bytes", 4096.0);
+    assert_series(&text, "process_virtual_memory_bytes", 8192.0);
+    assert_series(&text, "process_open_fds", 7.0);
+    assert_series(&text, "process_start_time_seconds", 1_700_000_000.25);
+    assert_eq!(value(&text, "process_max_fds"), None);
+}
+
+#[test]
+fn the_rest_of_the_handles_show_what_they_are_told() {
+    let metrics = metrics();
+
+    metrics.leader("gardener-resource-manager", true);
+    metrics.certificate_read(true);
+    metrics.certificate_read(false);
+    metrics.mailbox_overflowed("webhook");
+    let gate = metrics.gate("source");
+    gate.in_flight(16);
+    gate.waiting(Lane::Background, 40);
+
+    let text = render(&metrics);
+    assert_series(&text, r#"leader_election_master_status{name="gardener-resource-manager"}"#, 1.0);
+    assert_series(&text, "certwatcher_read_certificate_total", 2.0);
+    assert_series(&text, "certwatcher_read_certificate_errors_total", 1.0);
+    assert_series(&text, r#"gardener_resource_manager_mailbox_overflows_total{mailbox="webhook"}"#, 1.0);
+    assert_series(&text, r#"gardener_resource_manager_gate_writes_in_flight{cluster="source"}"#, 16.0);
+    assert_series(&text, r#"gardener_resource_manager_gate_waiting{cluster="source",priority="background"}"#, 40.0);
+    assert_series(&text, r#"gardener_resource_manager_gate_waiting{cluster="source",priority="live"}"#, 0.0);
+}
+
+#[test]
+fn every_declared_metric_is_rendered_with_its_help_and_type() {
+    let metrics = metrics();
+    metrics.controller("health", 1);
+    metrics.webhook("/webhooks/a");
+    let store = metrics.store("source", "Secret", Instant::now());
+    metrics.gate("source");
+    metrics.request(Some(200), "GET", "a:443");
+    metrics.leader("a", false);
+    metrics.config_hash("a");
+    metrics.mailbox_overflowed("a");
+
+    let text = metrics.render_at(
+        Instant::now(),
+        ProcessFigures {
+            cpu_seconds: Some(1.0),
+            resident_bytes: Some(1),
+            virtual_bytes: Some(1),
+            open_fds: Some(1),
+            max_fds: Some(1),
+            start_seconds: Some(1.0),
+        },
+    );
+
+    for declaration in ALL {
+        let kind = match declaration.kind {
+            declared::Kind::Counter => "counter",
+            declared::Kind::Gauge => "gauge",
+            declared::Kind::Histogram(_) => "histogram",
+        };
+        assert!(text.contains(&format!("# HELP {} {}\n", declaration.name, declaration.help)), "{}", declaration.name);
+        assert!(text.contains(&format!("# TYPE {} {kind}\n", declaration.name)), "{}", declaration.name);
+    }
+    let families = text.lines().filter(|line| line.starts_with("# TYPE ")).count();
+    assert_eq!(families, ALL.len());
+    drop(store);
+}
+
+/// `docs/metrics.md` is generated; on failure the test prints what it must be.
+#[test]
+fn the_documentation_lists_every_metric() {
+    let expected = reference();
+
+    let actual = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/metrics.md")).unwrap_or_default();
+
+    assert!(actual == expected, "docs/metrics.md must be:\n{expected}");
+}

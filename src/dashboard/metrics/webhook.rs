@@ -1,0 +1,79 @@
+//! Metrics of webhooks.
+
+use std::{sync::Arc, time::Duration};
+
+use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry};
+
+use super::{NO_LABELS, declared};
+
+/// The series of one webhook. Clones share them.
+#[derive(Clone)]
+pub struct WebhookMetrics {
+    path: Arc<str>,
+    requests: IntCounterVec,
+    ok: IntCounter,
+    in_flight: IntGauge,
+    seconds: Histogram,
+    panics: IntCounter,
+}
+
+pub(super) struct Families {
+    requests: IntCounterVec,
+    in_flight: IntGaugeVec,
+    seconds: HistogramVec,
+    panics: IntCounter,
+}
+
+// === impl Families ===
+
+impl Families {
+    pub(super) fn new(registry: &Registry) -> Self {
+        Self {
+            requests: declared::WEBHOOK_REQUESTS.counters(registry),
+            in_flight: declared::WEBHOOK_IN_FLIGHT.gauges(registry),
+            seconds: declared::WEBHOOK_SECONDS.histograms(registry),
+            panics: declared::WEBHOOK_PANICS.counters(registry).with_label_values(&NO_LABELS),
+        }
+    }
+
+    pub(super) fn webhook(&self, path: &str) -> WebhookMetrics {
+        self.requests.with_label_values(&[path, "500"]);
+        WebhookMetrics {
+            path: path.into(),
+            requests: self.requests.clone(),
+            ok: self.requests.with_label_values(&[path, "200"]),
+            in_flight: self.in_flight.with_label_values(&[path]),
+            seconds: self.seconds.with_label_values(&[path]),
+            panics: self.panics.clone(),
+        }
+    }
+}
+
+// === impl WebhookMetrics ===
+
+impl WebhookMetrics {
+    /// A request was answered with the HTTP status `code` after `duration`.
+    pub fn answered(&self, code: u16, duration: Duration) {
+        self.seconds.observe(duration.as_secs_f64());
+        match code {
+            200 => self.ok.inc(),
+            code => self.requests.with_label_values(&[&*self.path, code.to_string().as_str()]).inc(),
+        }
+    }
+
+    /// A request came (`1`) or was answered (`-1`).
+    pub fn in_flight(&self, change: i64) {
+        self.in_flight.add(change);
+    }
+
+    /// The handler panicked; count the answer besides.
+    pub fn panicked(&self) {
+        self.panics.inc();
+    }
+}
+
+impl std::fmt::Debug for WebhookMetrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("WebhookMetrics").field(&self.path).finish()
+    }
+}

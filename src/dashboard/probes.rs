@@ -1,0 +1,321 @@
+//! Liveness and readiness as plain functions (spec 70 §6).
+//!
+//! The process registers named checks; the server asks [`Checks::aggregate`] or [`Checks::single`] and sends the answer.
+//! A check must return at once: what takes time (a request, a TLS connection) runs beside and leaves its last result.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    fmt::Write,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+/// A check: passes, or tells why not.
+pub type CheckFn = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+/// How long a cache may be unsynced before liveness fails.
+pub const CACHE_SYNC_GRACE: Duration = Duration::from_secs(180);
+
+/// The check that always passes.
+pub const PING: &str = "ping";
+
+/// The checks of one endpoint, by name.
+#[derive(Clone, Default)]
+pub struct Checks {
+    checks: BTreeMap<String, CheckFn>,
+}
+
+/// What a prober asks for besides the path.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProbeQuery {
+    /// One line per check also when all pass.
+    pub verbose: bool,
+    /// Checks that are not run and count as passed.
+    pub exclude: Vec<String>,
+    /// The prober is on this machine: with `verbose`, it may see why a check fails.
+    pub local: bool,
+}
+
+/// An HTTP answer in plain text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// HTTP status.
+    pub status: u16,
+    /// Text.
+    pub body: String,
+}
+
+/// Forgives failures for a while (spec 70 §6, "same with grace"): a pure state machine, time comes in.
+#[derive(Debug, Clone)]
+pub struct Grace {
+    period: Duration,
+    /// The first failure since the last success.
+    failing_since: Option<Instant>,
+}
+
+/// What [`Grace`] makes of a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Graced {
+    /// The check passed.
+    Passed,
+    /// It failed, but not for long; counts as passed.
+    Forgiven(String),
+    /// It has been failing for the whole period.
+    Failed(String),
+}
+
+// === impl Checks ===
+
+impl Checks {
+    /// No checks but [`PING`].
+    pub fn with_ping() -> Self {
+        Self::default().with(PING, Arc::new(|| Ok(())))
+    }
+
+    /// Adds a check; one of the same name is replaced.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, check: CheckFn) -> Self {
+        self.checks.insert(name.into(), check);
+        self
+    }
+
+    /// Runs all checks but the excluded ones: 200 `ok` when all pass, else 500 with a line per check. Reasons are
+    /// withheld, except from a local prober that asks for `verbose`.
+    pub fn aggregate(&self, query: &ProbeQuery) -> Answer {
+        let mut failed = false;
+        let mut lines = String::new();
+        for (name, check) in &self.checks {
+            // Writing into a String cannot fail.
+            let _ = if query.exclude.contains(name) {
+                writeln!(lines, "[+]{name} excluded: ok")
+            } else if let Err(cause) = run(name, check) {
+                failed = true;
+                let reason = if query.verbose && query.local { &cause } else { "reason withheld" };
+                writeln!(lines, "[-]{name} failed: {reason}")
+            } else {
+                writeln!(lines, "[+]{name} ok")
+            };
+        }
+
+        if !failed && !query.verbose {
+            return Answer { status: 200, body: "ok".to_owned() };
+        }
+        let unknown: BTreeSet<&String> = query.exclude.iter().filter(|name| !self.checks.contains_key(*name)).collect();
+        if !unknown.is_empty() {
+            let names: Vec<String> = unknown.iter().map(|name| format!("{name:?}")).collect();
+            let names = names.join(",");
+            let _ = writeln!(lines, "warn: some health checks cannot be excluded: no matches for {names}");
+        }
+        let (status, verdict) = if failed { (500, "healthz check failed\n") } else { (200, "healthz check passed\n") };
+        lines.push_str(verdict);
+        Answer { status, body: lines }
+    }
+
+    /// Runs one check: 200 `ok`, 500 with the cause, or 404 when there is none of that name.
+    pub fn single(&self, name: &str) -> Answer {
+        let Some(check) = self.checks.get(name) else {
+            return Answer { status: 404, body: "404 page not found\n".to_owned() };
+        };
+        match run(name, check) {
+            Ok(()) => Answer { status: 200, body: "ok".to_owned() },
+            Err(cause) => Answer { status: 500, body: format!("internal server error: {cause}") },
+        }
+    }
+}
+
+impl fmt::Debug for Checks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.checks.keys()).finish()
+    }
+}
+
+/// A check that panics has failed; it must not take the probe server along.
+fn run(name: &str, check: &CheckFn) -> Result<(), String> {
+    let result = catch_unwind(AssertUnwindSafe(|| check())).unwrap_or_else(|_| Err("the check panicked".to_owned()));
+    if let Err(cause) = &result {
+        tracing::debug!(check = name, error = %cause, "Health check failed");
+    }
+    result
+}
+
+// === impl Grace ===
+
+impl Grace {
+    /// Failures are forgiven while less than `period` has passed since the first of them.
+    pub fn new(period: Duration) -> Self {
+        Self { period, failing_since: None }
+    }
+
+    /// Judges the `result` of a probe at `now`. A success ends the failure and with it the period.
+    pub fn judge(&mut self, now: Instant, result: Result<(), String>) -> Graced {
+        match result {
+            Ok(()) => {
+                self.failing_since = None;
+                Graced::Passed
+            }
+            Err(cause) => {
+                let since = *self.failing_since.get_or_insert(now);
+                if now.saturating_duration_since(since) < self.period {
+                    Graced::Forgiven(cause)
+                } else {
+                    Graced::Failed(cause)
+                }
+            }
+        }
+    }
+}
+
+/// `check` with grace: its failures pass for [`CACHE_SYNC_GRACE`]. `now` is the monotonic clock.
+pub fn with_grace(check: CheckFn, now: Arc<dyn Fn() -> Instant + Send + Sync>) -> CheckFn {
+    let grace = Mutex::new(Grace::new(CACHE_SYNC_GRACE));
+    Arc::new(move || {
+        let result = check();
+        let verdict = grace.lock().unwrap_or_else(PoisonError::into_inner).judge(now(), result);
+        match verdict {
+            Graced::Passed => Ok(()),
+            Graced::Forgiven(cause) => {
+                tracing::info!(error = %cause, "Cache sync check failed, but deadline not yet exceeded");
+                Ok(())
+            }
+            Graced::Failed(cause) => Err(cause),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failing(cause: &'static str) -> CheckFn {
+        Arc::new(move || Err(cause.to_owned()))
+    }
+
+    fn passing() -> CheckFn {
+        Arc::new(|| Ok(()))
+    }
+
+    fn query(verbose: bool, exclude: &[&str]) -> ProbeQuery {
+        ProbeQuery { verbose, exclude: exclude.iter().map(|&name| name.to_owned()).collect(), local: false }
+    }
+
+    fn answer(status: u16, body: &str) -> Answer {
+        Answer { status, body: body.to_owned() }
+    }
+
+    /// spec 70 §6, the table of aggregate answers
+    #[test]
+    fn aggregates_answer_as_the_table_says() {
+        let good = Checks::with_ping().with("b", passing()).with("a", passing());
+        let bad = Checks::with_ping().with("b", failing("secret reason")).with("a", passing());
+        let unknown = "warn: some health checks cannot be excluded: no matches for \"x\"\n";
+
+        let table = [
+            (&good, query(false, &[]), answer(200, "ok")),
+            (&good, query(true, &[]), answer(200, "[+]a ok\n[+]b ok\n[+]ping ok\nhealthz check passed\n")),
+            (
+                &bad,
+                query(false, &[]),
+                answer(500, "[+]a ok\n[-]b failed: reason withheld\n[+]ping ok\nhealthz check failed\n"),
+            ),
+            (
+                &bad,
+                query(true, &[]),
+                answer(500, "[+]a ok\n[-]b failed: reason withheld\n[+]ping ok\nhealthz check failed\n"),
+            ),
+            (&bad, query(false, &["b"]), answer(200, "ok")),
+            (
+                &bad,
+                query(true, &["b", "a"]),
+                answer(200, "[+]a excluded: ok\n[+]b excluded: ok\n[+]ping ok\nhealthz check passed\n"),
+            ),
+            (&good, query(false, &["x"]), answer(200, "ok")),
+            (
+                &good,
+                query(true, &["x"]),
+                answer(200, &format!("[+]a ok\n[+]b ok\n[+]ping ok\n{unknown}healthz check passed\n")),
+            ),
+            (
+                &bad,
+                query(false, &["x"]),
+                answer(
+                    500,
+                    &format!("[+]a ok\n[-]b failed: reason withheld\n[+]ping ok\n{unknown}healthz check failed\n"),
+                ),
+            ),
+        ];
+
+        for (checks, query, expected) in table {
+            assert_eq!(checks.aggregate(&query), expected, "{query:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_local_prober_sees_the_reasons_in_the_aggregate() {
+        let checks = Checks::default().with("a", failing("no route"));
+
+        let local = checks.aggregate(&ProbeQuery { verbose: true, local: true, exclude: Vec::new() });
+
+        assert_eq!(local, answer(500, "[-]a failed: no route\nhealthz check failed\n"));
+    }
+
+    /// spec 70 scenario 23: the text of a single check tells the cause
+    #[test]
+    fn a_single_check_answers_with_its_cause() {
+        let checks = Checks::with_ping().with(
+            "apiserver-healthz",
+            failing("failed talking to the source cluster's kube-apiserver (status code: 503)"),
+        );
+
+        assert_eq!(checks.single("ping"), answer(200, "ok"));
+        assert_eq!(
+            checks.single("apiserver-healthz"),
+            answer(
+                500,
+                "internal server error: failed talking to the source cluster's kube-apiserver (status code: 503)"
+            )
+        );
+        assert_eq!(checks.single("other").status, 404);
+    }
+
+    #[test]
+    fn a_check_that_panics_has_failed() {
+        let checks = Checks::default().with("a", Arc::new(|| panic!("broken")));
+
+        assert_eq!(checks.single("a"), answer(500, "internal server error: the check panicked"));
+    }
+
+    /// spec 70 scenario 22
+    #[test]
+    fn failures_are_forgiven_for_three_minutes_since_the_first() {
+        let mut grace = Grace::new(CACHE_SYNC_GRACE);
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let failure = || Err("unsynced".to_owned());
+
+        assert_eq!(grace.judge(at(0), failure()), Graced::Forgiven("unsynced".to_owned()));
+        assert_eq!(grace.judge(at(179), failure()), Graced::Forgiven("unsynced".to_owned()));
+        assert_eq!(grace.judge(at(180), failure()), Graced::Failed("unsynced".to_owned()));
+        assert_eq!(grace.judge(at(181), Ok(())), Graced::Passed);
+        assert_eq!(grace.judge(at(182), failure()), Graced::Forgiven("unsynced".to_owned()));
+        assert_eq!(grace.judge(at(362), failure()), Graced::Failed("unsynced".to_owned()));
+    }
+
+    #[test]
+    fn a_check_with_grace_passes_until_the_period_is_over() {
+        let start = Instant::now();
+        let now = Arc::new(Mutex::new(start));
+        let clock = now.clone();
+        let check = with_grace(failing("unsynced"), Arc::new(move || *clock.lock().unwrap()));
+
+        let first = check();
+        *now.lock().unwrap() = start + CACHE_SYNC_GRACE;
+        let later = check();
+
+        assert_eq!(first, Ok(()));
+        assert_eq!(later, Err("unsynced".to_owned()));
+    }
+}

@@ -1,0 +1,336 @@
+//! The two plain HTTP servers: probes, and metrics with the dashboard (spec 70 §6, §9, §11).
+//!
+//! Each has one worker thread of its own, so neither a busy controller nor a slow scrape delays a probe.
+
+use std::{fmt, net::SocketAddr, net::TcpListener, sync::Arc, time::Duration};
+
+use actix_web::{
+    App, HttpRequest, HttpResponse, HttpServer,
+    dev::{Server, ServerHandle},
+    http::{StatusCode, header},
+    middleware::{Compress, DefaultHeaders},
+    web,
+};
+use futures::future::join;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    feed::{Snapshots, events},
+    metrics::Metrics,
+    probes::{Answer, Checks, ProbeQuery},
+};
+use crate::actors::kit::Census;
+
+pub use super::{
+    feed::{Leadership, LeadershipFn, NowFn, ProcessInfo},
+    listen::{Bind, ListenError},
+};
+
+/// Where the servers listen, and who they say they are.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// `server.healthProbes`.
+    pub probes: Bind,
+    /// `server.metrics`.
+    pub metrics: Bind,
+    /// Shown in the dashboard's header.
+    pub process: ProcessInfo,
+}
+
+/// What the servers show. All of it is read, never asked for.
+#[derive(Clone)]
+pub struct Sources {
+    /// Checks of `/healthz`.
+    pub liveness: Checks,
+    /// Checks of `/readyz`.
+    pub readiness: Checks,
+    /// Answers `/metrics`.
+    pub metrics: Metrics,
+    /// Answers `/dashboard`.
+    pub census: Census,
+    /// Whether this process leads.
+    pub leadership: LeadershipFn,
+    /// The wall clock.
+    pub now: NowFn,
+}
+
+/// The running servers.
+#[must_use = "without it the servers cannot be stopped"]
+pub struct ServerHandles {
+    probes_address: SocketAddr,
+    metrics_address: SocketAddr,
+    probes: ServerHandle,
+    metrics: ServerHandle,
+    stop_streams: CancellationToken,
+}
+
+/// Why the servers could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address cannot be bound.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The listener cannot be used.
+    #[error("error starting the {server} server: {cause}")]
+    Start {
+        /// Which one: `probes` or `metrics`.
+        server: &'static str,
+        /// What the system said.
+        #[source]
+        cause: std::io::Error,
+    },
+}
+
+/// Spec 70 §11.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
+/// Spec 70 §11.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+/// A kubelet, a few Prometheus servers and a few people; each connection costs some KiB.
+const MAX_CONNECTIONS: usize = 256;
+/// Event streams at the same time; each costs a census as JSON (about 300 bytes per actor) while it is being sent.
+const MAX_STREAMS: usize = 16;
+/// Probes and scrapes take milliseconds, streams are told to end: what is left after this is cut off.
+const STOP_TIMEOUT_SECONDS: u64 = 1;
+
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+const TEXT_TYPE: &str = "text/plain; charset=utf-8";
+
+/// The page loads nothing but its own files and cannot be framed.
+const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                           base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// The page's files: path below `/dashboard`, content type, content.
+const PAGE: [(&str, &str, &str); 6] = [
+    ("", "text/html; charset=utf-8", include_str!("page/index.html")),
+    ("/app.js", "text/javascript; charset=utf-8", include_str!("page/app.js")),
+    ("/census.js", "text/javascript; charset=utf-8", include_str!("page/census.js")),
+    ("/connection.js", "text/javascript; charset=utf-8", include_str!("page/connection.js")),
+    ("/style.css", "text/css; charset=utf-8", include_str!("page/style.css")),
+    ("/icon.svg", "image/svg+xml", include_str!("page/icon.svg")),
+];
+
+/// What the dashboard's handlers share.
+struct Dashboard {
+    snapshots: Arc<Snapshots>,
+    streams: Arc<Semaphore>,
+    stop_streams: CancellationToken,
+}
+
+/// Binds and starts both servers. Call it inside an actix `System`; it returns at once.
+///
+/// # Errors
+///
+/// `error listening on <address>: <cause>`; then none of them runs.
+pub fn serve(options: ServerOptions, sources: Arc<Sources>) -> Result<ServerHandles, ServeError> {
+    let probes_listeners = options.probes.listen()?;
+    let metrics_listeners = options.metrics.listen()?;
+    let start_error = |server| move |cause| ServeError::Start { server, cause };
+    let probes_address = probes_listeners[0].local_addr().map_err(start_error("probes"))?;
+    let metrics_address = metrics_listeners[0].local_addr().map_err(start_error("metrics"))?;
+
+    let stop_streams = CancellationToken::new();
+    let dashboard = web::Data::new(Dashboard {
+        snapshots: Arc::new(Snapshots::new(
+            sources.census.clone(),
+            options.process,
+            sources.leadership.clone(),
+            sources.now.clone(),
+        )),
+        streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+        stop_streams: stop_streams.clone(),
+    });
+    let sources = web::Data::from(sources);
+
+    let for_metrics = sources.clone();
+    let metrics = start(metrics_listeners, move |config| {
+        config.app_data(for_metrics.clone()).app_data(dashboard.clone()).configure(metrics_routes);
+    })
+    .map_err(start_error("metrics"))?;
+    let probes = start(probes_listeners, move |config| {
+        config.app_data(sources.clone()).configure(probe_routes);
+    })
+    .map_err(start_error("probes"))?;
+
+    let handles = ServerHandles {
+        probes_address,
+        metrics_address,
+        probes: probes.handle(),
+        metrics: metrics.handle(),
+        stop_streams,
+    };
+    run(probes, "probes");
+    run(metrics, "metrics");
+    Ok(handles)
+}
+
+fn start(
+    listeners: Vec<TcpListener>,
+    routes: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
+) -> std::io::Result<Server> {
+    let mut server = HttpServer::new(move || {
+        let routes = routes.clone();
+        App::new().configure(move |config| routes(config)).default_service(web::to(not_found))
+    })
+    .workers(1)
+    .max_connections(MAX_CONNECTIONS)
+    .client_request_timeout(HEADER_TIMEOUT)
+    .keep_alive(IDLE_TIMEOUT)
+    // A browser tab that was closed ends its event stream at once, not at the next keep-alive.
+    .h1_allow_half_closed(false)
+    .shutdown_timeout(STOP_TIMEOUT_SECONDS)
+    .disable_signals();
+    for listener in listeners {
+        server = server.listen(listener)?;
+    }
+    Ok(server.run())
+}
+
+fn run(server: Server, name: &'static str) {
+    actix_web::rt::spawn(async move {
+        if let Err(error) = server.await {
+            tracing::error!(server = name, %error, "HTTP server ended");
+        }
+    });
+}
+
+// === impl ServerHandles ===
+
+impl ServerHandles {
+    /// Where the probes server listens.
+    pub fn probes_address(&self) -> SocketAddr {
+        self.probes_address
+    }
+
+    /// Where the metrics server listens.
+    pub fn metrics_address(&self) -> SocketAddr {
+        self.metrics_address
+    }
+
+    /// Stops both: no new connections, event streams end, requests at hand are answered.
+    pub async fn stop(self) {
+        self.stop_streams.cancel();
+        join(self.probes.stop(true), self.metrics.stop(true)).await;
+    }
+}
+
+impl fmt::Debug for ServerHandles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerHandles")
+            .field("probes", &self.probes_address)
+            .field("metrics", &self.metrics_address)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sources")
+            .field("liveness", &self.liveness)
+            .field("readiness", &self.readiness)
+            .finish_non_exhaustive()
+    }
+}
+
+// === probes ===
+
+fn probe_routes(config: &mut web::ServiceConfig) {
+    config
+        .route("/healthz", web::to(liveness))
+        .route("/healthz/", web::to(liveness))
+        .route("/healthz/{check}", web::to(one_liveness_check))
+        .route("/readyz", web::to(readiness))
+        .route("/readyz/", web::to(readiness))
+        .route("/readyz/{check}", web::to(one_readiness_check));
+}
+
+async fn liveness(request: HttpRequest, sources: web::Data<Sources>) -> HttpResponse {
+    respond(sources.liveness.aggregate(&probe_query(&request)))
+}
+
+async fn readiness(request: HttpRequest, sources: web::Data<Sources>) -> HttpResponse {
+    respond(sources.readiness.aggregate(&probe_query(&request)))
+}
+
+async fn one_liveness_check(check: web::Path<String>, sources: web::Data<Sources>) -> HttpResponse {
+    respond(sources.liveness.single(&check))
+}
+
+async fn one_readiness_check(check: web::Path<String>, sources: web::Data<Sources>) -> HttpResponse {
+    respond(sources.readiness.single(&check))
+}
+
+/// `?verbose` counts by presence, `?exclude=` by value; a query that cannot be decoded counts as none.
+fn probe_query(request: &HttpRequest) -> ProbeQuery {
+    let pairs = web::Query::<Vec<(String, String)>>::from_query(request.query_string());
+    let local = request.peer_addr().is_some_and(|peer| peer.ip().to_canonical().is_loopback());
+    let mut query = ProbeQuery { local, ..ProbeQuery::default() };
+    for (key, value) in pairs.map(web::Query::into_inner).unwrap_or_default() {
+        match key.as_str() {
+            "verbose" => query.verbose = true,
+            "exclude" => query.exclude.push(value),
+            _ => {}
+        }
+    }
+    query
+}
+
+fn respond(answer: Answer) -> HttpResponse {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    HttpResponse::build(status)
+        .insert_header((header::CONTENT_TYPE, TEXT_TYPE))
+        .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .body(answer.body)
+}
+
+async fn not_found() -> HttpResponse {
+    respond(Answer { status: 404, body: "404 page not found\n".to_owned() })
+}
+
+// === metrics and dashboard ===
+
+fn metrics_routes(config: &mut web::ServiceConfig) {
+    config.service(web::resource("/metrics").wrap(Compress::default()).route(web::get().to(render_metrics)));
+
+    let headers = || {
+        DefaultHeaders::new()
+            .add((header::CONTENT_SECURITY_POLICY, PAGE_POLICY))
+            .add((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+            .add((header::REFERRER_POLICY, "no-referrer"))
+            .add((header::CACHE_CONTROL, "no-cache"))
+    };
+    for (path, content_type, content) in PAGE {
+        let file = move || async move { HttpResponse::Ok().content_type(content_type).body(content) };
+        let resource = web::resource(format!("/dashboard{path}"));
+        config.service(resource.wrap(headers()).wrap(Compress::default()).route(web::get().to(file)));
+    }
+    // The page's links are relative to `/dashboard`, so that it also works behind a proxy that adds a path.
+    config.service(web::redirect("/dashboard/", "../dashboard"));
+    config.service(
+        web::resource("/dashboard/census").wrap(headers()).wrap(Compress::default()).route(web::get().to(census)),
+    );
+    // Not compressed: the compressor would hold events back.
+    config.service(web::resource("/dashboard/events").wrap(headers()).route(web::get().to(event_stream)));
+}
+
+async fn render_metrics(sources: web::Data<Sources>) -> HttpResponse {
+    HttpResponse::Ok().content_type(METRICS_TYPE).body(sources.metrics.render())
+}
+
+async fn census(dashboard: web::Data<Dashboard>) -> HttpResponse {
+    HttpResponse::Ok().content_type("application/json").body(dashboard.snapshots.json())
+}
+
+async fn event_stream(dashboard: web::Data<Dashboard>) -> HttpResponse {
+    let Ok(permit) = dashboard.streams.clone().try_acquire_owned() else {
+        return HttpResponse::ServiceUnavailable()
+            .insert_header((header::RETRY_AFTER, "10"))
+            .content_type(TEXT_TYPE)
+            .body("too many event streams\n");
+    };
+    let stream = events(dashboard.snapshots.clone(), permit, dashboard.stop_streams.clone());
+    HttpResponse::Ok().content_type("text/event-stream").streaming(stream)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+use actix_web::test;
+use jiff::Timestamp;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use super::*;
+use crate::actors::kit::Role;
+
+fn sources() -> Arc<Sources> {
+    let census = Census::default();
+    census.enter("managedresource", Role::Supervisor);
+    Arc::new(Sources {
+        liveness: Checks::with_ping(),
+        readiness: Checks::default().with("webhook-server", Arc::new(|| Err("not started".to_owned()))),
+        metrics: Metrics::new("v1", census.clone()),
+        census,
+        leadership: Arc::new(|| Leadership::Leading),
+        now: Arc::new(|| Timestamp::UNIX_EPOCH),
+    })
+}
+
+fn process() -> ProcessInfo {
+    ProcessInfo {
+        name: "gardener-resource-manager".to_owned(),
+        version: "v1".to_owned(),
+        host: "pod-0".to_owned(),
+        started: Timestamp::UNIX_EPOCH,
+    }
+}
+
+fn dashboard(sources: &Sources, streams: usize) -> web::Data<Dashboard> {
+    web::Data::new(Dashboard {
+        snapshots: Arc::new(Snapshots::new(
+            sources.census.clone(),
+            process(),
+            sources.leadership.clone(),
+            sources.now.clone(),
+        )),
+        streams: Arc::new(Semaphore::new(streams)),
+        stop_streams: CancellationToken::new(),
+    })
+}
+
+/// Status, content type and body of a GET to one of the servers' routes.
+async fn get(path: &str) -> (u16, String, String) {
+    let sources = sources();
+    let app = App::new()
+        .app_data(dashboard(&sources, 1))
+        .app_data(web::Data::from(sources))
+        .configure(probe_routes)
+        .configure(metrics_routes)
+        .default_service(web::to(not_found));
+    let service = test::init_service(app).await;
+
+    let response = test::call_service(&service, test::TestRequest::get().uri(path).to_request()).await;
+
+    let content_type = response.headers().get(header::CONTENT_TYPE);
+    let content_type = content_type.map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default();
+    let status = response.status().as_u16();
+    let body = test::read_body(response).await;
+    (status, content_type, String::from_utf8(body.to_vec()).unwrap())
+}
+
+/// spec 70 §6
+#[actix_web::test]
+async fn probes_answer_on_their_paths() {
+    let table = [
+        ("/healthz", 200, "ok"),
+        ("/healthz/", 200, "ok"),
+        ("/healthz?verbose", 200, "[+]ping ok\nhealthz check passed\n"),
+        ("/healthz/ping", 200, "ok"),
+        ("/healthz/webhook-server", 404, "404 page not found\n"),
+        ("/readyz", 500, "[-]webhook-server failed: reason withheld\nhealthz check failed\n"),
+        ("/readyz/webhook-server", 500, "internal server error: not started"),
+        ("/readyz?exclude=webhook-server", 200, "ok"),
+        ("/readyz?exclude=webhook%2Dserver", 200, "ok"),
+        ("/readyz/ping", 404, "404 page not found\n"),
+        ("/livez", 404, "404 page not found\n"),
+    ];
+
+    for (path, status, body) in table {
+        let expected = (status, "text/plain; charset=utf-8".to_owned(), body.to_owned());
+        assert_eq!(get(path).await, expected, "{path}");
+    }
+}
+
+/// spec 70 §9.1
+#[actix_web::test]
+async fn metrics_are_prometheus_text() {
+    let (status, content_type, body) = get("/metrics").await;
+
+    assert_eq!((status, content_type.as_str()), (200, "text/plain; version=0.0.4; charset=utf-8"));
+    assert!(body.contains("gardener_resource_manager_build_info{version=\"v1\"} 1\n"), "{body}");
+}
+
+/// spec 70 scenario 31, profiling disabled
+#[actix_web::test]
+async fn there_is_no_profiling() {
+    assert_eq!(get("/debug/pprof").await.0, 404);
+    assert_eq!(get("/debug/pprof/").await.0, 404);
+    assert_eq!(get("/debug/pprof/profile?seconds=1").await.0, 404);
+}
+
+#[actix_web::test]
+async fn the_dashboard_has_its_files_and_its_census() {
+    let table = [
+        ("/dashboard", "text/html; charset=utf-8"),
+        ("/dashboard/app.js", "text/javascript; charset=utf-8"),
+        ("/dashboard/style.css", "text/css; charset=utf-8"),
+        ("/dashboard/icon.svg", "image/svg+xml"),
+        ("/dashboard/census", "application/json"),
+    ];
+    for (path, content_type) in table {
+        let (status, actual, body) = get(path).await;
+        assert_eq!((status, actual.as_str()), (200, content_type), "{path}");
+        assert!(!body.is_empty(), "{path}");
+    }
+    assert_eq!(get("/dashboard/").await.0, 307);
+    assert_eq!(get("/dashboard/other").await.0, 404);
+}
+
+#[actix_web::test]
+async fn the_page_may_load_nothing_but_its_own_files() {
+    let sources = sources();
+    let service = test::init_service(App::new().app_data(dashboard(&sources, 1)).configure(metrics_routes)).await;
+
+    let response = test::call_service(&service, test::TestRequest::get().uri("/dashboard").to_request()).await;
+
+    let policy = response.headers().get(header::CONTENT_SECURITY_POLICY).unwrap().to_str().unwrap().to_owned();
+    assert!(policy.starts_with("default-src 'none'; script-src 'self';"), "{policy}");
+    assert!(!policy.contains("unsafe"), "{policy}");
+    let page = PAGE[0].2;
+    assert!(
+        !page.contains("style=") && !page.contains("<style") && !page.contains("onclick"),
+        "inline code is refused"
+    );
+}
+
+#[actix_web::test]
+async fn event_streams_are_bounded() {
+    let sources = sources();
+    let app = App::new().app_data(dashboard(&sources, 1)).configure(metrics_routes);
+    let service = test::init_service(app).await;
+    let request = || test::TestRequest::get().uri("/dashboard/events").to_request();
+
+    let first = test::call_service(&service, request()).await;
+    let second = test::call_service(&service, request()).await;
+    drop(first);
+    let third = test::call_service(&service, request()).await;
+
+    assert_eq!(second.status(), 503);
+    assert_eq!(third.status(), 200);
+    assert_eq!(third.headers().get(header::CONTENT_TYPE).unwrap(), "text/event-stream");
+}
+
+/// Sends `GET path` and gives the connection for reading.
+async fn connect(address: SocketAddr, path: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(("127.0.0.1", address.port())).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream
+}
+
+#[actix_web::test]
+async fn both_servers_answer_on_their_sockets_and_stop_with_open_streams() {
+    let any = Bind { address: String::new(), port: 0 };
+    let options = ServerOptions { probes: any.clone(), metrics: any, process: process() };
+    let handles = serve(options, sources()).unwrap();
+
+    let mut probe = String::new();
+    connect(handles.probes_address(), "/healthz").await.read_to_string(&mut probe).await.unwrap();
+    let mut stream = connect(handles.metrics_address(), "/dashboard/events").await;
+    let mut events = Vec::new();
+    while !events.ends_with(b"}\n\n\r\n") {
+        events.push(stream.read_u8().await.unwrap());
+    }
+    handles.stop().await;
+    stream.read_to_end(&mut events).await.unwrap();
+
+    assert!(probe.starts_with("HTTP/1.1 200 OK\r\n"), "{probe}");
+    assert!(probe.contains("\r\nx-content-type-options: nosniff\r\n"), "{probe}");
+    assert!(probe.ends_with("\r\n\r\nok"), "{probe}");
+    let events = String::from_utf8(events).unwrap();
+    assert!(events.contains("event: census\ndata: {"), "{events}");
+    assert!(events.ends_with("0\r\n\r\n"), "the stream ends properly: {events}");
+}
+
+#[actix_web::test]
+async fn a_taken_address_is_an_error_that_names_it() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let bind = |port| Bind { address: "127.0.0.1".to_owned(), port };
+
+    let error =
+        serve(ServerOptions { probes: bind(0), metrics: bind(port), process: process() }, sources()).unwrap_err();
+
+    assert!(error.to_string().starts_with(&format!("error listening on 127.0.0.1:{port}: ")), "{error}");
+}
