@@ -1,3 +1,5 @@
 //! The outside contract: types, constants, defaults and validation. No I/O.
 
+pub mod config;
+pub mod duration;
 pub mod object;
