@@ -1,3 +1,15 @@
 //! The outside contract: types, constants, defaults and validation. No I/O.
+//!
+//! * [`keys`]: every annotation, label, finalizer and fixed text of the API.
+//! * [`managed_resource`]: a ManagedResource as this program reads it, and how its status gets back into the raw object.
+//! * [`conditions`]: the condition type and its update rules.
+//! * [`class`]: who is responsible for a ManagedResource.
+//! * [`origin`]: the annotation that names an object's owner.
+//! * [`object`]: names and metadata of any object.
 
+pub mod class;
+pub mod conditions;
+pub mod keys;
+pub mod managed_resource;
 pub mod object;
+pub mod origin;

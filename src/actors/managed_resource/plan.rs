@@ -11,10 +11,13 @@ use thiserror::Error;
 use super::{
     identity::{self, Equivalences, OldIndex},
     inject::{self, IgnoredMap},
-    local::{ResourceRef, keys},
     normalise::{self, Scope},
 };
-use crate::api::object::{GroupVersionKind, ObjectKey, truthy};
+use crate::api::{
+    keys,
+    managed_resource::ResourceRef,
+    object::{GroupVersionKind, ObjectKey, truthy},
+};
 
 /// What a plan is made from.
 pub struct Input<'a> {
@@ -177,6 +180,7 @@ fn planned(
         name: key.name.clone(),
         labels,
         annotations,
+        ..ResourceRef::default()
     };
     PlannedObject {
         document,

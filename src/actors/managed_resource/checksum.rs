@@ -1,0 +1,59 @@
+//! The checksum over the manifests of a bundle (spec 10 §9.5).
+
+use std::fmt::Write;
+
+use sha2::{Digest, Sha256};
+
+/// Adds up the raw data of the manifests that are kept, in processing order.
+#[derive(Clone, Default)]
+pub struct Checksum {
+    hasher: Sha256,
+}
+
+// === impl Checksum ===
+
+impl Checksum {
+    /// One kept manifest. `raw` is the **whole** value of its data key, compressed if it is compressed: a key with three
+    /// kept manifests is added three times.
+    pub fn add(&mut self, raw: &[u8]) {
+        self.hasher.update(raw);
+    }
+
+    /// SHA-256 in lower-case hex. Without any manifest it is the hash of the empty string.
+    pub fn finish(self) -> String {
+        let mut text = String::with_capacity(64);
+        for byte in self.hasher.finalize() {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "{byte:02x}");
+        }
+        text
+    }
+}
+
+impl std::fmt::Debug for Checksum {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Checksum")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_manifest_gives_the_hash_of_the_empty_string() {
+        assert_eq!(Checksum::default().finish(), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    }
+
+    #[test]
+    fn a_key_with_two_manifests_contributes_its_bytes_twice() {
+        let mut checksum = Checksum::default();
+        checksum.add(b"ab");
+        checksum.add(b"ab");
+
+        let mut whole = Checksum::default();
+        whole.add(b"abab");
+
+        assert_eq!(checksum.finish(), whole.finish());
+    }
+}

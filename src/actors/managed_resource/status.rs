@@ -1,0 +1,234 @@
+//! What a pass reports: each row of spec 10 §16 as a function from one status to the next.
+//!
+//! A function changes only what its row names. Whether the result must be written is [`needs_write`]'s answer.
+
+use std::collections::HashSet;
+
+use jiff::Timestamp;
+
+use super::decode::DecodeError;
+use crate::api::{
+    conditions::{
+        self, APPLY_FAILED, APPLY_PROGRESSING, APPLY_SUCCEEDED, CANNOT_READ_SECRET, CHECKS_PENDING, ConditionStatus,
+        DECODING_FAILED, DELETION_FAILED, DELETION_PENDING, MANAGED_RESOURCE_IGNORED, RELEASE_FAILED,
+        RESOURCES_APPLIED, RESOURCES_HEALTHY, RESOURCES_PROGRESSING,
+    },
+    managed_resource::{ResourceRef, Status},
+};
+
+/// Message of row "applied".
+pub const APPLIED_MESSAGE: &str = "All resources are applied.";
+/// Message of row "change detected" for `ResourcesApplied`.
+pub const RECONCILED_MESSAGE: &str = "The resources are currently being reconciled.";
+/// Message of row "change detected" for `ResourcesHealthy`.
+pub const HEALTH_PENDING_MESSAGE: &str =
+    "The health checks have not yet been executed for the current set of resources.";
+/// Message of row "change detected" for `ResourcesProgressing`.
+pub const PROGRESSING_PENDING_MESSAGE: &str = "Checks have not yet been executed for the current set of resources.";
+/// Message of row "ignored".
+pub const IGNORED_MESSAGE: &str = "ManagedResource is marked to be ignored.";
+/// Message of row "deleting".
+pub const DELETED_MESSAGE: &str = "The resources are currently being deleted.";
+/// Prefix of the aggregated error of clean-up (spec 10 §13.6).
+pub const CLEAN_PREFIX: &str = "Could not clean all old resources";
+/// Prefix of the aggregated error of release (spec 10 §13.6).
+pub const RELEASE_PREFIX: &str = "Could not release all orphaned resources";
+/// The longest message that is written, in bytes. The API server refuses objects beyond 1.5 MiB and each write of the
+/// status carries its messages.
+pub const MESSAGE_LIMIT: usize = 30 * 1024;
+
+/// How a pass ended that reached its final phase (spec 10 §9.10).
+#[derive(Debug, Clone, Default)]
+pub struct Outcome<'a> {
+    /// The new refs, sorted.
+    pub refs: Vec<ResourceRef>,
+    /// Checksum over the kept manifests.
+    pub checksum: String,
+    /// The generation that was applied.
+    pub generation: i64,
+    /// Documents that could not be decoded; the others have been applied.
+    pub errors: &'a [DecodeError],
+}
+
+// === rows of spec 10 §16 ===
+
+/// Row "Secret unreadable".
+pub fn secret_unreadable(status: &Status, error: &str, now: Timestamp) -> Status {
+    with_applied(status, ConditionStatus::False, CANNOT_READ_SECRET, error, now)
+}
+
+/// Whether row "change detected" is due: the refs (with their order, labels and annotations) or the checksum differ.
+pub fn is_changed(status: &Status, refs: &[ResourceRef], checksum: &str) -> bool {
+    status.resources != refs || status.secrets_data_checksum.as_deref() != Some(checksum)
+}
+
+/// Row "change detected" (spec 10 §9.7), written before anything is touched.
+///
+/// `added` are the new refs for which the old index found nothing. They are appended to the refs, so that an object is
+/// known before it is created: otherwise one that was created just before a crash, and whose manifest is gone after it,
+/// would stay for ever. An old ref stays as it is, because its labels and annotations are what the merge compares with.
+pub fn change_detected(status: &Status, added: &[ResourceRef], now: Timestamp) -> Status {
+    let applied = conditions::get_or_init(&status.conditions, RESOURCES_APPLIED, now);
+    let (reason, message) = match applied.reason.as_str() {
+        APPLY_FAILED | DELETION_FAILED | DELETION_PENDING => (applied.reason.as_str(), applied.message.as_str()),
+        _ => (APPLY_PROGRESSING, RECONCILED_MESSAGE),
+    };
+
+    let mut next = status.clone();
+    let list = &mut next.conditions;
+    conditions::set(list, RESOURCES_HEALTHY, ConditionStatus::Unknown, CHECKS_PENDING, HEALTH_PENDING_MESSAGE, now);
+    conditions::set(
+        list,
+        RESOURCES_PROGRESSING,
+        ConditionStatus::Unknown,
+        CHECKS_PENDING,
+        PROGRESSING_PENDING_MESSAGE,
+        now,
+    );
+    conditions::set(list, RESOURCES_APPLIED, ConditionStatus::Progressing, reason, message, now);
+    next.resources = union(&status.resources, added);
+    next
+}
+
+/// Row "deletion pending".
+pub fn deletion_pending(status: &Status, message: &str, now: Timestamp) -> Status {
+    with_applied(status, ConditionStatus::Progressing, DELETION_PENDING, message, now)
+}
+
+/// Row "deletion failed".
+pub fn deletion_failed(status: &Status, message: &str, now: Timestamp) -> Status {
+    with_applied(status, ConditionStatus::False, DELETION_FAILED, message, now)
+}
+
+/// Row "release failed".
+pub fn release_failed(status: &Status, message: &str, now: Timestamp) -> Status {
+    with_applied(status, ConditionStatus::False, RELEASE_FAILED, message, now)
+}
+
+/// Row "apply failed". `created` are refs of objects that exist although the run failed; they join the refs, so that
+/// they are not forgotten when their manifests go (spec 10 "Better than upstream" 3).
+pub fn apply_failed(status: &Status, error: &str, created: &[ResourceRef], now: Timestamp) -> Status {
+    let mut next = with_applied(status, ConditionStatus::False, APPLY_FAILED, error, now);
+    next.resources = union(&status.resources, created);
+    next
+}
+
+/// Rows "applied" and "decoding failed", with the fields that only the final phase sets (spec 10 §9.10).
+pub fn finished(status: &Status, outcome: Outcome<'_>, now: Timestamp) -> Status {
+    let mut next = if outcome.errors.is_empty() {
+        with_applied(status, ConditionStatus::True, APPLY_SUCCEEDED, APPLIED_MESSAGE, now)
+    } else {
+        let message = decoding_message(outcome.errors);
+        with_applied(status, ConditionStatus::False, DECODING_FAILED, &message, now)
+    };
+    next.resources = outcome.refs;
+    next.secrets_data_checksum = Some(outcome.checksum);
+    next.observed_generation = outcome.generation;
+    next
+}
+
+/// Row "ignored".
+pub fn ignored(status: &Status, now: Timestamp) -> Status {
+    let mut next = status.clone();
+    for (kind, value) in [
+        (RESOURCES_HEALTHY, ConditionStatus::True),
+        (RESOURCES_PROGRESSING, ConditionStatus::False),
+        (RESOURCES_APPLIED, ConditionStatus::True),
+    ] {
+        conditions::set(&mut next.conditions, kind, value, MANAGED_RESOURCE_IGNORED, IGNORED_MESSAGE, now);
+    }
+    next
+}
+
+/// Row "deleting" (spec 10 §15). With `keep_objects` nothing is deleted and `ResourcesApplied` stays as it is;
+/// otherwise it keeps a message that already tells about deletion.
+pub fn deleting(status: &Status, keep_objects: bool, now: Timestamp) -> Status {
+    let mut next = status.clone();
+    for (kind, value) in [(RESOURCES_HEALTHY, ConditionStatus::False), (RESOURCES_PROGRESSING, ConditionStatus::True)] {
+        conditions::set(&mut next.conditions, kind, value, DELETION_PENDING, DELETED_MESSAGE, now);
+    }
+    if keep_objects {
+        return next;
+    }
+
+    let message = match conditions::find(&status.conditions, RESOURCES_APPLIED) {
+        Some(applied) if matches!(applied.reason.as_str(), DELETION_PENDING | DELETION_FAILED) => &applied.message,
+        _ => DELETED_MESSAGE,
+    };
+    deletion_pending(&next, message, now)
+}
+
+/// Whether a status must be sent: one that equals what is stored must not, so that nobody is woken for nothing (spec 10
+/// "Better than upstream" 8).
+pub fn needs_write(stored: &Status, next: &Status) -> bool {
+    stored != next
+}
+
+fn with_applied(status: &Status, value: ConditionStatus, reason: &str, message: &str, now: Timestamp) -> Status {
+    let mut next = status.clone();
+    conditions::set(&mut next.conditions, RESOURCES_APPLIED, value, reason, &bounded(message), now);
+    next
+}
+
+/// The old refs, and behind them those of the added whose object is not yet among them.
+fn union(old: &[ResourceRef], added: &[ResourceRef]) -> Vec<ResourceRef> {
+    let mut known: HashSet<_> = old.iter().map(ResourceRef::key).collect();
+    let new = added.iter().filter(|reference| known.insert(reference.key()));
+    old.iter().chain(new).cloned().collect()
+}
+
+// === messages ===
+
+/// One error out of many, sorted so that the message is stable (spec 10 §13.6). Bounded: the first items in full, the
+/// rest is counted.
+pub fn aggregate(prefix: &str, items: impl IntoIterator<Item = String>) -> String {
+    let mut items: Vec<_> = items.into_iter().collect();
+    items.sort();
+
+    let text = match items.as_slice() {
+        [item] => format!("{prefix}: 1 error occurred: {item}"),
+        items => format!("{prefix}: {} errors occurred: [{}]", items.len(), bounded_list(items, ", ")),
+    };
+    bounded(&text)
+}
+
+fn decoding_message(errors: &[DecodeError]) -> String {
+    let items: Vec<_> = errors.iter().map(DecodeError::to_string).collect();
+    format!("Could not decode all new resources: [{}]", bounded_list(&items, " "))
+}
+
+/// Items until the message is full, then how many are left out.
+fn bounded_list(items: &[String], separator: &str) -> String {
+    const ROOM_FOR_FRAME: usize = 256;
+
+    let mut text = String::new();
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 && text.len() + separator.len() + item.len() > MESSAGE_LIMIT - ROOM_FOR_FRAME {
+            text.push_str(&format!("{separator}… and {} more", items.len() - index));
+            break;
+        }
+        if index > 0 {
+            text.push_str(separator);
+        }
+        text.push_str(&cut(item, MESSAGE_LIMIT - ROOM_FOR_FRAME));
+    }
+    text
+}
+
+fn bounded(message: &str) -> String {
+    cut(message, MESSAGE_LIMIT)
+}
+
+/// The text, or its beginning with an ellipsis, in at most `limit` bytes.
+fn cut(text: &str, limit: usize) -> String {
+    const ELLIPSIS: &str = "…";
+
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(limit - ELLIPSIS.len());
+    format!("{}{ELLIPSIS}", &text[..end])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::api::conditions::Condition;
+
+fn now() -> Timestamp {
+    "2026-01-01T11:00:00Z".parse().expect("a timestamp")
+}
+
+fn reference(name: &str, label: &str) -> ResourceRef {
+    ResourceRef {
+        api_version: "v1".to_owned(),
+        kind: "ConfigMap".to_owned(),
+        name: name.to_owned(),
+        labels: [("l".to_owned(), label.to_owned())].into(),
+        ..ResourceRef::default()
+    }
+}
+
+fn with_reason(reason: &str, message: &str) -> Status {
+    let applied = Condition::new(RESOURCES_APPLIED, now()).updated(ConditionStatus::False, reason, message, now());
+    Status { conditions: vec![applied], ..Status::default() }
+}
+
+fn error(index: usize) -> DecodeError {
+    DecodeError { secret: Arc::from("ns/s"), data_key: Arc::from("k"), index, text: "bad".to_owned() }
+}
+
+/// `<type> <status> <reason> <message>` of each condition.
+fn shown(status: &Status) -> Vec<String> {
+    let line = |condition: &Condition| {
+        format!("{} {} {} {}", condition.kind, condition.status, condition.reason, condition.message)
+    };
+    status.conditions.iter().map(line).collect()
+}
+
+fn applied_of(status: &Status) -> String {
+    shown(status).into_iter().find(|line| line.starts_with(RESOURCES_APPLIED)).unwrap_or_default()
+}
+
+#[test]
+fn a_detected_change_puts_all_three_conditions_in_their_order() {
+    let status = change_detected(&Status::default(), &[], now());
+
+    assert_eq!(
+        shown(&status),
+        [
+            "ResourcesHealthy Unknown ChecksPending The health checks have not yet been executed for the current set of resources.",
+            "ResourcesProgressing Unknown ChecksPending Checks have not yet been executed for the current set of resources.",
+            "ResourcesApplied Progressing ApplyProgressing The resources are currently being reconciled.",
+        ]
+    );
+}
+
+#[test]
+fn a_detected_change_keeps_the_message_of_a_failure() {
+    for (reason, expected) in [
+        ("ApplyFailed", "ResourcesApplied Progressing ApplyFailed why"),
+        ("DeletionFailed", "ResourcesApplied Progressing DeletionFailed why"),
+        ("DeletionPending", "ResourcesApplied Progressing DeletionPending why"),
+        (
+            "ApplySucceeded",
+            "ResourcesApplied Progressing ApplyProgressing The resources are currently being reconciled.",
+        ),
+        (
+            "CannotReadSecret",
+            "ResourcesApplied Progressing ApplyProgressing The resources are currently being reconciled.",
+        ),
+    ] {
+        let status = change_detected(&with_reason(reason, "why"), &[], now());
+
+        assert_eq!(applied_of(&status), expected);
+    }
+}
+
+#[test]
+fn a_detected_change_knows_old_and_new_objects_and_keeps_what_is_known_of_the_old() {
+    let old = Status { resources: vec![reference("b", "old"), reference("a", "old")], ..Status::default() };
+
+    let status = change_detected(&old, &[reference("a", "new"), reference("c", "new"), reference("c", "new")], now());
+
+    assert_eq!(status.resources, [reference("b", "old"), reference("a", "old"), reference("c", "new")]);
+    assert_eq!((status.observed_generation, status.secrets_data_checksum), (0, None));
+}
+
+#[test]
+fn a_change_is_a_difference_in_refs_or_checksum() {
+    let status = Status {
+        resources: vec![reference("a", "1"), reference("b", "1")],
+        secrets_data_checksum: Some("x".to_owned()),
+        ..Status::default()
+    };
+    for (refs, checksum, changed) in [
+        (vec![reference("a", "1"), reference("b", "1")], "x", false),
+        (vec![reference("b", "1"), reference("a", "1")], "x", true),
+        (vec![reference("a", "2"), reference("b", "1")], "x", true),
+        (vec![reference("a", "1")], "x", true),
+        (vec![reference("a", "1"), reference("b", "1")], "y", true),
+    ] {
+        assert_eq!(is_changed(&status, &refs, checksum), changed, "{refs:?} {checksum}");
+    }
+    assert!(is_changed(&Status::default(), &[], "x"), "an absent checksum is a change");
+}
+
+#[test]
+fn the_failure_rows_touch_only_the_applied_condition() {
+    let before =
+        Status { observed_generation: 1, ..change_detected(&Status::default(), &[reference("a", "1")], now()) };
+    for (after, expected) in [
+        (
+            secret_unreadable(&before, "Secret \"s\" not found", now()),
+            "ResourcesApplied False CannotReadSecret Secret \"s\" not found",
+        ),
+        (deletion_pending(&before, "x", now()), "ResourcesApplied Progressing DeletionPending x"),
+        (deletion_failed(&before, "x", now()), "ResourcesApplied False DeletionFailed x"),
+        (release_failed(&before, "x", now()), "ResourcesApplied False ReleaseOfOrphanedResourcesFailed x"),
+        (apply_failed(&before, "x", &[], now()), "ResourcesApplied False ApplyFailed x"),
+    ] {
+        assert_eq!(applied_of(&after), expected);
+        assert_eq!(after.conditions[..2], before.conditions[..2]);
+        assert_eq!(Status { conditions: vec![], ..after }, Status { conditions: vec![], ..before.clone() });
+    }
+}
+
+#[test]
+fn a_failed_apply_remembers_what_it_created() {
+    let before = Status { resources: vec![reference("a", "1")], ..Status::default() };
+
+    let after = apply_failed(&before, "x", &[reference("b", "1")], now());
+
+    assert_eq!(after.resources, [reference("a", "1"), reference("b", "1")]);
+}
+
+/// spec 10 scenario 1
+#[test]
+fn success_sets_the_final_fields() {
+    let outcome = Outcome { refs: vec![reference("a", "1")], checksum: "abc".to_owned(), generation: 4, errors: &[] };
+
+    let status = finished(&Status::default(), outcome, now());
+
+    assert_eq!(shown(&status), ["ResourcesApplied True ApplySucceeded All resources are applied."]);
+    assert_eq!(status.resources, [reference("a", "1")]);
+    assert_eq!((status.observed_generation, status.secrets_data_checksum.as_deref()), (4, Some("abc")));
+}
+
+/// spec 10 scenario 4
+#[test]
+fn decoding_errors_are_named_and_the_final_fields_are_set_all_the_same() {
+    let outcome = Outcome { generation: 4, errors: &[error(1), error(3)], ..Outcome::default() };
+
+    let status = finished(&Status::default(), outcome, now());
+
+    assert_eq!(
+        applied_of(&status),
+        "ResourcesApplied False DecodingFailed Could not decode all new resources: \
+         [Could not decode resource at index 1 in 'k' in secret 'ns/s': bad. \
+         Could not decode resource at index 3 in 'k' in secret 'ns/s': bad.]"
+    );
+    assert_eq!(status.observed_generation, 4);
+}
+
+/// spec 10 scenario 32
+#[test]
+fn an_ignored_resource_says_so_three_times() {
+    let status = ignored(&Status::default(), now());
+
+    assert_eq!(
+        shown(&status),
+        [
+            "ResourcesHealthy True ManagedResourceIgnored ManagedResource is marked to be ignored.",
+            "ResourcesProgressing False ManagedResourceIgnored ManagedResource is marked to be ignored.",
+            "ResourcesApplied True ManagedResourceIgnored ManagedResource is marked to be ignored.",
+        ]
+    );
+    assert!(!needs_write(&status, &ignored(&status, "2027-01-01T00:00:00Z".parse().unwrap())));
+}
+
+/// spec 10 scenario 28
+#[test]
+fn deletion_is_announced_and_keeps_a_message_that_tells_more() {
+    for (before, expected) in [
+        (Status::default(), "ResourcesApplied Progressing DeletionPending The resources are currently being deleted."),
+        (with_reason("DeletionPending", "why"), "ResourcesApplied Progressing DeletionPending why"),
+        (with_reason("DeletionFailed", "why"), "ResourcesApplied Progressing DeletionPending why"),
+        (
+            with_reason("ApplyFailed", "why"),
+            "ResourcesApplied Progressing DeletionPending The resources are currently being deleted.",
+        ),
+    ] {
+        let status = deleting(&before, false, now());
+
+        assert_eq!(applied_of(&status), expected);
+        let lines = shown(&status);
+        assert!(
+            lines.contains(
+                &"ResourcesHealthy False DeletionPending The resources are currently being deleted.".to_owned()
+            )
+        );
+        assert!(lines.contains(
+            &"ResourcesProgressing True DeletionPending The resources are currently being deleted.".to_owned()
+        ));
+    }
+}
+
+/// spec 10 scenario 29
+#[test]
+fn deletion_that_keeps_objects_leaves_the_applied_condition_alone() {
+    let before = with_reason("ApplyFailed", "why");
+
+    let status = deleting(&before, true, now());
+
+    assert_eq!(applied_of(&status), "ResourcesApplied False ApplyFailed why");
+    assert_eq!(status.conditions.len(), 3);
+}
+
+#[test]
+fn aggregated_errors_are_sorted_and_counted() {
+    let items = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
+
+    assert_eq!(aggregate(CLEAN_PREFIX, items(&["x"])), "Could not clean all old resources: 1 error occurred: x");
+    assert_eq!(
+        aggregate(RELEASE_PREFIX, items(&["b", "a"])),
+        "Could not release all orphaned resources: 2 errors occurred: [a, b]"
+    );
+}
+
+#[test]
+fn a_long_aggregate_counts_what_it_leaves_out() {
+    let items = (0..5000).map(|index| format!("item {index:04} of many"));
+
+    let text = aggregate(CLEAN_PREFIX, items);
+
+    assert!(text.len() <= MESSAGE_LIMIT, "{}", text.len());
+    assert!(text.starts_with("Could not clean all old resources: 5000 errors occurred: [item 0000 of many, item 0001"));
+    assert!(text.ends_with(" more]"), "{}", &text[text.len() - 60..]);
+}
+
+#[test]
+fn a_message_is_cut_between_characters() {
+    let long = "ü".repeat(MESSAGE_LIMIT);
+
+    let status = deletion_pending(&Status::default(), &long, now());
+
+    let message = &status.conditions[0].message;
+    assert!(message.len() <= MESSAGE_LIMIT && message.ends_with('…'));
+    let errors: Vec<_> = (0..2).map(|index| DecodeError { text: long.clone(), ..error(index) }).collect();
+    let status = finished(&status, Outcome { errors: &errors, ..Outcome::default() }, now());
+    assert!(status.conditions[0].message.len() <= MESSAGE_LIMIT);
+}

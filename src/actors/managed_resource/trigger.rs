@@ -1,0 +1,219 @@
+//! Which events start a pass (spec 10 §5), and what a pass does first (§5.2, §7).
+
+use crate::api::{
+    class::OwnClass,
+    conditions::{CANNOT_READ_SECRET, ConditionStatus, RESOURCES_APPLIED, RESOURCES_HEALTHY},
+    keys::{OPERATION, OPERATION_MIGRATE, OPERATION_RECONCILE, OPERATION_RESTORE, OPERATION_WAIT_FOR_STATE},
+    managed_resource::ManagedResource,
+};
+
+/// Why an event of a ManagedResource starts a pass: a set of reasons, empty if it does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Triggers(u16);
+
+/// What the operation annotation asks for before a pass (spec 10 §5.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// No pass, and no timer: not even for a ManagedResource that is being deleted.
+    Stop,
+    /// Remove the annotation ([`remove_operation_patch`]), then go on.
+    RemoveAndContinue,
+    /// Go on.
+    Continue,
+}
+
+/// What a pass does with a ManagedResource as it was read (spec 10 §7, rows 3 to 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// Report that it is ignored, touch nothing else, no timer.
+    Ignored,
+    /// The deletion path: it is being deleted, or handed to another class.
+    Delete,
+    /// Another class has not finished with it; its finalizer's removal wakes us.
+    WaitingForCleanup,
+    /// Not ours: end with success and write nothing.
+    NotResponsible,
+    /// Apply it.
+    Apply,
+}
+
+/// Which ManagedResources an event of a Secret concerns (spec 10 §5.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecretWake {
+    /// None: deletions, and Secrets of a first list.
+    None,
+    /// All that reference the Secret.
+    All,
+    /// Those that reference the Secret and failed to read one.
+    Waiting,
+}
+
+// === impl Triggers ===
+
+impl Triggers {
+    /// The ManagedResource is new, to us at least.
+    pub const CREATED: Self = Self(1);
+    /// The ManagedResource is gone.
+    pub const DELETED: Self = Self(1 << 1);
+    /// B1: the spec changed.
+    pub const GENERATION: Self = Self(1 << 2);
+    /// B2: an operation is asked for.
+    pub const OPERATION: Self = Self(1 << 3);
+    /// B3: it became unhealthy.
+    pub const UNHEALTHY: Self = Self(1 << 4);
+    /// B4: it is no longer ignored.
+    pub const NOT_IGNORED: Self = Self(1 << 5);
+    /// B5: it is ignored now.
+    pub const IGNORED: Self = Self(1 << 6);
+    /// B6: the class before has finished.
+    pub const CLEANED_UP: Self = Self(1 << 7);
+    /// Deletion was asked for. B1 covers it where the API server raises the generation.
+    pub const DELETION: Self = Self(1 << 8);
+
+    const NONE: Self = Self(0);
+    const NAMES: [(Self, &str); 9] = [
+        (Self::CREATED, "created"),
+        (Self::DELETED, "deleted"),
+        (Self::GENERATION, "generation"),
+        (Self::OPERATION, "operation"),
+        (Self::UNHEALTHY, "unhealthy"),
+        (Self::NOT_IGNORED, "not ignored"),
+        (Self::IGNORED, "ignored"),
+        (Self::CLEANED_UP, "cleaned up"),
+        (Self::DELETION, "deletion"),
+    ];
+
+    /// Whether nothing is triggered.
+    pub fn is_empty(self) -> bool {
+        self == Self::NONE
+    }
+
+    /// Whether all of `other` are in the set.
+    pub fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The reasons' names, for logs.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Self::NAMES.into_iter().filter(move |(trigger, _)| self.contains(*trigger)).map(|(_, name)| name)
+    }
+
+    fn when(self, condition: bool) -> Self {
+        if condition { self } else { Self::NONE }
+    }
+}
+
+impl std::ops::BitOr for Triggers {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+// === events of ManagedResources (spec 10 §5.1) ===
+
+/// Why the step from `old` to `new` starts a pass. No `old` is a creation, no `new` a deletion; both have to be the last
+/// known state.
+pub fn triggers(own: &OwnClass, old: Option<&ManagedResource>, new: Option<&ManagedResource>) -> Triggers {
+    match (old, new) {
+        (None, None) => Triggers::NONE,
+        (None, Some(created)) => Triggers::CREATED.when(passes_class(own, created)),
+        (Some(deleted), None) => Triggers::DELETED.when(passes_class(own, deleted)),
+        (Some(old), Some(new)) if passes_class(own, new) && passes_ignore(old, new) => changes(own, old, new),
+        (Some(_), Some(_)) => Triggers::NONE,
+    }
+}
+
+/// Filter A.
+fn passes_class(own: &OwnClass, mr: &ManagedResource) -> bool {
+    own.holds(mr) || own.is_responsible(mr)
+}
+
+/// Filter B, for updates.
+fn changes(own: &OwnClass, old: &ManagedResource, new: &ManagedResource) -> Triggers {
+    let operation =
+        matches!(new.annotation(OPERATION), Some(OPERATION_RECONCILE | OPERATION_RESTORE | OPERATION_MIGRATE));
+    let health = |mr: &ManagedResource| mr.condition(RESOURCES_HEALTHY).map(|condition| condition.status.clone());
+    let was_healthy = matches!(health(old), None | Some(ConditionStatus::True));
+    let is_unhealthy = health(new) == Some(ConditionStatus::False);
+
+    Triggers::GENERATION.when(old.metadata.generation != new.metadata.generation)
+        | Triggers::OPERATION.when(operation)
+        | Triggers::UNHEALTHY.when(was_healthy && is_unhealthy)
+        | Triggers::NOT_IGNORED.when(old.is_ignored() && !new.is_ignored())
+        | Triggers::IGNORED.when(!old.is_ignored() && new.is_ignored())
+        | Triggers::CLEANED_UP.when(own.is_waiting_for_cleanup(old) && !own.is_waiting_for_cleanup(new))
+        | Triggers::DELETION.when(!old.is_deleting() && new.is_deleting())
+}
+
+/// Filter C, for updates.
+fn passes_ignore(old: &ManagedResource, new: &ManagedResource) -> bool {
+    let newly_ignored = !old.is_ignored() && new.is_ignored();
+    newly_ignored || !new.is_ignored() || new.is_deleting()
+}
+
+// === events of Secrets (spec 10 §5.3) ===
+
+/// What an event of a Secret means, by the `resourceVersion` of its old and new state. `initial` is a Secret of a first
+/// list, which wakes nobody. One created later helps those that miss it ("Better than upstream" 6).
+pub fn secret_wake(old: Option<&str>, new: Option<&str>, initial: bool) -> SecretWake {
+    match (old, new) {
+        (_, None) => SecretWake::None,
+        (None, Some(_)) if initial => SecretWake::None,
+        (None, Some(_)) => SecretWake::Waiting,
+        (Some(old), Some(new)) if old == new => SecretWake::None,
+        (Some(_), Some(_)) => SecretWake::All,
+    }
+}
+
+/// Whether a ManagedResource of the Secret's namespace is to be looked at.
+pub fn is_woken_by_secret(own: &OwnClass, wake: SecretWake, secret: &str, mr: &ManagedResource) -> bool {
+    let concerned = passes_class(own, mr)
+        && (!mr.is_ignored() || mr.is_deleting())
+        && mr.spec.secret_refs.iter().any(|reference| reference.name == secret);
+    let waits = || mr.condition(RESOURCES_APPLIED).is_some_and(|condition| condition.reason == CANNOT_READ_SECRET);
+    match wake {
+        SecretWake::None => false,
+        SecretWake::All => concerned,
+        SecretWake::Waiting => concerned && waits(),
+    }
+}
+
+// === the start of a pass ===
+
+/// What the operation annotation asks for (spec 10 §5.2).
+pub fn operation(mr: &ManagedResource) -> Operation {
+    match mr.annotation(OPERATION) {
+        Some(OPERATION_WAIT_FOR_STATE) => Operation::Stop,
+        Some(OPERATION_RECONCILE) => Operation::RemoveAndContinue,
+        _ => Operation::Continue,
+    }
+}
+
+/// JSON merge patch that removes the operation annotation; it carries no `resourceVersion` on purpose.
+pub fn remove_operation_patch() -> serde_json::Value {
+    serde_json::json!({ "metadata": { "annotations": { OPERATION: null } } })
+}
+
+/// What to do with a ManagedResource that was found (spec 10 §7).
+///
+/// Deletion comes before waiting: every class cleans up a ManagedResource that is being deleted. The question for
+/// responsibility comes last and is asked again here, although the filter asked it: a pass may have been queued before
+/// the hand-over ended.
+pub fn entry(own: &OwnClass, mr: &ManagedResource) -> Entry {
+    if mr.is_ignored() && !mr.is_deleting() {
+        Entry::Ignored
+    } else if mr.is_deleting() || own.is_transferring(mr) {
+        Entry::Delete
+    } else if own.is_waiting_for_cleanup(mr) {
+        Entry::WaitingForCleanup
+    } else if !own.is_responsible(mr) {
+        Entry::NotResponsible
+    } else {
+        Entry::Apply
+    }
+}
+
+#[cfg(test)]
+mod tests;

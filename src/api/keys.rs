@@ -1,0 +1,208 @@
+//! Annotations, labels, finalizers, data keys and fixed texts of the `resources.gardener.cloud` API (spec 10 §2.7, §2.8, §6).
+//!
+//! The comment of each group says where a key is read. Values that must match exactly stand next to their key.
+
+// --- identity of the API (spec 10 §2.1)
+
+/// API group of ManagedResources.
+pub const GROUP: &str = "resources.gardener.cloud";
+/// The only version, served and stored.
+pub const VERSION: &str = "v1alpha1";
+/// Group and version as an object's `apiVersion`.
+pub const API_VERSION: &str = "resources.gardener.cloud/v1alpha1";
+/// Kind.
+pub const KIND: &str = "ManagedResource";
+/// Plural, as in URLs.
+pub const PLURAL: &str = "managedresources";
+
+// --- finalizers and classes (spec 10 §6)
+
+/// The finalizer of the default class and of `*`; other classes append `-` and their name.
+pub const BASE_FINALIZER: &str = "resources.gardener.cloud/gardener-resource-manager";
+/// The class an absent or empty class stands for.
+pub const DEFAULT_CLASS: &str = "resources";
+/// The own class that is responsible for every ManagedResource.
+pub const ALL_CLASSES: &str = "*";
+
+// --- ManagedResources and their objects (spec 10 §2.7)
+
+/// Annotation; on a ManagedResource: skip it; on a manifest: create the object once, never update it. Truthy.
+pub const IGNORE: &str = "resources.gardener.cloud/ignore";
+/// Annotation on a ManagedResource: one of the `OPERATION_` values (spec 10 §5.2).
+pub const OPERATION: &str = "gardener.cloud/operation";
+/// Run once more; the annotation is removed first.
+pub const OPERATION_RECONCILE: &str = "reconcile";
+/// Run; the annotation stays.
+pub const OPERATION_MIGRATE: &str = "migrate";
+/// Run; the annotation stays.
+pub const OPERATION_RESTORE: &str = "restore";
+/// Do nothing until it is gone.
+pub const OPERATION_WAIT_FOR_STATE: &str = "wait-for-state";
+/// Annotation on a manifest; only [`MODE_IGNORE`] has a meaning (spec 10 §9.4).
+pub const MODE: &str = "resources.gardener.cloud/mode";
+/// The object is released: not applied, not deleted (spec 10 §14).
+pub const MODE_IGNORE: &str = "Ignore";
+/// Annotation on a manifest: keep live `.spec.replicas`. Exactly `true`.
+pub const PRESERVE_REPLICAS: &str = "resources.gardener.cloud/preserve-replicas";
+/// Annotation on a manifest: keep live cpu and memory requests and limits. Exactly `true`.
+pub const PRESERVE_RESOURCES: &str = "resources.gardener.cloud/preserve-resources";
+/// Annotation on the merged object: delete it when an update is `Invalid` (spec 10 §11.7). Truthy.
+pub const DELETE_ON_INVALID_UPDATE: &str = "resources.gardener.cloud/delete-on-invalid-update";
+/// Annotation on the merged object: the propagation policy of that deletion.
+pub const DELETION_PROPAGATION_ON_INVALID_UPDATE: &str =
+    "resources.gardener.cloud/deletion-propagation-on-invalid-update";
+/// Annotation on the live object: never delete it (spec 10 §13.2). Truthy.
+pub const KEEP_OBJECT: &str = "resources.gardener.cloud/keep-object";
+/// Annotation on the live object: a Go duration, after which a deleted object loses its finalizers (spec 10 §13.5).
+pub const FINALIZE_DELETION_AFTER: &str = "resources.gardener.cloud/finalize-deletion-after";
+/// Annotation: the health controllers pass over the object. Truthy.
+pub const SKIP_HEALTH_CHECK: &str = "resources.gardener.cloud/skip-health-check";
+/// Annotation written to each object: which ManagedResource owns it (spec 10 §3.2).
+pub const ORIGIN: &str = "resources.gardener.cloud/origin";
+/// Annotation written to each object: [`DESCRIPTION_TEXT`].
+pub const DESCRIPTION: &str = "resources.gardener.cloud/description";
+/// The warning for humans (spec 10 §12.2).
+pub const DESCRIPTION_TEXT: &str = "DO NOT EDIT - This resource is managed by gardener-resource-manager.\nAny modifications are discarded and the resource is returned to the original state.";
+/// Label written to each object; its value is configured.
+pub const MANAGED_BY: &str = "resources.gardener.cloud/managed-by";
+/// Default of the managed-by label's value.
+pub const DEFAULT_MANAGED_BY: &str = "gardener";
+/// Annotation of a live pod template that `kubectl rollout restart` sets; carried over (spec 10 §12.3).
+pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
+/// Prefix of Service annotations that OpenStack's load balancer sets; carried over (spec 10 §12.7).
+pub const OPENSTACK_LOAD_BALANCER_PREFIX: &str = "loadbalancer.openstack.org";
+
+// --- compression (spec 10 §9.2, §19.4)
+
+/// Data keys that end so hold Brotli.
+pub const BROTLI_SUFFIX: &str = ".br";
+/// The data key producers use.
+pub const COMPRESSED_DATA_KEY: &str = "data.yaml.br";
+
+// --- garbage collector (spec 33)
+
+/// Label of ConfigMaps and Secrets that may be collected when nothing refers to them.
+pub const GARBAGE_COLLECTABLE: &str = "resources.gardener.cloud/garbage-collectable-reference";
+/// Value of [`GARBAGE_COLLECTABLE`].
+pub const GARBAGE_COLLECTABLE_VALUE: &str = "true";
+/// Prefix of the annotations that name what an object refers to.
+pub const REFERENCE_PREFIX: &str = "reference.resources.gardener.cloud/";
+
+// --- token requestor and token invalidator (specs 30, 31)
+
+/// Annotation on a Secret: name of the Secret in the target cluster.
+pub const TOKEN_TARGET_SECRET_NAME: &str = "token-requestor.resources.gardener.cloud/target-secret-name";
+/// Annotation on a Secret: namespace of the Secret in the target cluster.
+pub const TOKEN_TARGET_SECRET_NAMESPACE: &str = "token-requestor.resources.gardener.cloud/target-secret-namespace";
+/// Label: what a Secret is for.
+pub const PURPOSE: &str = "resources.gardener.cloud/purpose";
+/// Value of [`PURPOSE`]: the token requestor keeps a token in the Secret.
+pub const PURPOSE_TOKEN_REQUESTOR: &str = "token-requestor";
+/// Value of [`PURPOSE`]: the token invalidator owns the Secret.
+pub const PURPOSE_TOKEN_INVALIDATOR: &str = "token-invalidator";
+/// Label: which token requestor is responsible for a Secret.
+pub const CLASS: &str = "resources.gardener.cloud/class";
+/// Value of [`CLASS`].
+pub const CLASS_GARDEN: &str = "garden";
+/// Value of [`CLASS`].
+pub const CLASS_SHOOT: &str = "shoot";
+/// Annotation on a Secret: name of the ServiceAccount.
+pub const SERVICE_ACCOUNT_NAME: &str = "serviceaccount.resources.gardener.cloud/name";
+/// Annotation on a Secret: namespace of the ServiceAccount.
+pub const SERVICE_ACCOUNT_NAMESPACE: &str = "serviceaccount.resources.gardener.cloud/namespace";
+/// Annotation on a Secret: labels of the ServiceAccount, as a JSON object.
+pub const SERVICE_ACCOUNT_LABELS: &str = "serviceaccount.resources.gardener.cloud/labels";
+/// Annotation on a Secret: how long a token lives, a Go duration.
+pub const TOKEN_EXPIRATION_DURATION: &str = "serviceaccount.resources.gardener.cloud/token-expiration-duration";
+/// Annotation on a Secret: when the token is renewed, RFC 3339.
+pub const TOKEN_RENEW_TIMESTAMP: &str = "serviceaccount.resources.gardener.cloud/token-renew-timestamp";
+/// Annotation on a Secret: write the CA bundle beside the token.
+pub const INJECT_CA_BUNDLE: &str = "serviceaccount.resources.gardener.cloud/inject-ca-bundle";
+/// Annotation on a Secret: keep the ServiceAccount when the Secret goes.
+pub const SERVICE_ACCOUNT_SKIP_DELETION: &str = "serviceaccount.resources.gardener.cloud/skip-deletion";
+/// Data key of a Secret: the token.
+pub const DATA_KEY_TOKEN: &str = "token";
+/// Data key of a Secret: the CA bundle.
+pub const DATA_KEY_CA_BUNDLE: &str = "bundle.crt";
+/// Data key of a Secret: a kubeconfig that holds the token.
+pub const DATA_KEY_KUBECONFIG: &str = "kubeconfig";
+/// Label of a ServiceAccount: leave its static tokens alone.
+pub const TOKEN_INVALIDATOR_SKIP: &str = "token-invalidator.resources.gardener.cloud/skip";
+/// Label of a Secret with a static token: the webhook looks at it.
+pub const TOKEN_INVALIDATOR_CONSIDER: &str = "token-invalidator.resources.gardener.cloud/consider";
+
+// --- webhooks (specs 50, 51)
+
+/// Label of a Pod: mount no projected token.
+pub const PROJECTED_TOKEN_MOUNT_SKIP: &str = "projected-token-mount.resources.gardener.cloud/skip";
+/// Annotation of a Pod: how long its projected token lives, in seconds.
+pub const PROJECTED_TOKEN_MOUNT_EXPIRATION_SECONDS: &str =
+    "projected-token-mount.resources.gardener.cloud/expiration-seconds";
+/// Label of a Namespace whose workloads are made highly available.
+pub const HIGH_AVAILABILITY_CONSIDER: &str = "high-availability-config.resources.gardener.cloud/consider";
+/// Label of a workload that is left alone.
+pub const HIGH_AVAILABILITY_SKIP: &str = "high-availability-config.resources.gardener.cloud/skip";
+/// Annotation of a Namespace: `node` or `zone`.
+pub const HIGH_AVAILABILITY_FAILURE_TOLERANCE_TYPE: &str =
+    "high-availability-config.resources.gardener.cloud/failure-tolerance-type";
+/// Annotation of a Namespace: zones, separated by commas.
+pub const HIGH_AVAILABILITY_ZONES: &str = "high-availability-config.resources.gardener.cloud/zones";
+/// Annotation of a Namespace: workloads stay in its zones.
+pub const HIGH_AVAILABILITY_ZONE_PINNING: &str = "high-availability-config.resources.gardener.cloud/zone-pinning";
+/// Label of a workload: [`HIGH_AVAILABILITY_TYPE_CONTROLLER`] or [`HIGH_AVAILABILITY_TYPE_SERVER`].
+pub const HIGH_AVAILABILITY_TYPE: &str = "high-availability-config.resources.gardener.cloud/type";
+/// Value of [`HIGH_AVAILABILITY_TYPE`].
+pub const HIGH_AVAILABILITY_TYPE_CONTROLLER: &str = "controller";
+/// Value of [`HIGH_AVAILABILITY_TYPE`].
+pub const HIGH_AVAILABILITY_TYPE_SERVER: &str = "server";
+/// Annotation of a workload: spread over hosts.
+pub const HIGH_AVAILABILITY_HOST_SPREAD: &str = "high-availability-config.resources.gardener.cloud/host-spread";
+/// Annotation of a workload: its number of replicas.
+pub const HIGH_AVAILABILITY_REPLICAS: &str = "high-availability-config.resources.gardener.cloud/replicas";
+/// Label of a Pod: set no seccomp profile.
+pub const SECCOMP_PROFILE_SKIP: &str = "seccompprofile.resources.gardener.cloud/skip";
+/// Label: inject the API server's host name.
+pub const KUBERNETES_SERVICE_HOST_INJECT: &str = "apiserver-proxy.networking.gardener.cloud/inject";
+/// Label of a Namespace: its Pods are system components.
+pub const SYSTEM_COMPONENTS_CONSIDER: &str = "system-components-config.resources.gardener.cloud/consider";
+/// Label of a Pod: it is left alone.
+pub const SYSTEM_COMPONENTS_SKIP: &str = "system-components-config.resources.gardener.cloud/skip";
+/// Label of a Pod: its topology spread constraints are left alone.
+pub const TOPOLOGY_SPREAD_SKIP: &str = "topology-spread-constraints.resources.gardener.cloud/skip";
+/// Label of a VerticalPodAutoscaler: it is left alone.
+pub const VPA_IN_PLACE_UPDATES_SKIP: &str = "vpa-in-place-updates.resources.gardener.cloud/skip";
+/// Label of a VerticalPodAutoscaler: the webhook has changed it.
+pub const VPA_IN_PLACE_UPDATES_MUTATED: &str = "vpa-in-place-updates.resources.gardener.cloud/mutated";
+
+// --- network policies (spec 40)
+
+/// Prefix of the labels that allow traffic to a Service.
+pub const NETWORKING_PREFIX: &str = "networking.resources.gardener.cloud/";
+/// Annotation of a Service: selectors of further namespaces, as JSON.
+pub const NETWORKING_NAMESPACE_SELECTORS: &str = "networking.resources.gardener.cloud/namespace-selectors";
+/// Annotation of a Service: what stands for its namespace in label keys.
+pub const NETWORKING_POD_LABEL_SELECTOR_NAMESPACE_ALIAS: &str =
+    "networking.resources.gardener.cloud/pod-label-selector-namespace-alias";
+/// Annotation of a Service: ports open to the world, as JSON.
+pub const NETWORKING_FROM_WORLD_TO_PORTS: &str = "networking.resources.gardener.cloud/from-world-to-ports";
+/// Start of `from-<alias>-allowed-ports`, an annotation of a Service.
+pub const NETWORKING_FROM_PREFIX: &str = "networking.resources.gardener.cloud/from-";
+/// End of `from-<alias>-allowed-ports`.
+pub const NETWORKING_FROM_SUFFIX: &str = "-allowed-ports";
+/// Label of a policy: the Service it was made for.
+pub const NETWORKING_SERVICE_NAME: &str = "networking.resources.gardener.cloud/service-name";
+/// Label of a policy: that Service's namespace.
+pub const NETWORKING_SERVICE_NAMESPACE: &str = "networking.resources.gardener.cloud/service-namespace";
+
+// --- only found in old objects
+
+/// Once asked for topology hints.
+pub const ENDPOINT_SLICE_HINTS_CONSIDER: &str = "endpoint-slice-hints.resources.gardener.cloud/consider";
+/// Once named the pods of an additional policy.
+pub const NETWORKING_FROM_POLICY_POD_LABEL_SELECTOR: &str =
+    "networking.resources.gardener.cloud/from-policy-pod-label-selector";
+/// Once named the ports of an additional policy.
+pub const NETWORKING_FROM_POLICY_ALLOWED_PORTS: &str = "networking.resources.gardener.cloud/from-policy-allowed-ports";
+/// Once marked a finished migration.
+pub const PROMETHEUS_OBSOLETE_FOLDER_CLEANED_UP: &str =
+    "monitoring.resources.gardener.cloud/prometheus-obsolete-folder-cleaned-up";

@@ -1,0 +1,421 @@
+//! A ManagedResource as this program reads it (spec 10 §2).
+//!
+//! The typed view serves decisions. What is written back is the raw object with its status exchanged ([`with_status`]), so
+//! fields this program does not know survive.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+use super::{
+    conditions::{self, Condition},
+    keys,
+    object::{GroupKind, GroupVersionKind, NamespacedName, ObjectKey, truthy},
+};
+
+/// A ManagedResource.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct ManagedResource {
+    /// Name, version, marks.
+    #[serde(deserialize_with = "null_is_default")]
+    pub metadata: Metadata,
+    /// What its author wants.
+    #[serde(deserialize_with = "null_is_default")]
+    pub spec: Spec,
+    /// What the controllers report.
+    #[serde(deserialize_with = "null_is_default")]
+    pub status: Status,
+}
+
+/// The part of an object's metadata that decisions need.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Metadata {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Identity of this incarnation.
+    pub uid: String,
+    /// Version for optimistic locking; opaque.
+    pub resource_version: String,
+    /// Grows with each change of the spec, and when deletion begins.
+    pub generation: i64,
+    /// When deletion was asked for, RFC 3339; `None` if it was not.
+    pub deletion_timestamp: Option<String>,
+    /// In the order of the object.
+    #[serde(deserialize_with = "null_is_default")]
+    pub finalizers: Vec<String>,
+    /// Labels.
+    #[serde(deserialize_with = "null_is_default")]
+    pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    #[serde(deserialize_with = "null_is_default")]
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// `spec` (spec 10 §2.3).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Spec {
+    /// Responsibility class; see [`super::class`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// Secrets of the same namespace that hold the manifests, in processing order.
+    #[serde(deserialize_with = "null_is_default")]
+    pub secret_refs: Vec<SecretRef>,
+    /// Labels added to every object.
+    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "BTreeMap::is_empty")]
+    pub inject_labels: BTreeMap<String, String>,
+    /// Replace labels instead of merging them.
+    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "is_false")]
+    pub force_overwrite_labels: bool,
+    /// Replace annotations instead of merging them.
+    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "is_false")]
+    pub force_overwrite_annotations: bool,
+    /// Leave all objects in the target cluster when the ManagedResource goes.
+    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "is_false")]
+    pub keep_objects: bool,
+    /// Further sets of equivalent groups and kinds.
+    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
+    pub equivalences: Vec<Vec<GroupKind>>,
+    /// Delete the PersistentVolumeClaims of a StatefulSet together with it.
+    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "is_false")]
+    pub delete_persistent_volume_claims: bool,
+}
+
+/// Names a Secret of the ManagedResource's namespace.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SecretRef {
+    /// Name of the Secret.
+    pub name: String,
+}
+
+/// `status` (spec 10 §2.4).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Status {
+    /// In their order; others own some of them.
+    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// Generation of the last pass that reached its end.
+    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "is_zero")]
+    pub observed_generation: i64,
+    /// The objects that belong to the ManagedResource.
+    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<ResourceRef>,
+    /// Checksum of the last complete set of manifests (spec 10 §9.5).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secrets_data_checksum: Option<String>,
+}
+
+/// One object that belongs to a ManagedResource. Empty fields are omitted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ResourceRef {
+    /// `group/version`, or `version` for the core group.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub api_version: String,
+    /// Kind.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// Namespace; empty for cluster-scoped objects.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Never set by this program.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// Never set by this program.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub resource_version: String,
+    /// Never set by this program.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub field_path: String,
+    /// The labels that were applied.
+    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// The annotations of the manifest.
+    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// The object does not fit the schema of a ManagedResource.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read ManagedResource")]
+pub struct ReadError(#[from] serde_json::Error);
+
+// === impl ManagedResource ===
+
+impl ManagedResource {
+    /// Reads the raw object. Unknown fields are passed over.
+    pub fn from_value(raw: &Value) -> Result<Self, ReadError> {
+        Ok(Self::deserialize(raw)?)
+    }
+
+    /// Reads the raw object's JSON. Unknown fields are passed over.
+    pub fn from_slice(raw: &[u8]) -> Result<Self, ReadError> {
+        Ok(serde_json::from_slice(raw)?)
+    }
+
+    /// Namespace and name.
+    pub fn key(&self) -> NamespacedName {
+        NamespacedName::new(&self.metadata.namespace, &self.metadata.name)
+    }
+
+    /// Whether it carries the ignore annotation; any truthy value counts (spec 10 §18, trap 1).
+    pub fn is_ignored(&self) -> bool {
+        truthy(self.annotation(keys::IGNORE))
+    }
+
+    /// Whether its deletion was asked for.
+    pub fn is_deleting(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
+    }
+
+    /// An annotation's value.
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.metadata.annotations.get(key).map(String::as_str)
+    }
+
+    /// The condition of a type.
+    pub fn condition(&self, kind: &str) -> Option<&Condition> {
+        conditions::find(&self.status.conditions, kind)
+    }
+}
+
+// === impl ResourceRef ===
+
+impl ResourceRef {
+    /// Group and kind.
+    pub fn group_kind(&self) -> GroupKind {
+        self.group_version_kind().group_kind()
+    }
+
+    /// Group, version and kind.
+    pub fn group_version_kind(&self) -> GroupVersionKind {
+        GroupVersionKind::from_api_version(&self.api_version, &self.kind)
+    }
+
+    /// What identifies the object, with its effective namespace (spec 10 §10.1). The key's text, not the derived order
+    /// of its fields, is what refs are sorted by.
+    pub fn key(&self) -> ObjectKey {
+        let GroupKind { group, kind } = self.group_kind();
+        let namespace = effective_namespace(&self.kind, &self.namespace).to_owned();
+        ObjectKey { group, kind, namespace, name: self.name.clone() }
+    }
+}
+
+impl fmt::Display for ResourceRef {
+    /// `<apiVersion>/<kind>/<effective namespace>/<name>`: as messages name an object (spec 10 §10.1).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let namespace = effective_namespace(&self.kind, &self.namespace);
+        write!(f, "{}/{}/{namespace}/{}", self.api_version, self.kind, self.name)
+    }
+}
+
+/// The namespace, or `default` if it is empty and the kind is not `Namespace` (spec 10 §1).
+pub fn effective_namespace<'a>(kind: &str, namespace: &'a str) -> &'a str {
+    if namespace.is_empty() && kind != "Namespace" { "default" } else { namespace }
+}
+
+// === writing the status back ===
+
+/// The raw object with `status` in place of its own: what a `PUT` on the `status` subresource sends.
+///
+/// Fields of the raw status that this program does not know stay, and so does the text of each condition and ref that
+/// did not change.
+pub fn with_status(raw: &Value, status: &Status) -> Value {
+    let mut object = raw.clone();
+    let Some(fields) = object.as_object_mut() else { return object };
+    let mut target = match fields.remove("status") {
+        Some(Value::Object(status)) => status,
+        _ => Map::new(),
+    };
+
+    replace_list(&mut target, "conditions", &status.conditions);
+    replace_list(&mut target, "resources", &status.resources);
+    match status.observed_generation {
+        0 => target.remove("observedGeneration"),
+        generation => target.insert("observedGeneration".to_owned(), generation.into()),
+    };
+    match &status.secrets_data_checksum {
+        None => target.remove("secretsDataChecksum"),
+        Some(checksum) => target.insert("secretsDataChecksum".to_owned(), checksum.as_str().into()),
+    };
+
+    fields.insert("status".to_owned(), Value::Object(target));
+    object
+}
+
+fn replace_list<T>(status: &mut Map<String, Value>, field: &str, items: &[T])
+where
+    T: Serialize + PartialEq + for<'de> Deserialize<'de>,
+{
+    let old = match status.remove(field) {
+        Some(Value::Array(old)) => old,
+        _ => Vec::new(),
+    };
+    if items.is_empty() {
+        return;
+    }
+
+    let mut old: Vec<_> = old.into_iter().map(|value| (T::deserialize(&value).ok(), Some(value))).collect();
+    let mut search_from = 0;
+    let new = items.iter().map(|item| {
+        // Lists keep their order, so a search that goes on where it last found something is short.
+        let found = (search_from..old.len()).find(|&index| old[index].0.as_ref() == Some(item));
+        match found.and_then(|index| old[index].1.take().map(|value| (index, value))) {
+            Some((index, value)) => {
+                search_from = index + 1;
+                value
+            }
+            None => serde_json::to_value(item).unwrap_or_default(),
+        }
+    });
+    let new = new.collect();
+    status.insert(field.to_owned(), Value::Array(new));
+}
+
+// === serde helpers ===
+
+fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+fn is_zero(value: &i64) -> bool {
+    *value == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn raw() -> Value {
+        json!({
+            "apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource",
+            "metadata": {
+                "namespace": "ns", "name": "mr", "uid": "u", "resourceVersion": "7", "generation": 3,
+                "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["b", "a"], "labels": null,
+                "annotations": {"resources.gardener.cloud/ignore": "t"}, "managedFields": [{"manager": "x"}]
+            },
+            "spec": {
+                "class": "seed", "secretRefs": [{"name": "s1"}, {"name": "s2"}], "injectLabels": {"a": "b"},
+                "keepObjects": true, "equivalences": [[{"group": "g", "kind": "K"}]], "forceOverwriteLabels": null,
+                "unknown": 1
+            },
+            "status": {
+                "conditions": [{"type": "ResourcesHealthy", "status": "True", "reason": "R", "message": "m",
+                    "lastTransitionTime": null, "lastUpdateTime": "2026-01-01T00:00:00Z", "extra": "kept"}],
+                "observedGeneration": 2, "future": {"x": 1}, "secretsDataChecksum": "abc",
+                "resources": [
+                    {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "ns", "name": "a", "labels": {"l": "1"}},
+                    {"apiVersion": "v1", "kind": "ConfigMap", "name": "b", "uid": "1", "extra": "kept"}
+                ]
+            }
+        })
+    }
+
+    #[test]
+    fn every_field_is_read_and_unknown_ones_are_passed_over() {
+        let mr = ManagedResource::from_value(&raw()).unwrap();
+
+        assert_eq!(mr.key(), NamespacedName::new("ns", "mr"));
+        assert_eq!((mr.metadata.uid.as_str(), mr.metadata.resource_version.as_str()), ("u", "7"));
+        assert_eq!((mr.metadata.generation, mr.is_deleting(), mr.is_ignored()), (3, true, true));
+        assert_eq!(mr.metadata.finalizers, ["b", "a"]);
+        assert_eq!(mr.spec.class.as_deref(), Some("seed"));
+        assert_eq!(mr.spec.secret_refs[1].name, "s2");
+        assert_eq!(mr.spec.equivalences, [[GroupKind::new("g", "K")]]);
+        assert!(mr.spec.keep_objects && !mr.spec.force_overwrite_labels);
+        assert_eq!(mr.status.observed_generation, 2);
+        assert_eq!(mr.status.secrets_data_checksum.as_deref(), Some("abc"));
+        assert_eq!(mr.status.resources[1].uid, "1");
+        assert_eq!(mr.condition("ResourcesHealthy").unwrap().reason, "R");
+        assert_eq!(ManagedResource::from_slice(raw().to_string().as_bytes()).unwrap(), mr);
+    }
+
+    #[test]
+    fn an_empty_object_is_all_defaults() {
+        assert_eq!(ManagedResource::from_value(&json!({})).unwrap(), ManagedResource::default());
+        assert_eq!(
+            ManagedResource::from_value(&json!({"spec": null, "status": null, "metadata": null})).unwrap(),
+            ManagedResource::default()
+        );
+    }
+
+    #[test]
+    fn a_field_of_another_type_is_an_error() {
+        assert!(ManagedResource::from_value(&json!({"spec": {"secretRefs": "x"}})).is_err());
+    }
+
+    #[test]
+    fn writing_back_an_unchanged_status_changes_nothing() {
+        let mr = ManagedResource::from_value(&raw()).unwrap();
+
+        assert_eq!(with_status(&raw(), &mr.status), raw());
+    }
+
+    #[test]
+    fn a_changed_status_keeps_what_this_program_does_not_know() {
+        let mut status = ManagedResource::from_value(&raw()).unwrap().status;
+        status.resources.remove(0);
+        status.resources.push(ResourceRef { kind: "Secret".to_owned(), ..ResourceRef::default() });
+        status.conditions.clear();
+        status.secrets_data_checksum = None;
+        status.observed_generation = 3;
+
+        let written = with_status(&raw(), &status);
+
+        let expected = json!({
+            "observedGeneration": 3, "future": {"x": 1},
+            "resources": [
+                {"apiVersion": "v1", "kind": "ConfigMap", "name": "b", "uid": "1", "extra": "kept"}, {"kind": "Secret"}
+            ]
+        });
+        assert_eq!(written["status"], expected);
+        assert_eq!(written["metadata"], raw()["metadata"]);
+    }
+
+    #[test]
+    fn a_first_status_is_added() {
+        let status = Status { observed_generation: 1, ..Status::default() };
+
+        assert_eq!(
+            with_status(&json!({"metadata": {}}), &status),
+            json!({"metadata": {}, "status": {"observedGeneration": 1}})
+        );
+    }
+
+    #[test]
+    fn a_ref_is_named_by_its_effective_namespace() {
+        for (api_version, kind, namespace, name, key, display) in [
+            ("v1", "ConfigMap", "ns", "a", "/ConfigMap/ns/a", "v1/ConfigMap/ns/a"),
+            ("apps/v1", "Deployment", "ns", "b", "apps/Deployment/ns/b", "apps/v1/Deployment/ns/b"),
+            ("x.y/v1", "ClusterRole", "", "c", "x.y/ClusterRole/default/c", "x.y/v1/ClusterRole/default/c"),
+            ("v1", "Namespace", "", "d", "/Namespace//d", "v1/Namespace//d"),
+        ] {
+            let reference = ResourceRef {
+                api_version: api_version.to_owned(),
+                kind: kind.to_owned(),
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+                ..ResourceRef::default()
+            };
+
+            assert_eq!(reference.key().to_string(), key);
+            assert_eq!(reference.to_string(), display);
+        }
+    }
+}
