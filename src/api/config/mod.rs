@@ -1,0 +1,140 @@
+//! The component configuration (`resourcemanager.config.gardener.cloud/v1alpha1`, spec 70 §2-§4).
+//!
+//! ```text
+//! bytes ─ document.rs ─► JSON, official keys ─ decode.rs ─► file.rs ─ defaults.rs, validation.rs ─ resolve.rs ─► types.rs
+//!         kind, aliases                        unknown keys   signed, optional                                  Config
+//! ```
+//!
+//! [`load`] does all of it. The command line works on the [`Draft`] in between: it decodes, sets what flags and
+//! environment say, and finishes. Start reading at [`Config`]; a new key is one line in `file.rs`, one in `types.rs`
+//! and one in `resolve.rs`. Everything here is pure.
+
+mod decode;
+mod defaults;
+mod document;
+pub(crate) mod file;
+mod finding;
+mod formats;
+mod resolve;
+mod tolerations;
+mod types;
+mod validation;
+
+#[cfg(test)]
+mod tests;
+
+pub use decode::DecodeError;
+pub use document::{API_VERSION, KIND};
+pub use finding::{FieldError, Warning, WarningKind};
+pub use types::*;
+
+use self::{
+    decode::{Decode, Node},
+    document::Document,
+    file::ConfigFile,
+};
+
+/// A configuration to run with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// What to log once there is a log.
+    pub warnings: Vec<Warning>,
+}
+
+/// Why there is no configuration to run with. The texts are those of spec 70 §1.1.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The bytes are no component configuration.
+    #[error("error decoding config: {0}")]
+    Decode(#[from] DecodeError),
+    /// Rules are broken; not empty, in the order of spec 70 §4.
+    #[error("{}", finding::aggregate(.0))]
+    Invalid(Vec<FieldError>),
+}
+
+/// Where the cluster identity comes from (spec 70 §14).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClusterIdSource {
+    /// The configured text itself; empty is no identity.
+    Literal(String),
+    /// `<cluster>`: the ConfigMap `kube-system/cluster-identity` of the source cluster, which must be there.
+    Required,
+    /// `<default>`: the same ConfigMap; none, or none with the key, is no identity.
+    Optional,
+}
+
+/// A configuration that is still being put together: the decoded file, and what only flags can say.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Draft {
+    pub(crate) file: ConfigFile,
+    /// No server for probes (legacy flag).
+    pub(crate) health_probes_off: bool,
+    /// No server for metrics (legacy flag).
+    pub(crate) metrics_off: bool,
+    /// The settings of the CSR approver come from its former block.
+    pub(crate) former_csr_approver: bool,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// Decodes, defaults and validates a configuration file.
+///
+/// # Errors
+/// When the bytes are no component configuration, or break rules.
+pub fn load(bytes: &[u8]) -> Result<Loaded, ConfigError> {
+    Draft::decode(bytes)?.finish(&[])
+}
+
+/// What a configured cluster identity means.
+pub fn cluster_id_source(configured: &str) -> ClusterIdSource {
+    match configured {
+        "<cluster>" => ClusterIdSource::Required,
+        "<default>" => ClusterIdSource::Optional,
+        literal => ClusterIdSource::Literal(literal.to_owned()),
+    }
+}
+
+// === impl Draft ===
+
+impl Draft {
+    /// Reads a file.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut document = Document::read(bytes)?;
+        let mut warnings = std::mem::take(&mut document.warnings);
+        let mut unknown = Vec::new();
+        let file = ConfigFile::decode(&Node::root(&document.value), &mut unknown);
+        let file = file.map_err(|error| error.at(|path| document.as_written(path)))?;
+        warnings
+            .extend(unknown.into_iter().map(|warning| Warning { path: document.as_written(&warning.path), ..warning }));
+        let former_csr_approver = document.was_moved("controllers.csrApprover");
+        Ok(Self { file, former_csr_approver, warnings, ..Self::default() })
+    }
+
+    /// Fills in defaults, adds namespaces to the target's and validates.
+    pub(crate) fn finish(mut self, extra_target_namespaces: &[String]) -> Result<Loaded, ConfigError> {
+        defaults::apply(&mut self.file);
+        let namespaces = &mut self.file.target.namespaces;
+        if namespaces.is_empty() && !extra_target_namespaces.is_empty() {
+            self.warnings.push(Warning::new("--extra-target-namespace", WarningKind::NarrowsTarget));
+        }
+        namespaces.extend_from_slice(extra_target_namespaces);
+
+        let errors = validation::validate(&self.file);
+        if !errors.is_empty() {
+            return Err(ConfigError::Invalid(errors));
+        }
+        Ok(Loaded { config: resolve::config(&self), warnings: self.warnings })
+    }
+}
+
+// === impl Config ===
+
+impl Default for Config {
+    fn default() -> Self {
+        let mut draft = Draft::default();
+        draft.file.leader_election.leader_elect = Some(false);
+        defaults::apply(&mut draft.file);
+        resolve::config(&draft)
+    }
+}

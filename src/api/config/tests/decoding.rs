@@ -1,0 +1,277 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// spec 70 scenario 2
+#[test]
+fn another_kind_is_a_decoding_error() {
+    let error = decode_error("kind: Foo");
+
+    let version = "resourcemanager.config.gardener.cloud/v1alpha1";
+    assert_eq!(error, format!("error decoding config: no kind \"Foo\" is registered for version \"{version}\""));
+    assert!(decode_error("apiVersion: v1\n").contains("is registered for version \"v1\""));
+}
+
+/// spec 70 scenario 3
+#[test]
+fn group_version_and_kind_may_be_missing() {
+    let full = config("apiVersion: resourcemanager.config.gardener.cloud/v1alpha1\nkind: ResourceManagerConfiguration");
+
+    assert_eq!(config(""), full);
+    assert_eq!(config("apiVersion: \"\"\nkind:"), full);
+}
+
+#[test]
+fn an_empty_file_is_an_empty_configuration() {
+    for yaml in ["", "---\n", "# nothing\n", "{}", "null"] {
+        assert_eq!(findings_of(yaml), ["leaderElection.resourceNamespace: Required value"], "{yaml:?}");
+    }
+}
+
+#[test]
+fn json_is_read_as_well() {
+    let json = br#"{"leaderElection": {"leaderElect": false}, "controllers": {"clusterID": "a\/b"}}"#;
+
+    let config = load(json).expect("the configuration is valid").config;
+
+    assert_eq!(config.cluster_id, "a/b");
+}
+
+/// spec 70 §2 rule 3
+#[test]
+fn only_the_first_document_counts() {
+    let yaml = "---\nleaderElection: {leaderElect: false}\ncontrollers: {clusterID: a}\n---\nkind: Foo\n--- {broken\n";
+
+    let config = load(yaml.as_bytes()).expect("the configuration is valid").config;
+
+    assert_eq!(config.cluster_id, "a");
+}
+
+/// spec 70 §2 rule 2
+#[test]
+fn unknown_keys_are_ignored_with_a_warning_that_has_their_path() {
+    let yaml = "
+featureGates: {A: true}
+LogLevel: debug
+controllers:
+  foo: {bar: 1}
+  health: {syncperiod: 1h}
+  networkPolicy: {namespaceSelectors: [{matchlabels: {a: b}}]}
+  managedResources: {syncs: 1}
+webhooks:
+  systemComponentsConfig: {podTolerations: [{key: a, operator: Exists}, {operator: Exists, Key: b}]}
+";
+
+    let loaded = loaded(yaml);
+
+    let paths: Vec<_> = loaded.warnings.iter().map(|warning| warning.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        [
+            "LogLevel",
+            "featureGates",
+            "controllers.foo",
+            "controllers.health.syncperiod",
+            "controllers.managedResources.syncs",
+            "controllers.networkPolicy.namespaceSelectors[0].matchlabels",
+            "webhooks.systemComponentsConfig.podTolerations[1].Key",
+        ]
+    );
+    assert!(loaded.warnings.iter().all(|warning| warning.kind == WarningKind::UnknownKey));
+    assert_eq!(loaded.config.logging.level, LogLevel::Info);
+}
+
+/// spec 70 §2 rule 4
+#[test]
+fn values_of_another_type_are_errors_that_name_the_field() {
+    let table = [
+        (
+            "controllers: {health: {syncPeriod: 60}}",
+            "controllers.health.syncPeriod: expected a duration such as \"1m30s\", found a number",
+        ),
+        (
+            "controllers: {health: {syncPeriod: 1d}}",
+            "controllers.health.syncPeriod: unknown unit \"d\" in duration \"1d\"",
+        ),
+        (
+            "controllers: {managedResources: {syncPeriod: 1}}",
+            "controllers.managedResources.syncPeriod: expected a duration such as \"1m30s\", found a number",
+        ),
+        ("controllers: {node: {backoff: x}}", "controllers.node.backoff: invalid duration \"x\""),
+        (
+            "controllers: {health: {concurrentSyncs: 1.5}}",
+            "controllers.health.concurrentSyncs: expected an integer, found a number",
+        ),
+        ("controllers: {clusterID: 1}", "controllers.clusterID: expected a string, found a number"),
+        (
+            "webhooks: {seccompProfile: {enabled: \"true\"}}",
+            "webhooks.seccompProfile.enabled: expected a boolean, found a string",
+        ),
+        ("webhooks: []", "webhooks: expected an object, found a list"),
+        (
+            "sourceClientConnection: {namespaces: [a, 1]}",
+            "sourceClientConnection.namespaces[1]: expected a string, found a number",
+        ),
+        (
+            "sourceClientConnection: {namespaces: a}",
+            "sourceClientConnection.namespaces: expected a list, found a string",
+        ),
+        ("sourceClientConnection: {qps: many}", "sourceClientConnection.qps: expected a number, found a string"),
+        ("kind: 1", "kind: expected a string, found a number"),
+        ("[]", "expected an object, found a list"),
+        ("text", "expected an object, found a string"),
+    ];
+
+    for (yaml, text) in table {
+        assert_eq!(decode_error(yaml), format!("error decoding config: {text}"));
+    }
+    assert!(decode_error("a: [").starts_with("error decoding config: "));
+    let error = load(b"\xff").expect_err("not text").to_string();
+    assert!(error.starts_with("error decoding config: not UTF-8: "), "{error}");
+}
+
+#[test]
+fn yaml_is_read_with_the_rules_kubernetes_keeps_of_yaml_1_1() {
+    let yaml = "
+webhooks: {seccompProfile: {enabled: yes}, vpaInPlaceUpdates: {enabled: on}}
+controllers:
+  health: &workers {concurrentSyncs: 010}
+  managedResource: {<<: *workers, syncPeriod: 20s}
+logLevel: debug
+logLevel: error
+";
+
+    let config = config(yaml);
+
+    assert!(config.webhooks.seccomp_profile && config.webhooks.vpa_in_place_updates);
+    assert_eq!(config.controllers.health.concurrent_syncs, 8);
+    assert_eq!(config.controllers.managed_resource.concurrent_syncs, 8);
+    assert_eq!(config.logging.level, LogLevel::Error);
+}
+
+/// spec 70 scenario 11
+#[test]
+fn the_plural_key_of_the_managedresource_controller_works() {
+    let loaded = loaded("controllers: {managedResources: {alwaysUpdate: true}}");
+
+    assert!(loaded.config.controllers.managed_resource.always_update);
+    assert_eq!(loaded.warnings, []);
+}
+
+/// decision 18, spec 10 §3.1
+#[test]
+fn with_both_keys_of_the_managedresource_controller_the_singular_wins_field_by_field() {
+    let loaded = loaded(
+        "controllers:
+  managedResources: {alwaysUpdate: true, syncPeriod: 1h, concurrentSyncs: 3}
+  managedResource: {syncPeriod: 30s, concurrentSyncs: null}",
+    );
+
+    let settings = &loaded.config.controllers.managed_resource;
+    assert_eq!(settings.sync_period, Duration::from_secs(30));
+    assert_eq!((settings.always_update, settings.concurrent_syncs), (true, 3));
+    let both = WarningKind::BothSpellings { official: "controllers.managedResource".to_owned() };
+    assert_eq!(loaded.warnings, [Warning::new("controllers.managedResources", both)]);
+}
+
+/// spec 41 scenario 20
+#[test]
+fn the_former_block_of_node_critical_components_works_with_a_warning() {
+    let loaded = loaded("controllers: {node: {enabled: true, backoff: 3s}}");
+
+    let expected = NodeCriticalComponents { concurrent_syncs: 5, backoff: Duration::from_secs(3) };
+    assert_eq!(loaded.config.controllers.node_critical_components, Some(expected));
+    assert_eq!(
+        loaded.warnings[0].to_string(),
+        "controllers.node: Configuration key is deprecated (controllers.nodeCriticalComponents)"
+    );
+}
+
+#[test]
+fn of_two_spellings_of_other_blocks_the_official_one_wins_as_a_whole() {
+    let table = [
+        ("controllers", "node", "nodeCriticalComponents"),
+        ("controllers", "kubeletCSRApprover", "csrApprover"),
+        ("controllers", "tokenValidator", "tokenInvalidator"),
+        ("webhooks", "tokenValidator", "tokenInvalidator"),
+    ];
+
+    for (section, accepted, official) in table {
+        let yaml = format!("{section}: {{{accepted}: {{enabled: true}}, {official}: {{enabled: false}}}}");
+        let loaded = loaded(&yaml);
+
+        assert_eq!(loaded.config, Config::default(), "{yaml}");
+        let kind = WarningKind::BothSpellings { official: format!("{section}.{official}") };
+        assert_eq!(loaded.warnings, [Warning::new(format!("{section}.{accepted}"), kind)]);
+    }
+}
+
+/// spec 70 §2.2
+#[test]
+fn the_former_csr_approver_block_uses_the_only_source_namespace() {
+    let namespace = |yaml: &str| config(yaml).controllers.csr_approver.and_then(|approver| approver.machine_namespace);
+    let former = "controllers: {kubeletCSRApprover: {enabled: true}}";
+
+    assert_eq!(namespace(&format!("{former}\nsourceClientConnection: {{namespaces: [a]}}")).as_deref(), Some("a"));
+    assert_eq!(namespace(&format!("{former}\nsourceClientConnection: {{namespace: a}}")).as_deref(), Some("a"));
+    assert_eq!(namespace(&format!("{former}\nsourceClientConnection: {{namespaces: [a, b]}}")), None);
+    assert_eq!(namespace(former), None);
+    let named = "controllers: {kubeletCSRApprover: {enabled: true, machineNamespace: m}}";
+    assert_eq!(namespace(&format!("{named}\nsourceClientConnection: {{namespaces: [a]}}")).as_deref(), Some("m"));
+    let official = "controllers: {csrApprover: {enabled: true}}";
+    assert_eq!(namespace(&format!("{official}\nsourceClientConnection: {{namespaces: [a]}}")), None);
+}
+
+/// spec 70 §2.2
+#[test]
+fn further_keys_of_earlier_releases_are_honoured() {
+    let config = config(
+        "
+sourceClientConnection: {namespace: b, namespaces: [a]}
+targetClientConnection: {namespace: \"\", disableCachedClient: true}
+controllers: {tokenValidator: {enabled: true, concurrentSyncs: 7}}
+webhooks: {tokenValidator: {enabled: true}, endpointSliceHints: {enabled: true}}",
+    );
+
+    assert_eq!(config.source.namespaces, ["a", "b"]);
+    assert_eq!(config.target.namespaces, Vec::<String>::new());
+    assert!(config.target.cache_disabled && !config.source.cache_disabled);
+    assert_eq!(config.controllers.token_invalidator, Some(Workers { concurrent_syncs: 7 }));
+    assert!(config.webhooks.token_invalidator && config.webhooks.endpoint_slice_hints);
+}
+
+/// spec 70 §2.2
+#[test]
+fn keys_without_effect_are_accepted_with_a_warning() {
+    let yaml = "controllers: {rootCAPublisher: {x: 1}, secret: {}}\nwebhooks: {podZoneAffinity: {enabled: true}}";
+
+    let text = "Setting has no effect any more";
+    let paths = ["controllers.rootCAPublisher", "controllers.secret", "webhooks.podZoneAffinity"];
+    assert_eq!(warnings(yaml), paths.map(|path| format!("{path}: {text}")));
+}
+
+#[test]
+fn deeply_nested_and_self_multiplying_documents_end_in_an_error() {
+    let deep = format!("a: {}", "[".repeat(100_000));
+    let levels = (1..12).map(|i| format!("l{i}: &l{i} [{}]", vec![format!("*l{}", i - 1); 10].join(", ")));
+    let bomb = std::iter::once("l0: &l0 [x]".to_owned()).chain(levels).collect::<Vec<_>>().join("\n");
+
+    assert!(load(deep.as_bytes()).is_err());
+    assert!(load(bomb.as_bytes()).is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn any_bytes_are_decoded_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = load(&bytes);
+    }
+
+    #[test]
+    fn any_text_like_yaml_is_decoded_or_refused(text in "([a-z{}\\[\\]:,\"'&*#|>\\-]|\\n| |controllers|health|node|1s|5){0,60}") {
+        let _ = load(text.as_bytes());
+    }
+}

@@ -1,0 +1,110 @@
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{super::file::ConfigFile, *};
+
+const COMMENTED: &str = include_str!("../../../../config/component-config.yaml");
+const LOCAL: &str = include_str!("../../../../config/local.yaml");
+
+/// The configuration as a deployer renders it (spec 70 §2.3).
+#[test]
+fn a_deployers_configuration_loads_without_warnings() {
+    let yaml = r#"
+apiVersion: resourcemanager.config.gardener.cloud/v1alpha1
+kind: ResourceManagerConfiguration
+sourceClientConnection: {kubeconfig: "", acceptContentTypes: "", contentType: "", qps: 0, burst: 0, namespaces: [shoot--foo--bar]}
+targetClientConnection: {kubeconfig: /var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/kubeconfig, qps: 0, burst: 0, namespaces: [kube-system]}
+leaderElection: {leaderElect: true, leaseDuration: 0s, renewDeadline: 0s, retryPeriod: 0s, resourceLock: "", resourceName: gardener-resource-manager, resourceNamespace: shoot--foo--bar}
+server:
+  webhooks: {bindAddress: "", port: 10250, tls: {serverCertDir: /etc/gardener-resource-manager-tls}}
+  healthProbes: {bindAddress: "", port: 8081}
+  metrics: {bindAddress: "", port: 8080}
+logLevel: info
+logFormat: json
+controllers:
+  clusterID: my-seed
+  garbageCollector: {enabled: true, syncPeriod: 12h0m0s}
+  health: {concurrentSyncs: 10, syncPeriod: 1m0s}
+  managedResource: {concurrentSyncs: 20, syncPeriod: 1h0m0s, alwaysUpdate: true}
+  csrApprover: {enabled: true, concurrentSyncs: 5, machineNamespace: shoot--foo--bar}
+webhooks:
+  projectedTokenMount: {enabled: true}
+"#;
+
+    let loaded = load(yaml.as_bytes()).expect("the configuration is valid");
+
+    assert_eq!(loaded.warnings, []);
+    assert_eq!(loaded.config.controllers.managed_resource.concurrent_syncs, 20);
+    assert_eq!(loaded.config.servers.webhooks.port, 10250);
+}
+
+/// The commented example is the documentation of the file: what it sets are the defaults.
+#[test]
+fn the_commented_example_shows_the_defaults() {
+    let loaded = load(COMMENTED.as_bytes()).expect("the example is valid");
+    let empty = load(b"leaderElection: {resourceNamespace: garden}").expect("the configuration is valid");
+
+    assert_eq!(loaded, empty);
+}
+
+/// With the comments taken off its settings, the example is still valid, and has every key there is.
+#[test]
+fn the_commented_example_mentions_every_key() {
+    let everything = uncommented(COMMENTED);
+    let document: Value = serde_saphyr::from_str(&everything).expect("the example is YAML");
+
+    let loaded = load(everything.as_bytes()).expect("the example is valid");
+    let mut mentioned = BTreeSet::new();
+    paths(&document, String::new(), &mut mentioned);
+
+    assert_eq!(loaded.warnings, []);
+    // Keys of earlier releases, and one that only the target has.
+    let left_out = [
+        "sourceClientConnection.namespace",
+        "sourceClientConnection.disableCachedClient",
+        "targetClientConnection.namespace",
+    ];
+    let missing: Vec<_> = ConfigFile::all_keys().into_iter().filter(|key| !mentioned.contains(key)).collect();
+    assert_eq!(missing, left_out);
+}
+
+#[test]
+fn the_local_example_needs_no_cluster_around_it() {
+    let loaded = load(LOCAL.as_bytes()).expect("the example is valid");
+
+    assert_eq!(loaded.warnings, []);
+    assert_eq!(loaded.config.leader_election, None);
+    assert_eq!(loaded.config.source.kubeconfig, None, "it comes from the environment");
+}
+
+/// The file with all settings: lines that begin with `#` and no space are no comments.
+fn uncommented(yaml: &str) -> String {
+    let line = |line: &str| match line.split_once('#') {
+        Some((indent, setting)) if indent.trim().is_empty() && !setting.is_empty() && !setting.starts_with(' ') => {
+            format!("{indent}{setting}\n")
+        }
+        _ => format!("{line}\n"),
+    };
+    yaml.lines().map(line).collect()
+}
+
+/// The path of each value and of what contains it, list entries as `[]`.
+fn paths(value: &Value, path: String, found: &mut BTreeSet<String>) {
+    found.insert(path.clone());
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                paths(value, path, found);
+            }
+        }
+        Value::Array(entries) => {
+            found.insert(format!("{path}[]"));
+            for value in entries {
+                paths(value, format!("{path}[]"), found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

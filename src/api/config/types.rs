@@ -1,0 +1,462 @@
+//! The configuration the program runs with: decoded, defaulted, validated. What is switched off is `None` or `false`;
+//! a field exists only where it means something.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use k8s_openapi::{api::core::v1::Toleration, apimachinery::pkg::apis::meta::v1::LabelSelector};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+/// The whole configuration. [`Config::default`] is what an empty file means, but without leader election, which needs a
+/// namespace.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Config {
+    /// Cluster of ManagedResources, Secrets and Machines.
+    pub source: Connection,
+    /// Cluster in which things are applied. May be the source.
+    pub target: Connection,
+    /// `None`: controllers start as soon as the stores are filled.
+    pub leader_election: Option<LeaderElection>,
+    /// Where the process listens.
+    pub servers: Servers,
+    /// Profiling (spec 70 §9.3).
+    pub debugging: Debugging,
+    /// Level and format of the log.
+    pub logging: Logging,
+    /// Cluster identity as configured; see [`super::cluster_id_source`].
+    pub cluster_id: String,
+    /// Class of the ManagedResources to handle; `*` is all.
+    pub resource_class: String,
+    /// How long a controller waits for its stores before it counts as failed. Never zero.
+    pub cache_sync_timeout: Duration,
+    /// Controllers that run.
+    pub controllers: Controllers,
+    /// Webhooks that are served.
+    pub webhooks: Webhooks,
+}
+
+/// How one cluster is reached and how much of it is watched.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Connection {
+    /// Path of a kubeconfig after flags and environment; `None`: see [`crate::cluster::kubeconfig`].
+    pub kubeconfig: Option<String>,
+    /// `Accept` header of requests, if not the client's own.
+    pub accept_content_types: Option<String>,
+    /// Content type of writes, if not the client's own.
+    pub content_type: Option<String>,
+    /// Token bucket per resource type; `None` is unlimited.
+    pub rate_limit: Option<RateLimit>,
+    /// Namespaces that are watched, in order, each once; empty is all.
+    pub namespaces: Vec<String>,
+    /// How often known objects are looked at without a change. At least 10 s.
+    pub cache_resync_period: Duration,
+    /// Reads go to the API server and managed objects are not watched (spec 70 §8.5). Target only.
+    pub cache_disabled: bool,
+}
+
+/// A token bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RateLimit {
+    /// Requests per second. Positive.
+    pub qps: f64,
+    /// Requests on top of `qps`.
+    pub burst: u32,
+}
+
+/// Leader election (spec 70 §12).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeaderElection {
+    /// Others wait this long after the last renewal they saw.
+    pub lease_duration: Duration,
+    /// The leader gives up after this time without a renewal. Shorter than `lease_duration`.
+    pub renew_deadline: Duration,
+    /// Time between attempts.
+    pub retry_period: Duration,
+    /// Lock type as configured; only `leases` works.
+    pub resource_lock: String,
+    /// Namespace of the lease, in the source cluster.
+    pub resource_namespace: String,
+    /// Name of the lease.
+    pub resource_name: String,
+}
+
+/// Where the process listens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Servers {
+    /// HTTPS for webhooks.
+    pub webhooks: Endpoint,
+    /// Directory of `tls.crt` and `tls.key`; `None`: see [`Servers::cert_dir`].
+    pub tls_cert_dir: Option<String>,
+    /// Plain HTTP for probes; `None` only with the legacy flag `--health-bind-address=0`.
+    pub health_probes: Option<Endpoint>,
+    /// Plain HTTP for metrics and profiling; `None` only with the legacy flag `--metrics-bind-address=0`.
+    pub metrics: Option<Endpoint>,
+}
+
+/// A listening address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Endpoint {
+    /// Host name or address; empty is every interface, IPv4 and IPv6.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
+/// Profiling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Debugging {
+    /// Serve `/debug/pprof`.
+    pub profiling: bool,
+    /// Only together with `profiling`.
+    pub contention_profiling: bool,
+}
+
+/// The log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Logging {
+    /// Least important level that is written.
+    pub level: LogLevel,
+    /// Form of a record.
+    pub format: LogFormat,
+}
+
+/// Log levels of the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// Everything.
+    Debug,
+    /// What happens.
+    Info,
+    /// Errors only.
+    Error,
+}
+
+/// Log formats of the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// One object per line.
+    Json,
+    /// Tab-separated.
+    Text,
+}
+
+/// The controllers; `None` is off. `concurrent_syncs` is at least 1.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Controllers {
+    /// Always on.
+    pub managed_resource: ManagedResourceController,
+    /// Always on; the settings are also those of the progressing check.
+    pub health: HealthController,
+    /// Garbage collector.
+    pub garbage_collector: Option<GarbageCollector>,
+    /// Approver of CertificateSigningRequests.
+    pub csr_approver: Option<CsrApprover>,
+    /// Istio cluster configuration.
+    pub istio_cluster_configuration: Option<Workers>,
+    /// NetworkPolicy controller.
+    pub network_policy: Option<NetworkPolicyController>,
+    /// Node-critical components.
+    pub node_critical_components: Option<NodeCriticalComponents>,
+    /// Delay of node-agent reconciliations.
+    pub node_agent_reconciliation_delay: Option<NodeAgentReconciliationDelay>,
+    /// Token requestor.
+    pub token_requestor: Option<TokenRequestor>,
+    /// Token invalidator; on exactly when its webhook is.
+    pub token_invalidator: Option<Workers>,
+}
+
+/// Number of workers, for controllers without other settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Workers {
+    /// Passes side by side.
+    pub concurrent_syncs: usize,
+}
+
+/// Settings of the ManagedResource controller (spec 10 §3.1).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ManagedResourceController {
+    /// Passes side by side.
+    pub concurrent_syncs: usize,
+    /// Time to the next pass after a success, and deadline of one. At least 15 s.
+    pub sync_period: Duration,
+    /// Write objects even if nothing differs.
+    pub always_update: bool,
+    /// Value of the label `resources.gardener.cloud/managed-by`. Not empty.
+    pub managed_by_label_value: String,
+}
+
+/// Settings of the health and progressing controllers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct HealthController {
+    /// Passes side by side, of each of the two.
+    pub concurrent_syncs: usize,
+    /// Time between checks, and deadline of one. At least 15 s.
+    pub sync_period: Duration,
+}
+
+/// Settings of the garbage collector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct GarbageCollector {
+    /// Time between collections. At least 15 s.
+    pub sync_period: Duration,
+}
+
+/// Settings of the CSR approver.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CsrApprover {
+    /// Passes side by side.
+    pub concurrent_syncs: usize,
+    /// Namespace of the Machines in the source cluster; `None` is node mode.
+    pub machine_namespace: Option<String>,
+}
+
+/// Settings of the NetworkPolicy controller (spec 40 §4).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NetworkPolicyController {
+    /// Passes side by side.
+    pub concurrent_syncs: usize,
+    /// Namespaces whose Services are handled: any of these; empty is all. Not checked yet.
+    pub namespace_selectors: Vec<LabelSelector>,
+    /// Turns on the policies of Ingresses.
+    pub ingress_controller_selector: Option<IngressControllerSelector>,
+    /// Policies only for namespaces with pods that need them (decision 2).
+    pub only_for_matching_pods: bool,
+    /// List the peers of from-world policies (decision 3).
+    pub explicit_from_world_peers: bool,
+}
+
+/// Where the pods of the ingress controller are.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct IngressControllerSelector {
+    /// Their namespace.
+    pub namespace: String,
+    /// Their labels. Not checked yet.
+    pub pod_selector: LabelSelector,
+}
+
+/// Settings of the controller for node-critical components.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct NodeCriticalComponents {
+    /// Passes side by side.
+    pub concurrent_syncs: usize,
+    /// Time until a node that is not ready yet is looked at again. Never zero.
+    pub backoff: Duration,
+}
+
+/// Settings of the controller that spreads node-agent reconciliations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct NodeAgentReconciliationDelay {
+    /// Shortest delay.
+    pub min_delay: Duration,
+    /// Longest delay; not below `min_delay`.
+    pub max_delay: Duration,
+}
+
+/// Settings of the token requestor (spec 30 §3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TokenRequestor {
+    /// Passes side by side.
+    pub concurrent_syncs: usize,
+    /// Delete ServiceAccounts when their Secret goes (decision 8).
+    pub delete_service_accounts: bool,
+}
+
+/// The webhooks; `None` or `false` is off.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Webhooks {
+    /// Deletion protection of custom resources and their definitions.
+    pub crd_deletion_protection: bool,
+    /// Validation of extension resources.
+    pub extension_validation: bool,
+    /// High availability; also turns on the controller `node-high-availability-config`.
+    pub high_availability_config: Option<HighAvailabilityConfig>,
+    /// `KUBERNETES_SERVICE_HOST` of pods.
+    pub kubernetes_service_host: Option<KubernetesServiceHost>,
+    /// Node selector and tolerations of system components.
+    pub system_components_config: Option<SystemComponentsConfig>,
+    /// Client-side load balancing of the API server.
+    pub pod_kube_apiserver_load_balancing: bool,
+    /// Scheduler of pods.
+    pub pod_scheduler_name: Option<PodSchedulerName>,
+    /// Topology spread constraints of pods.
+    pub pod_topology_spread_constraints: bool,
+    /// Projected service account tokens.
+    pub projected_token_mount: Option<ProjectedTokenMount>,
+    /// Authorization of node agents.
+    pub node_agent_authorizer: Option<NodeAgentAuthorizer>,
+    /// Seccomp profile of pods.
+    pub seccomp_profile: bool,
+    /// In-place updates of VerticalPodAutoscalers.
+    pub vpa_in_place_updates: bool,
+    /// Invalidation of static tokens; on exactly when its controller is.
+    pub token_invalidator: bool,
+    /// Hints of EndpointSlices.
+    pub endpoint_slice_hints: bool,
+}
+
+/// Settings of the high-availability webhook. Seconds are not negative; 0 evicts at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct HighAvailabilityConfig {
+    /// Toleration of `not-ready`; `None`: none is added.
+    pub default_not_ready_toleration_seconds: Option<i64>,
+    /// Toleration of `unreachable`; `None`: none is added.
+    pub default_unreachable_toleration_seconds: Option<i64>,
+}
+
+/// Settings of the kubernetes-service-host webhook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KubernetesServiceHost {
+    /// The host to inject; may be empty.
+    pub host: String,
+}
+
+/// Settings of the system-components webhook.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SystemComponentsConfig {
+    /// Nodes whose taints are tolerated.
+    pub node_selector: BTreeMap<String, String>,
+    /// Node selector that pods get.
+    pub pod_node_selector: BTreeMap<String, String>,
+    /// Tolerations that pods get.
+    pub pod_tolerations: Vec<Toleration>,
+}
+
+/// Settings of the scheduler-name webhook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PodSchedulerName {
+    /// Not empty.
+    pub scheduler_name: String,
+}
+
+/// Settings of the projected-token webhook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ProjectedTokenMount {
+    /// Life time of tokens in seconds. At least 600.
+    pub expiration_seconds: i64,
+}
+
+/// Settings of the node-agent authorizer (spec 61 §9).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NodeAgentAuthorizer {
+    /// Namespace of the Machines in the source cluster; `None` is node mode.
+    pub machine_namespace: Option<String>,
+    /// The API server sends selectors in its reviews.
+    pub authorize_with_selectors: bool,
+}
+
+// === impl Config ===
+
+impl Config {
+    /// Names of the controllers that run, in the order in which they start (spec 70 §7).
+    pub fn enabled_controllers(&self) -> Vec<&'static str> {
+        let controllers = &self.controllers;
+        named([
+            ("csr-approver", controllers.csr_approver.is_some()),
+            ("garbage-collector", controllers.garbage_collector.is_some()),
+            ("health", true),
+            ("health-progressing", true),
+            ("managedresource", true),
+            ("networkpolicy", controllers.network_policy.is_some()),
+            ("istio-cluster-configuration", controllers.istio_cluster_configuration.is_some()),
+            ("token-invalidator", controllers.token_invalidator.is_some()),
+            ("token-requestor", controllers.token_requestor.is_some()),
+            ("node-critical-components", controllers.node_critical_components.is_some()),
+            ("node-agent-reconciliation-delay", controllers.node_agent_reconciliation_delay.is_some()),
+            ("node-high-availability-config", self.webhooks.high_availability_config.is_some()),
+        ])
+    }
+
+    /// Configuration keys of the webhooks that are served, in the order of spec 70 §7.
+    pub fn enabled_webhooks(&self) -> Vec<&'static str> {
+        let webhooks = &self.webhooks;
+        named([
+            ("crdDeletionProtection", webhooks.crd_deletion_protection),
+            ("extensionValidation", webhooks.extension_validation),
+            ("highAvailabilityConfig", webhooks.high_availability_config.is_some()),
+            ("kubernetesServiceHost", webhooks.kubernetes_service_host.is_some()),
+            ("systemComponentsConfig", webhooks.system_components_config.is_some()),
+            ("podKubeAPIServerLoadBalancing", webhooks.pod_kube_apiserver_load_balancing),
+            ("podSchedulerName", webhooks.pod_scheduler_name.is_some()),
+            ("podTopologySpreadConstraints", webhooks.pod_topology_spread_constraints),
+            ("projectedTokenMount", webhooks.projected_token_mount.is_some()),
+            ("nodeAgentAuthorizer", webhooks.node_agent_authorizer.is_some()),
+            ("seccompProfile", webhooks.seccomp_profile),
+            ("vpaInPlaceUpdates", webhooks.vpa_in_place_updates),
+            ("tokenInvalidator", webhooks.token_invalidator),
+            ("endpointSliceHints", webhooks.endpoint_slice_hints),
+        ])
+    }
+
+    /// SHA-256 of the effective configuration in hex: equal for configurations that mean the same.
+    pub fn hash(&self) -> String {
+        // Nothing in here can fail to be written: all map keys are strings and the numbers are finite.
+        let text = serde_json::to_vec(self).unwrap_or_default();
+        Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+fn named<const N: usize>(table: [(&'static str, bool); N]) -> Vec<&'static str> {
+    table.into_iter().filter_map(|(name, enabled)| enabled.then_some(name)).collect()
+}
+
+// === impl Servers ===
+
+impl Servers {
+    /// Directory of `tls.crt` and `tls.key`: the configured one, or a fixed one below the directory for temporary files.
+    pub fn cert_dir(&self, temporary: &Path) -> PathBuf {
+        match &self.tls_cert_dir {
+            Some(directory) => PathBuf::from(directory),
+            None => temporary.join("k8s-webhook-server/serving-certs"),
+        }
+    }
+}
+
+// === impl Endpoint ===
+
+impl std::fmt::Display for Endpoint {
+    /// `host:port`, IPv6 addresses in brackets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+// === impl LogLevel ===
+
+impl LogLevel {
+    pub(super) const NAMES: [&'static str; 3] = ["debug", "info", "error"];
+
+    /// From its name in the configuration.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "debug" => Some(Self::Debug),
+            "info" => Some(Self::Info),
+            "error" => Some(Self::Error),
+            _ => None,
+        }
+    }
+}
+
+// === impl LogFormat ===
+
+impl LogFormat {
+    pub(super) const NAMES: [&'static str; 2] = ["json", "text"];
+
+    /// From its name in the configuration.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "json" => Some(Self::Json),
+            "text" => Some(Self::Text),
+            _ => None,
+        }
+    }
+}
