@@ -17,6 +17,7 @@
 //! * [`status`]: what is reported in each situation
 
 pub mod checksum;
+pub mod clean;
 pub mod decode;
 pub mod fingerprint;
 pub mod hpa;
