@@ -5,7 +5,8 @@
 //! * [`conditions`]: the condition type and its update rules.
 //! * [`class`]: who is responsible for a ManagedResource.
 //! * [`origin`]: the annotation that names an object's owner.
-//! * [`config`]: the component configuration; [`duration`]: durations as Go writes them.
+//! * [`config`]: the component configuration.
+//! * [`duration`]: durations as Go writes them.
 //! * [`object`]: names and metadata of any object.
 
 pub mod class;

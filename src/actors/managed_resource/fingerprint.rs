@@ -7,8 +7,10 @@ use std::{
 
 use serde_json::{Number, Value};
 
-use super::local::keys;
-use crate::api::object::{self, truthy};
+use crate::api::{
+    keys,
+    object::{self, truthy},
+};
 
 /// Built-in kinds whose `metadata.generation` grows with every change outside of metadata and status, as measured on a real
 /// control plane. Kinds without a generation are missing, and so are kinds that have one that never changes

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::local::{ResourceRef, effective_namespace};
-use crate::api::object::{self, GroupKind, GroupVersionKind, ObjectKey};
+use crate::api::{
+    managed_resource::{ResourceRef, effective_namespace},
+    object::{self, GroupKind, GroupVersionKind, ObjectKey},
+};
 
 /// Groups that the API server itself serves. Kinds of all other groups come from CRDs or aggregated APIs; these come too
 /// from `*.k8s.io` groups, so the suffix proves nothing.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use super::{identity, local::keys};
+use super::identity;
+use crate::api::keys;
 
 /// A manifest whose shape leaves no place for the labels. Names the place, never the value.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

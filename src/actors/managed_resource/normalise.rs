@@ -2,8 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::{identity, local::effective_namespace};
-use crate::api::object::{self, ObjectKey};
+use super::identity;
+use crate::api::{
+    managed_resource::effective_namespace,
+    object::{self, ObjectKey},
+};
 
 /// Whether the objects of a kind live in namespaces, as discovery of the target cluster says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

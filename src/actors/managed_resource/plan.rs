@@ -11,10 +11,13 @@ use thiserror::Error;
 use super::{
     identity::{self, Equivalences, OldIndex},
     inject::{self, IgnoredMap},
-    local::{ResourceRef, keys},
     normalise::{self, Scope},
 };
-use crate::api::object::{GroupVersionKind, ObjectKey, truthy};
+use crate::api::{
+    keys,
+    managed_resource::ResourceRef,
+    object::{GroupVersionKind, ObjectKey, truthy},
+};
 
 /// What a plan is made from.
 pub struct Input<'a> {
@@ -38,9 +41,13 @@ pub struct Input<'a> {
 pub struct Plan {
     /// The objects to apply, in processing order; [`super::order::ranks`] brings them in the order of application.
     pub objects: Vec<PlannedObject>,
-    /// References to the objects, sorted by key string (spec 10 §9.6). Objects with an [`PlannedObject::error`] have none:
-    /// nothing could ever be found under it.
+    /// What the status lists at the end, sorted by key string (spec 10 §9.6): references to the objects, and those that would
+    /// be [`Plan::removed`] if everything had been decoded, since their objects are still there (decision 9). Objects with
+    /// an [`PlannedObject::error`] have none: nothing could ever be found under it.
     pub references: Vec<ResourceRef>,
+    /// Those of the references whose object no old reference named: they join the status before anything is applied
+    /// (spec 10 §9.7). Sorted by key string.
+    pub added: Vec<ResourceRef>,
     /// Old references nothing in the bundle asks for any more; sorted by key string. They are to be deleted.
     pub removed: Vec<ResourceRef>,
     /// Old references whose manifest is in Ignore mode now; sorted by key string. They are to be released (spec 10 §14).
@@ -133,29 +140,27 @@ pub fn plan(input: Input<'_>) -> Plan {
 
     plan.duplicates.sort_by_cached_key(ObjectKey::to_string);
     plan.duplicates.dedup();
-    plan.references =
-        plan.objects.iter().filter(|object| object.error.is_none()).map(|object| object.reference.clone()).collect();
-    sort_references(&mut plan.references);
+    let valid = || plan.objects.iter().filter(|object| object.error.is_none());
+    let references = valid().map(|object| object.reference.clone()).collect();
+    let added = valid().filter(|object| object.old.is_none()).map(|object| object.reference.clone()).collect();
+    (plan.references, plan.added) = (references, added);
     plan.released =
         released.into_iter().filter(|(key, _)| !seen.contains(key)).map(|(_, reference)| reference).collect();
-    sort_references(&mut plan.released);
-    if !decoding_failed {
-        plan.removed = index.not_found().into_iter().cloned().collect();
+    let not_found = index.not_found().into_iter().cloned();
+    if decoding_failed {
+        plan.references.extend(not_found)
+    } else {
+        plan.removed.extend(not_found)
     }
+    sort_references(&mut plan.references);
+    sort_references(&mut plan.added);
+    sort_references(&mut plan.released);
     plan
 }
 
 /// Sorts by key string, in byte order (spec 10 §9.6); references with equal keys keep their order.
 pub fn sort_references(references: &mut [ResourceRef]) {
     references.sort_by_cached_key(|reference| reference.key().to_string());
-}
-
-/// Old and new references, the old ones first, each once (spec 10 §9.7): what the status says while a change is applied,
-/// so that a crash in between leaves no object that nobody knows. A reference that is new in its labels alone replaces
-/// nothing; the old one still says what was applied.
-pub fn union(old: &[ResourceRef], new: &[ResourceRef]) -> Vec<ResourceRef> {
-    let mut seen: BTreeSet<ObjectKey> = BTreeSet::new();
-    old.iter().chain(new).filter(|reference| seen.insert(reference.key())).cloned().collect()
 }
 
 fn planned(
@@ -177,6 +182,7 @@ fn planned(
         name: key.name.clone(),
         labels,
         annotations,
+        ..ResourceRef::default()
     };
     PlannedObject {
         document,

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::MergeContext;
-use crate::actors::managed_resource::{
-    inject::{string_map, to_value},
-    local::keys,
+use crate::{
+    actors::managed_resource::inject::{string_map, to_value},
+    api::keys,
 };
 
 /// Overlays live with desired entries, and drops what was desired before and is unchanged since (spec 10 §12.2).

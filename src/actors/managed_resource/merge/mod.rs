@@ -19,10 +19,12 @@ use thiserror::Error;
 use super::{
     identity,
     inject::{self, InjectError},
-    local::keys,
     plan::Old,
 };
-use crate::api::object::{GroupVersionKind, truthy};
+use crate::api::{
+    keys,
+    object::{GroupVersionKind, truthy},
+};
 
 pub mod metadata;
 mod pod_template;

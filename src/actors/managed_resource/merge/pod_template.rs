@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::Rule;
-use crate::actors::managed_resource::local::keys;
+use crate::api::keys;
 
 /// The resources that autoscalers and users tune; others always come from the manifest.
 const PRESERVED_RESOURCES: [&str; 2] = ["cpu", "memory"];

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::{Rule, copy_field};
-use crate::actors::managed_resource::local::keys;
+use crate::api::keys;
 
 const CLUSTER_IP: &str = "ClusterIP";
 const NODE_PORT: &str = "NodePort";

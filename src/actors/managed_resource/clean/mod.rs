@@ -1,0 +1,213 @@
+//! What happens to an object that is no longer wanted, or that cannot be updated (spec 10 §11.7, §13, §14).
+//!
+//! Decisions and texts only; the shell reads, deletes and patches. In the order of §13.1:
+//!
+//! * [`exclusion_of_object`], [`exclusion_of_record`]: objects that stay
+//! * [`other_owner`]: objects that belong to another bundle now (decision 10)
+//! * [`claims`]: which PersistentVolumeClaims go with a StatefulSet
+//! * [`propagation`]: how the object is deleted
+//! * [`forced_finalization`]: when finalizers are taken away
+//! * [`still_pending`], [`events`]: what is reported meanwhile
+//!
+//! [`release_patch`] is for objects in Ignore mode, [`invalid_update`] for updates that the API server refuses.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use super::{fingerprint::Record, identity};
+use crate::api::{
+    duration::{DurationError, GoDuration},
+    keys,
+    object::{self, GroupVersionKind, NamespacedName, truthy},
+    origin::Origin,
+};
+
+pub mod claims;
+pub mod events;
+pub mod invalid_update;
+
+#[cfg(test)]
+mod tests;
+
+/// Why an object stays although nobody wants it any more (spec 10 §13.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exclusion {
+    /// Its keep-object annotation.
+    KeepObject,
+    /// The garbage collector will delete it.
+    GarbageCollectable,
+}
+
+/// What happens to the dependents of a deleted object: `propagationPolicy` of a DELETE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Propagation {
+    /// The object goes first.
+    Background,
+    /// The dependents go first.
+    Foreground,
+    /// The dependents stay.
+    Orphan,
+}
+
+/// What to do about the finalizers of an object after its DELETE (spec 10 §13.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForcedFinalization {
+    /// Nothing: there is no grace time, no finalizer, or the object was not being deleted when it was read.
+    No,
+    /// Nothing yet: the grace time ends then.
+    At(Timestamp),
+    /// Send [`remove_finalizers_patch`].
+    RemoveFinalizers,
+    /// `PUT` [`finalized_namespace`] to the `finalize` subresource.
+    FinalizeNamespace,
+}
+
+/// The grace time of an object cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("failed parsing duration of resources.gardener.cloud/finalize-deletion-after annotation: {0}")]
+pub struct GraceTimeError(#[from] DurationError);
+
+// === exclusions ===
+
+/// Whether the live object stays, as its annotations and labels say (spec 10 §13.2).
+pub fn exclusion_of_object(live: &Value, garbage_collector_enabled: bool) -> Option<Exclusion> {
+    let keep = truthy(object::annotation(live, keys::KEEP_OBJECT));
+    let collectable = truthy(object::label(live, keys::GARBAGE_COLLECTABLE));
+    exclusion(&identity::gvk_of(live), keep, collectable && garbage_collector_enabled)
+}
+
+/// The same from what is remembered of the object.
+pub fn exclusion_of_record(
+    gvk: &GroupVersionKind,
+    record: &Record,
+    garbage_collector_enabled: bool,
+) -> Option<Exclusion> {
+    exclusion(gvk, record.keep_object, record.garbage_collectable && garbage_collector_enabled)
+}
+
+/// The collector looks after ConfigMaps and Secrets only; other kinds with its label are deleted (spec 10 §18, trap 2).
+fn exclusion(gvk: &GroupVersionKind, keep: bool, collectable: bool) -> Option<Exclusion> {
+    if keep {
+        Some(Exclusion::KeepObject)
+    } else if collectable && is_config_map_or_secret(gvk) {
+        Some(Exclusion::GarbageCollectable)
+    } else {
+        None
+    }
+}
+
+fn is_config_map_or_secret(gvk: &GroupVersionKind) -> bool {
+    gvk.group.is_empty() && gvk.version == "v1" && matches!(gvk.kind.as_str(), "ConfigMap" | "Secret")
+}
+
+/// The *other* ManagedResource of the same source cluster that an object's origin annotation names (decisions 10 and 11).
+/// Whether it exists, the caller must ask; if it does, the object is not ours to delete. An origin that cannot be read, or
+/// of another cluster, names nobody.
+pub fn other_owner(origin: Option<&str>, own: &Origin) -> Option<NamespacedName> {
+    let origin: Origin = origin?.parse().ok()?;
+    (origin.cluster_id == own.cluster_id && origin.key != own.key).then_some(origin.key)
+}
+
+// === deletion ===
+
+/// The policy an object of this API group is deleted with; `None` sends no policy (spec 10 §13.4). Foreground deletion of
+/// RBAC objects or Services blocks.
+pub fn propagation(group: &str) -> Option<Propagation> {
+    matches!(group, "apps" | "extensions" | "batch").then_some(Propagation::Foreground)
+}
+
+/// What to do about the finalizers of an object, as it was read *before* its DELETE (spec 10 §13.5).
+pub fn forced_finalization(live: &Value, now: Timestamp) -> Result<ForcedFinalization, GraceTimeError> {
+    let Some(grace) = object::annotation(live, keys::FINALIZE_DELETION_AFTER) else {
+        return Ok(ForcedFinalization::No);
+    };
+    let grace: GoDuration = grace.parse()?;
+    let deleted = object::deletion_timestamp(live).and_then(|text| text.parse::<Timestamp>().ok());
+    let Some(deleted) = deleted.filter(|_| grace != GoDuration::ZERO) else { return Ok(ForcedFinalization::No) };
+
+    let due = deleted.checked_add(SignedDuration::from_nanos(grace.nanos())).unwrap_or(Timestamp::MAX);
+    let gvk = identity::gvk_of(live);
+    let is_namespace = gvk.group.is_empty() && gvk.kind == "Namespace";
+    let has_finalizers = object::finalizers(live).next().is_some()
+        || is_namespace
+            && live.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    Ok(match (has_finalizers, due > now, is_namespace) {
+        (false, _, _) => ForcedFinalization::No,
+        (true, true, _) => ForcedFinalization::At(due),
+        (true, false, true) => ForcedFinalization::FinalizeNamespace,
+        (true, false, false) => ForcedFinalization::RemoveFinalizers,
+    })
+}
+
+/// JSON merge patch that takes all finalizers away; without a lock (spec 10 §13.5.3).
+pub fn remove_finalizers_patch() -> Value {
+    json!({"metadata": {"finalizers": null}})
+}
+
+/// A Namespace without any finalizer, for its `finalize` subresource (spec 10 §13.5.4).
+pub fn finalized_namespace(live: &Value) -> Value {
+    let mut namespace = live.clone();
+    if let Some(metadata) = namespace.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("finalizers");
+    }
+    if let Some(spec) = namespace.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("finalizers");
+    }
+    namespace
+}
+
+/// The item of the aggregated error for an object that is not gone yet (spec 10 §13.6). `events` is the text of
+/// [`events::warnings`], for Services.
+pub fn still_pending(display: &str, error: Option<&str>, events: Option<&str>) -> String {
+    let mut text = format!("deletion of old resource \"{display}\" is still pending");
+    if let Some(error) = error {
+        text.push_str(": ");
+        text.push_str(error);
+    }
+    if let Some(events) = events {
+        text.push_str("\n\n");
+        text.push_str(events);
+    }
+    text
+}
+
+// === release ===
+
+/// JSON merge patch that releases an object in Ignore mode (spec 10 §14); `None` if its origin is not ours (any more): then
+/// there is nothing to do. The managed-by label stays.
+pub fn release_patch(live: &Value, own_origin: &str) -> Option<Value> {
+    let is_ours = object::annotation(live, keys::ORIGIN) == Some(own_origin);
+    is_ours.then(|| json!({"metadata": {"annotations": {keys::ORIGIN: null, keys::DESCRIPTION: null}}}))
+}
+
+/// Text for an orphan that cannot be read (spec 10 §14).
+pub fn orphan_not_read(display: &str, error: &str) -> String {
+    format!("error getting object \"{display}\": {error}")
+}
+
+/// Text for an orphan that cannot be patched (spec 10 §14).
+pub fn orphan_not_patched(display: &str, error: &str) -> String {
+    format!("error patching object \"{display}\": {error}")
+}
+
+// === impl Propagation ===
+
+impl Propagation {
+    /// All values, in the order messages list them.
+    pub const ALL: [Self; 3] = [Self::Background, Self::Foreground, Self::Orphan];
+
+    /// As the API and the annotation write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Background => "Background",
+            Self::Foreground => "Foreground",
+            Self::Orphan => "Orphan",
+        }
+    }
+
+    /// The value with exactly that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|propagation| propagation.as_str() == name)
+    }
+}
