@@ -2,3 +2,5 @@
 
 pub mod actors;
 pub mod api;
+pub mod cli;
+pub mod cluster;
