@@ -11,7 +11,8 @@ use super::{BuildInfo, Command, DemoOptions, PROGRAM, RunOptions, UsageError, le
 use crate::cluster::kubeconfig::Environment;
 
 const ABOUT: &str = "Keeps the objects of a cluster as bundles of manifests (ManagedResources) describe them.";
-const LEGACY_HEADING: &str = "Legacy flags (each overrides its field of the configuration file)";
+const LEGACY_HEADING: &str =
+    "Legacy flags (each overrides its field of the file; the values in brackets count without --config)";
 
 /// The command line.
 #[derive(Debug, Clone, Copy)]
@@ -47,13 +48,13 @@ impl Cli {
         }
 
         let extra = matches.get_many::<String>("extra-target-namespace").unwrap_or_default();
-        Ok(Command::Run(RunOptions {
+        Ok(Command::Run(Box::new(RunOptions {
             config: text(&matches, "config").filter(|path| !path.is_empty()),
             extra_target_namespaces: extra.cloned().collect(),
             version,
             environment: Environment::read(env),
             legacy: legacy::explicit(|name| text(&matches, name))?,
-        }))
+        })))
     }
 
     /// The usage, as `--help` prints it.

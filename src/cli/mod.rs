@@ -30,7 +30,7 @@ pub const PROGRAM: &str = "gardener-resource-manager";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// Run the controllers and webhooks.
-    Run(RunOptions),
+    Run(Box<RunOptions>),
     /// Run the demonstration on an in-memory cluster.
     Demo(DemoOptions),
     /// Print this text and exit 0.

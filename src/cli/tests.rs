@@ -22,7 +22,7 @@ fn parse(args: &[&str]) -> Result<Command, String> {
 
 fn options(args: &[&str], env: Pairs<'_>) -> RunOptions {
     match parse_in(args, env) {
-        Ok(Command::Run(options)) => options,
+        Ok(Command::Run(options)) => *options,
         other => panic!("not a run: {other:?}"),
     }
 }
