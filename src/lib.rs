@@ -2,5 +2,6 @@
 
 pub mod actors;
 pub mod api;
+pub mod cli;
 pub mod cluster;
 pub mod dashboard;

@@ -12,6 +12,7 @@
 pub mod class;
 pub mod conditions;
 pub mod config;
+pub mod crd;
 pub mod duration;
 pub mod keys;
 pub mod managed_resource;

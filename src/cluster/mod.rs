@@ -9,6 +9,8 @@
 //! * `discovery/`: which kinds the server serves.
 //! * `events`: the recorder of core/v1 Events.
 //! * `client`, `token`, `connector`: from a kubeconfig or the Pod's environment to a `kube::Client`.
+//! * [`kubeconfig`]: how each cluster is reached, and which kubeconfigs are acceptable.
+//! * `router`, `store`: watch routers and what they know of the objects of a kind.
 //! * `metrics`: what others may observe of it; `warnings`: `Warning` headers, logged once.
 //!
 //! Everything runs on one thread; handles are `Rc`s and cheap to clone.
@@ -18,10 +20,13 @@ mod error;
 mod fence;
 mod gate;
 mod handle;
+pub mod kubeconfig;
 mod metrics;
 mod pages;
 mod resource;
 mod retry;
+mod router;
+mod store;
 mod transport;
 mod warnings;
 mod watch;
@@ -37,4 +42,6 @@ pub use handle::{Cluster, ClusterEnv, ClusterOptions, Context, DeleteOptions, De
 pub use metrics::{NoObserver, RequestObserver};
 pub use pages::{ListQuery, Page, Pages};
 pub use resource::{Resource, Target};
+pub use router::{Change, How, Router, RouterOptions, Start};
+pub use store::{IDLE_LIMIT, Record, Store, StoreState};
 pub use watch::{WatchEvent, WatchKind, WatchQuery, WatchStream};

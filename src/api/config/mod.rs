@@ -5,7 +5,7 @@
 //!         kind, aliases                        unknown keys   signed, optional                                  Config
 //! ```
 //!
-//! [`load`] does all of it. The command line works on the [`Draft`] in between: it decodes, sets what flags and
+//! [`load`] does all of it. The command line works on the `Draft` in between: it decodes, sets what flags and
 //! environment say, and finishes. Start reading at [`Config`]; a new key is one line in `file.rs`, one in `types.rs`
 //! and one in `resolve.rs`. Everything here is pure.
 

@@ -1,0 +1,165 @@
+//! Parses the command line.
+
+use std::ffi::OsString;
+
+use clap::{
+    Arg, ArgAction, ArgMatches,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+
+use super::{BuildInfo, Command, DemoOptions, PROGRAM, RunOptions, UsageError, legacy};
+use crate::cluster::kubeconfig::Environment;
+
+const ABOUT: &str = "Keeps the objects of a cluster as bundles of manifests (ManagedResources) describe them.";
+const LEGACY_HEADING: &str =
+    "Legacy flags (each overrides its field of the file; the values in brackets count without --config)";
+
+/// The command line.
+#[derive(Debug, Clone, Copy)]
+pub struct Cli;
+
+// === impl Cli ===
+
+impl Cli {
+    /// Parses arguments (without the program's name) in an environment.
+    ///
+    /// # Errors
+    /// When an argument is unknown, incomplete or has a value of the wrong form.
+    pub fn parse_from(args: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> Result<Command, UsageError> {
+        let program = std::iter::once(OsString::from(PROGRAM));
+        let matches = match command().try_get_matches_from(program.chain(args.iter().cloned())) {
+            Ok(matches) => matches,
+            Err(error) if error.kind() == ErrorKind::DisplayHelp => return Ok(Command::Help(error.to_string())),
+            Err(error) => return Err(usage_error(&error)),
+        };
+
+        let mut version = BuildInfo::of_this_binary();
+        match version_request(text(&matches, "version").as_deref().unwrap_or("false"))? {
+            VersionRequest::No => {}
+            VersionRequest::Line => return Ok(Command::Version(format!("{PROGRAM} {}", version.version))),
+            VersionRequest::Raw => {
+                let fields: Vec<_> = version.fields().map(|(name, value)| format!("{name}: {value}")).into();
+                return Ok(Command::Version(fields.join("\n")));
+            }
+            VersionRequest::Override(other) => version.version = other,
+        }
+        if let Some(("demo", matches)) = matches.subcommand() {
+            return Ok(Command::Demo(DemoOptions { keep: flag_is_set(matches, "keep")? }));
+        }
+
+        let extra = matches.get_many::<String>("extra-target-namespace").unwrap_or_default();
+        Ok(Command::Run(Box::new(RunOptions {
+            config: text(&matches, "config").filter(|path| !path.is_empty()),
+            extra_target_namespaces: extra.cloned().collect(),
+            version,
+            environment: Environment::read(env),
+            legacy: legacy::explicit(|name| text(&matches, name))?,
+        })))
+    }
+
+    /// The usage, as `--help` prints it.
+    pub fn usage() -> String {
+        command().render_help().to_string()
+    }
+}
+
+/// What `--version` asks for.
+enum VersionRequest {
+    No,
+    Line,
+    Raw,
+    Override(String),
+}
+
+fn version_request(value: &str) -> Result<VersionRequest, UsageError> {
+    match (value, legacy::parse_bool(value)) {
+        ("raw", _) => Ok(VersionRequest::Raw),
+        (_, Ok(true)) => Ok(VersionRequest::Line),
+        (_, Ok(false)) => Ok(VersionRequest::No),
+        (version, Err(_)) if version.starts_with('v') && version.len() > 1 => {
+            Ok(VersionRequest::Override(version.to_owned()))
+        }
+        (other, Err(_)) => Err(UsageError::InvalidValue {
+            flag: "version".to_owned(),
+            value: other.to_owned(),
+            cause: "must be true, false, raw or a version that begins with v".to_owned(),
+        }),
+    }
+}
+
+fn command() -> clap::Command {
+    let command = clap::Command::new(PROGRAM)
+        .about(ABOUT)
+        .disable_help_subcommand(true)
+        .args_override_self(true)
+        .arg(value("config").value_name("path").help("path of the configuration file"))
+        .arg(
+            value("extra-target-namespace")
+                .action(ArgAction::Append)
+                .value_name("namespace")
+                .help("namespace to watch in the target besides the configured ones, repeatable"),
+        )
+        .arg(
+            bare("version")
+                .value_name("true|false|raw|vX.Y.Z")
+                .help("print the version and exit, or report another one"),
+        )
+        .next_help_heading(LEGACY_HEADING)
+        .args(legacy::FLAGS.iter().map(legacy_arg));
+    if cfg!(feature = "sim") { command.subcommand(demo()) } else { command }
+}
+
+fn demo() -> clap::Command {
+    clap::Command::new("demo")
+        .about("Shows the program at work on an in-memory cluster")
+        .args_override_self(true)
+        .arg(bare("keep").help("stay up after the last step, until interrupted"))
+}
+
+fn legacy_arg(flag: &legacy::LegacyFlag) -> Arg {
+    let arg = if flag.is_bool() { bare(flag.name).hide_possible_values(true) } else { value(flag.name) };
+    let help = if flag.default.is_empty() { flag.help.to_owned() } else { format!("{} [{}]", flag.help, flag.default) };
+    arg.value_name(flag.value_name()).help(help)
+}
+
+/// `--flag value` or `--flag=value`; the value may begin with a dash.
+fn value(name: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::Set).allow_hyphen_values(true)
+}
+
+/// `--flag`, which means true, or `--flag=value`.
+fn bare(name: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::Set).num_args(0..=1).require_equals(true).default_missing_value("true")
+}
+
+fn text(matches: &ArgMatches, name: &str) -> Option<String> {
+    matches.get_one::<String>(name).cloned()
+}
+
+fn flag_is_set(matches: &ArgMatches, name: &str) -> Result<bool, UsageError> {
+    let value = text(matches, name).unwrap_or_default();
+    if value.is_empty() {
+        Ok(false)
+    } else {
+        legacy::parse_bool(&value).map_err(|cause| legacy::invalid(name, &value, cause))
+    }
+}
+
+/// The parser's error in the words of the Go program.
+fn usage_error(error: &clap::Error) -> UsageError {
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::Strings(texts)) => texts.join(" "),
+        _ => String::new(),
+    };
+    let argument = context(ContextKind::InvalidArg);
+    // `--flag <value>`: the flag is its first word; an argument that is no flag may contain blanks.
+    let flag = argument.split([' ', '[', '=']).next().unwrap_or_default().to_owned();
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => UsageError::UnknownCommand(context(ContextKind::InvalidSubcommand)),
+        ErrorKind::UnknownArgument if argument.starts_with('-') => UsageError::UnknownFlag(argument),
+        ErrorKind::UnknownArgument => UsageError::UnknownCommand(argument),
+        ErrorKind::InvalidUtf8 => UsageError::UnknownCommand("(not UTF-8)".to_owned()),
+        _ => UsageError::MissingValue(flag),
+    }
+}

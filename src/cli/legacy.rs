@@ -1,0 +1,301 @@
+//! The flags of the first generation, which had no configuration file (spec 70 §5): one table of names, defaults and
+//! what each does to the configuration.
+
+use std::fmt;
+
+use super::UsageError;
+use crate::api::{
+    config::{Draft, Warning, WarningKind, file},
+    duration::GoDuration,
+};
+
+/// One flag.
+pub(super) struct LegacyFlag {
+    /// Name without dashes.
+    pub(super) name: &'static str,
+    /// Value in flag mode, where the flag is not set; as it is written on the command line.
+    pub(super) default: &'static str,
+    /// One line for `--help`.
+    pub(super) help: &'static str,
+    effect: Effect,
+}
+
+/// What a flag's value does, by the type of the value.
+enum Effect {
+    Text(fn(&mut Draft, String)),
+    Bool(fn(&mut Draft, bool)),
+    Int(fn(&mut Draft, i64)),
+    Duration(fn(&mut Draft, GoDuration)),
+    /// `host:port`; `None` is `0`, no server.
+    Address(fn(&mut Draft, Option<file::PlainServer>)),
+    /// Nothing but a warning. Tells whether the flag is a boolean, which needs no value.
+    None {
+        bool: bool,
+    },
+}
+
+/// Values Go takes for a boolean.
+const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
+const FALSE: [&str; 6] = ["0", "f", "F", "FALSE", "false", "False"];
+
+/// Rows of name, default, effect and help.
+macro_rules! flags {
+    ($($name:literal $default:literal $effect:expr, $help:literal;)*) => {
+        &[$(LegacyFlag { name: $name, default: $default, help: $help, effect: $effect },)*]
+    };
+}
+
+use Effect::{Address, Bool, Duration, Int, Text};
+
+/// All legacy flags, in the order in which they take effect.
+pub(super) static FLAGS: &[LegacyFlag] = flags! {
+    "kubeconfig" ""
+        Text(|d, v| d.file.source.kubeconfig = Some(v)), "kubeconfig of the source cluster";
+    "namespace" ""
+        Text(|d, v| only_namespace(&mut d.file.source, v)), "the only namespace to watch in the source cluster";
+    "cache-resync-period" "24h"
+        Duration(|d, v| d.file.source.cache_resync_period = Some(v)), "resync period of the source cluster";
+    "target-kubeconfig" ""
+        Text(|d, v| d.file.target.kubeconfig = Some(v)), "kubeconfig of the target cluster";
+    "target-namespace" ""
+        Text(|d, v| only_namespace(&mut d.file.target, v)), "the only namespace to watch in the target cluster";
+    "target-disable-cache" "false"
+        Bool(|d, v| d.file.target.disable_cached_client = Some(v)), "read target objects from the API server";
+    "target-cache-resync-period" "24h"
+        Duration(|d, v| d.file.target.cache_resync_period = Some(v)), "resync period of the target cluster";
+    "leader-election" "true"
+        Bool(|d, v| d.file.leader_election.leader_elect = Some(v)), "elect a leader";
+    "leader-election-resource-lock" "leases"
+        Text(resource_lock), "type of the lock";
+    "leader-election-namespace" ""
+        Text(|d, v| d.file.leader_election.resource_namespace = Some(v)), "namespace of the lease";
+    "leader-election-lease-duration" "15s"
+        Duration(|d, v| d.file.leader_election.lease_duration = Some(v)), "how long others wait for the leader";
+    "leader-election-renew-deadline" "10s"
+        Duration(|d, v| d.file.leader_election.renew_deadline = Some(v)), "when the leader gives up";
+    "leader-election-retry-period" "2s"
+        Duration(|d, v| d.file.leader_election.retry_period = Some(v)), "time between attempts";
+    "tls-cert-dir" ""
+        Text(|d, v| d.file.server.webhooks.tls.server_cert_dir = Some(v)), "directory of tls.crt and tls.key";
+    "bind-address" "0.0.0.0"
+        Text(|d, v| d.file.server.webhooks.bind_address = Some(v)), "address of the webhook server";
+    "port" "9449"
+        Int(|d, v| d.file.server.webhooks.port = Some(v)), "port of the webhook server";
+    "metrics-bind-address" ":8080"
+        Address(|d, v| plain_server(&mut d.file.server.metrics, &mut d.metrics_off, v)), "address of the metrics server, 0 for none";
+    "health-bind-address" ":8081"
+        Address(|d, v| plain_server(&mut d.file.server.health_probes, &mut d.health_probes_off, v)), "address of the probe server, 0 for none";
+    "profiling" "false"
+        Bool(|d, v| d.file.debugging.enable_profiling = Some(v)), "serve profiles";
+    "contention-profiling" "false"
+        Bool(|d, v| d.file.debugging.enable_contention_profiling = Some(v)), "serve lock contention profiles";
+    "log-level" "info"
+        Text(|d, v| d.file.log_level = Some(v)), "debug, info or error";
+    "log-format" "json"
+        Text(|d, v| d.file.log_format = Some(v)), "json or text";
+    "resource-class" "resources"
+        Text(resource_class), "class of the ManagedResources to handle";
+    "cluster-id" ""
+        Text(|d, v| d.file.controllers.cluster_id = Some(v)), "identity of the source cluster";
+    "max-concurrent-workers" "10"
+        Int(|d, v| d.file.controllers.managed_resource.concurrent_syncs = Some(v)), "workers for ManagedResources";
+    "sync-period" "1m"
+        Duration(|d, v| d.file.controllers.managed_resource.sync_period = Some(v)), "sync period of ManagedResources";
+    "always-update" "false"
+        Bool(|d, v| d.file.controllers.managed_resource.always_update = Some(v)), "write objects even if nothing differs";
+    "managed-by-label" "gardener"
+        Text(|d, v| d.file.controllers.managed_resource.managed_by_label_value = Some(v)), "value of the managed-by label";
+    "health-max-concurrent-workers" "10"
+        Int(|d, v| d.file.controllers.health.concurrent_syncs = Some(v)), "workers for health checks";
+    "health-sync-period" "1m"
+        Duration(|d, v| d.file.controllers.health.sync_period = Some(v)), "time between health checks";
+    "garbage-collector-sync-period" "0"
+        Duration(garbage_collector), "time between garbage collections, 0 for none";
+    "token-invalidator-max-concurrent-workers" "0"
+        Int(token_invalidator), "workers for token invalidation, 0 for none";
+    "token-requestor-max-concurrent-workers" "0"
+        Int(token_requestor), "workers for token requests, 0 for none";
+    "kubelet-csr-approver-max-concurrent-workers" "0"
+        Int(csr_approver), "workers for certificate signing requests, 0 for none";
+    "pod-scheduler-name-webhook-enabled" "false"
+        Bool(|d, v| d.file.webhooks.pod_scheduler_name.enabled = Some(v)), "set the scheduler of pods";
+    "pod-scheduler-name-webhook-scheduler" "default-scheduler"
+        Text(|d, v| d.file.webhooks.pod_scheduler_name.scheduler_name = Some(v)), "the scheduler to set";
+    "pod-topology-spread-constraints-webhook-enabled" "false"
+        Bool(|d, v| d.file.webhooks.pod_topology_spread_constraints.enabled = Some(v)), "complete topology spread constraints of pods";
+    "seccomp-profile-webhook-enabled" "false"
+        Bool(|d, v| d.file.webhooks.seccomp_profile.enabled = Some(v)), "set the seccomp profile of pods";
+    "projected-token-mount-expiration-seconds" "43200"
+        Int(|d, v| d.file.webhooks.projected_token_mount.expiration_seconds = Some(v)), "life time of projected tokens";
+    "root-ca-file" ""
+        Effect::None { bool: false }, "no effect";
+    "root-ca-publisher-max-concurrent-workers" ""
+        Effect::None { bool: false }, "no effect";
+    "secret-max-concurrent-workers" ""
+        Effect::None { bool: false }, "no effect";
+    "pod-zone-affinity-webhook-enabled" "false"
+        Effect::None { bool: true }, "no effect";
+};
+
+/// The flags that are set, in the order of the table, with their checked texts; `text` finds the text of a flag.
+pub(super) fn explicit(
+    text: impl Fn(&'static str) -> Option<String>,
+) -> Result<Vec<(&'static LegacyFlag, String)>, UsageError> {
+    let mut set = Vec::new();
+    for flag in FLAGS {
+        let Some(text) = text(flag.name) else { continue };
+        // Its effect on a draft nobody needs tells whether the text is a value.
+        flag.apply(&mut Draft::default(), &text)?;
+        set.push((flag, text));
+    }
+    Ok(set)
+}
+
+/// A boolean as Go reads it.
+pub(super) fn parse_bool(text: &str) -> Result<bool, &'static str> {
+    match text {
+        text if TRUE.contains(&text) => Ok(true),
+        text if FALSE.contains(&text) => Ok(false),
+        _ => Err("must be true or false"),
+    }
+}
+
+/// The error for a value that a flag does not take.
+pub(super) fn invalid(flag: &str, value: &str, cause: impl fmt::Display) -> UsageError {
+    UsageError::InvalidValue { flag: flag.to_owned(), value: value.to_owned(), cause: cause.to_string() }
+}
+
+// === impl LegacyFlag ===
+
+impl LegacyFlag {
+    /// Sets what a value of the flag means.
+    pub(super) fn apply(&self, draft: &mut Draft, text: &str) -> Result<(), UsageError> {
+        match &self.effect {
+            Text(set) => set(draft, text.to_owned()),
+            Bool(set) => set(draft, parse_bool(text).map_err(|cause| invalid(self.name, text, cause))?),
+            Int(set) => set(draft, text.parse().map_err(|_| invalid(self.name, text, "must be an integer"))?),
+            Duration(set) => set(draft, text.parse().map_err(|cause| invalid(self.name, text, cause))?),
+            Address(set) => set(draft, parse_address(text).map_err(|cause| invalid(self.name, text, cause))?),
+            Effect::None { .. } => {
+                draft.warnings.push(Warning::new(format!("--{}", self.name), WarningKind::NoEffect));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets what the default of the flag means, for flag mode.
+    pub(super) fn apply_default(&self, draft: &mut Draft) -> Result<(), UsageError> {
+        match &self.effect {
+            Text(_) | Bool(_) | Int(_) | Duration(_) | Address(_) => self.apply(draft, self.default),
+            Effect::None { .. } => Ok(()),
+        }
+    }
+
+    /// Whether the flag alone means true.
+    pub(super) fn is_bool(&self) -> bool {
+        match &self.effect {
+            Bool(_) => true,
+            Effect::None { bool } => *bool,
+            Text(_) | Int(_) | Duration(_) | Address(_) => false,
+        }
+    }
+
+    /// What the value is, for `--help`.
+    pub(super) fn value_name(&self) -> &'static str {
+        match &self.effect {
+            Text(_) => "string",
+            Bool(_) | Effect::None { bool: true } => "bool",
+            Int(_) => "int",
+            Duration(_) => "duration",
+            Address(_) => "host:port",
+            Effect::None { bool: false } => "value",
+        }
+    }
+}
+
+impl fmt::Debug for LegacyFlag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LegacyFlag").field(&self.name).finish()
+    }
+}
+
+impl PartialEq for LegacyFlag {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for LegacyFlag {}
+
+// === effects that do more than set a field ===
+
+fn only_namespace(connection: &mut file::Connection, namespace: String) {
+    connection.namespace = None;
+    connection.namespaces = Some(namespace).filter(|namespace| !namespace.is_empty()).into_iter().collect();
+}
+
+/// Two lock types that moved to leases long ago still mean them.
+fn resource_lock(draft: &mut Draft, lock: String) {
+    let replaced = matches!(lock.as_str(), "configmapsleases" | "endpointsleases");
+    if replaced {
+        draft.warnings.push(Warning::new("--leader-election-resource-lock", WarningKind::LockReplaced));
+    }
+    draft.file.leader_election.resource_lock = Some(if replaced { "leases".to_owned() } else { lock });
+}
+
+/// An empty class is the default one, other than in the file.
+fn resource_class(draft: &mut Draft, class: String) {
+    draft.file.controllers.resource_class = Some(class).filter(|class| !class.is_empty());
+}
+
+fn plain_server(server: &mut file::PlainServer, off: &mut bool, address: Option<file::PlainServer>) {
+    *off = address.is_none();
+    *server = address.unwrap_or_default();
+}
+
+fn garbage_collector(draft: &mut Draft, period: GoDuration) {
+    let enabled = period > GoDuration::ZERO;
+    let collector = &mut draft.file.controllers.garbage_collector;
+    collector.enabled = Some(enabled);
+    if enabled {
+        collector.sync_period = Some(period);
+    }
+}
+
+fn token_invalidator(draft: &mut Draft, workers: i64) {
+    let controller = &mut draft.file.controllers.token_invalidator;
+    set_workers(&mut controller.enabled, &mut controller.concurrent_syncs, workers);
+    draft.file.webhooks.token_invalidator.enabled = Some(workers > 0);
+}
+
+fn token_requestor(draft: &mut Draft, workers: i64) {
+    let controller = &mut draft.file.controllers.token_requestor;
+    set_workers(&mut controller.enabled, &mut controller.concurrent_syncs, workers);
+}
+
+fn csr_approver(draft: &mut Draft, workers: i64) {
+    let controller = &mut draft.file.controllers.csr_approver;
+    set_workers(&mut controller.enabled, &mut controller.concurrent_syncs, workers);
+}
+
+fn set_workers(enabled: &mut Option<bool>, count: &mut Option<i64>, workers: i64) {
+    *enabled = Some(workers > 0);
+    if workers > 0 {
+        *count = Some(workers);
+    }
+}
+
+/// `host:port`, where the host may be empty or an IPv6 address in brackets. `0` is no server.
+fn parse_address(text: &str) -> Result<Option<file::PlainServer>, &'static str> {
+    if text == "0" {
+        return Ok(None);
+    }
+    let (host, port) = text.rsplit_once(':').ok_or("must be host:port, or 0 for no server")?;
+    let port: u16 = port.parse().map_err(|_| "the port must be a number from 0 to 65535")?;
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    if bare.is_none() && host.contains([':', '[', ']']) {
+        return Err("an IPv6 address must be in brackets");
+    }
+    let host = bare.unwrap_or(host).to_owned();
+    Ok(Some(file::PlainServer { bind_address: Some(host), port: Some(i64::from(port)) }))
+}

@@ -1,0 +1,129 @@
+//! From the command line to the configuration: file, legacy flags, environment, defaults, validation (spec 70 §1.1, §5).
+
+use std::io::{self, Read};
+
+use super::{RunOptions, UsageError, legacy};
+use crate::api::config::{ConfigError, DecodeError, Draft, Loaded};
+
+/// The namespace of the pod the process runs in.
+pub const SERVICE_ACCOUNT_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+
+/// No configuration file is bigger: it comes from a ConfigMap, which ends at 1 MiB.
+const MAX_BYTES: u64 = 2 << 20;
+
+/// Why the process cannot start. The texts are those of spec 70 §1.1.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Neither a file nor a legacy flag.
+    #[error("missing config file")]
+    MissingConfig,
+    /// The file cannot be read.
+    #[error("error reading config file: {0}")]
+    Read(io::Error),
+    /// The file is no component configuration, or file and flags together break rules.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A flag has a value it does not take.
+    #[error(transparent)]
+    Usage(#[from] UsageError),
+    /// No namespace for the lease was given, and none is around.
+    #[error("unable to find leader election namespace: not running in-cluster, please specify LeaderElectionNamespace")]
+    NoLeaderElectionNamespace,
+    /// The namespace of the pod cannot be read.
+    #[error("unable to find leader election namespace: error reading namespace file: {0}")]
+    NamespaceFile(io::Error),
+}
+
+impl From<DecodeError> for StartError {
+    fn from(error: DecodeError) -> Self {
+        Self::Config(error.into())
+    }
+}
+
+/// Reads a file, up to a size that no configuration has.
+///
+/// # Errors
+/// Those of the file system, with the path in front, and one for files that are too big.
+pub fn read_file(path: &str) -> io::Result<Vec<u8>> {
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("open {path}: {error}"));
+    let mut bytes = Vec::new();
+    std::fs::File::open(path).map_err(named)?.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(named)?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_BYTES {
+        return Err(named(io::Error::other("file is larger than 2 MiB")));
+    }
+    Ok(bytes)
+}
+
+/// The configuration that a command line means.
+///
+/// Order: file, legacy flags, environment (which a legacy flag for a kubeconfig beats), defaults, extra namespaces,
+/// validation.
+///
+/// # Errors
+/// Each row of spec 70 §1.1.
+pub fn load(options: &RunOptions, read: &dyn Fn(&str) -> io::Result<Vec<u8>>) -> Result<Loaded, StartError> {
+    let mut draft = match &options.config {
+        Some(path) => Draft::decode(&read(path).map_err(StartError::Read)?)?,
+        None if options.is_flag_mode() => flag_mode_defaults()?,
+        None => return Err(StartError::MissingConfig),
+    };
+    for (flag, text) in &options.legacy {
+        flag.apply(&mut draft, text)?;
+    }
+    csr_approver_namespace(options, &mut draft);
+    environment(options, &mut draft);
+    if options.is_flag_mode() {
+        leader_election_namespace(&mut draft, read)?;
+    }
+    Ok(draft.finish(&options.extra_target_namespaces)?)
+}
+
+/// What the flags mean when none of them is set.
+fn flag_mode_defaults() -> Result<Draft, UsageError> {
+    let mut draft = Draft::default();
+    for flag in legacy::FLAGS {
+        flag.apply_default(&mut draft)?;
+    }
+    draft.file.webhooks.projected_token_mount.enabled = Some(true);
+    // Decision 8: the first generation deleted ServiceAccounts.
+    draft.file.controllers.token_requestor.delete_service_accounts = Some(true);
+    Ok(draft)
+}
+
+/// The flag of the CSR approver takes the namespace of the Machines from `--namespace`.
+fn csr_approver_namespace(options: &RunOptions, draft: &mut Draft) {
+    let approver_is_set = options.legacy("kubelet-csr-approver-max-concurrent-workers").is_some();
+    let namespace = options.legacy("namespace").filter(|namespace| !namespace.is_empty());
+    if let Some(namespace) = namespace.filter(|_| approver_is_set) {
+        draft.file.controllers.csr_approver.machine_namespace = Some(namespace.to_owned());
+    }
+}
+
+/// `KUBECONFIG` and `TARGET_KUBECONFIG` beat the file, a flag beats them. In flag mode the target, too, falls back to
+/// `KUBECONFIG` (spec 70 §5, end).
+fn environment(options: &RunOptions, draft: &mut Draft) {
+    let is_set = |flag| options.legacy(flag).is_some_and(|path| !path.is_empty());
+    let environment = &options.environment;
+    let fallback = environment.kubeconfig.as_ref().filter(|_| options.is_flag_mode());
+    if let Some(path) = environment.kubeconfig.as_ref().filter(|_| !is_set("kubeconfig")) {
+        draft.file.source.kubeconfig = Some(path.clone());
+    }
+    if let Some(path) = environment.target_kubeconfig.as_ref().or(fallback).filter(|_| !is_set("target-kubeconfig")) {
+        draft.file.target.kubeconfig = Some(path.clone());
+    }
+}
+
+/// In flag mode the lease is by default where the pod is.
+fn leader_election_namespace(draft: &mut Draft, read: &dyn Fn(&str) -> io::Result<Vec<u8>>) -> Result<(), StartError> {
+    let election = &mut draft.file.leader_election;
+    let named = election.resource_namespace.as_ref().is_some_and(|namespace| !namespace.is_empty());
+    if named || election.leader_elect == Some(false) {
+        return Ok(());
+    }
+    let namespace = read(SERVICE_ACCOUNT_NAMESPACE).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => StartError::NoLeaderElectionNamespace,
+        _ => StartError::NamespaceFile(error),
+    })?;
+    election.resource_namespace = Some(String::from_utf8_lossy(&namespace).trim().to_owned());
+    Ok(())
+}

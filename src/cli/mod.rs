@@ -1,0 +1,133 @@
+//! The command line (spec 70 §1, §5): flags, environment, and how they meet the configuration file.
+//!
+//! ```text
+//! arguments, environment ─ Cli::parse_from ─► Command::Run(RunOptions) ─ load ─► Loaded { config, warnings }
+//! ```
+//!
+//! `flags.rs` has the flags of today, `legacy.rs` the table of those from before there was a configuration file,
+//! `load.rs` merges them with file and environment. Everything is pure: files are read by a function that is passed in,
+//! and [`load::read_file`] is the one for production. Start reading at [`Cli::parse_from`].
+
+mod flags;
+mod legacy;
+pub mod load;
+mod version;
+
+#[cfg(test)]
+mod tests;
+
+pub use flags::Cli;
+pub use load::{StartError, load};
+pub use version::BuildInfo;
+
+use self::legacy::LegacyFlag;
+use crate::cluster::kubeconfig::Environment;
+
+/// Name of the program, as it appears in messages and usage.
+pub const PROGRAM: &str = "gardener-resource-manager";
+
+/// What the command line asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Run the controllers and webhooks.
+    Run(Box<RunOptions>),
+    /// Run the demonstration on an in-memory cluster.
+    Demo(DemoOptions),
+    /// Print this text and exit 0.
+    Version(String),
+    /// Print this text and exit 0.
+    Help(String),
+}
+
+/// How to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunOptions {
+    /// Path of the configuration file.
+    pub config: Option<String>,
+    /// Namespaces to append to the target's, in order.
+    pub extra_target_namespaces: Vec<String>,
+    /// The version to report.
+    pub version: BuildInfo,
+    /// What the environment says about clusters.
+    pub environment: Environment,
+    /// Explicitly set legacy flags in the order of the table, with their checked texts.
+    legacy: Vec<(&'static LegacyFlag, String)>,
+}
+
+/// How to run the demonstration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DemoOptions {
+    /// Stay up after the last step, until interrupted.
+    pub keep: bool,
+}
+
+/// A command line that cannot be understood. The texts are those of the flag library the Go program uses.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UsageError {
+    /// An argument that is no flag.
+    #[error("unknown command {0:?} for {PROGRAM:?}")]
+    UnknownCommand(String),
+    /// A flag that does not exist.
+    #[error("unknown flag: {0}")]
+    UnknownFlag(String),
+    /// A flag at the end that needs a value.
+    #[error("flag needs an argument: {0}")]
+    MissingValue(String),
+    /// A value that the flag does not take.
+    #[error("invalid argument {value:?} for \"--{flag}\" flag: {cause}")]
+    InvalidValue {
+        /// The flag without dashes.
+        flag: String,
+        /// What was given.
+        value: String,
+        /// What is wrong with it.
+        cause: String,
+    },
+}
+
+/// What a failure prints.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Printed {
+    /// For standard error.
+    pub stderr: String,
+    /// For standard output.
+    pub stdout: String,
+}
+
+/// What is printed for a failure before logging is set up (spec 70 §1.1). The exit code is 1.
+pub fn failure_before_logging(text: &str, usage: &str) -> Printed {
+    Printed { stderr: format!("Error: {text}\n{}\n", usage.trim_end()), stdout: format!("{text}\n") }
+}
+
+/// What is printed for a failure after logging is set up (spec 70 §1.1). The exit code is 1.
+pub fn failure_after_logging(text: &str) -> Printed {
+    Printed { stderr: String::new(), stdout: format!("{text}\n") }
+}
+
+// === impl RunOptions ===
+
+impl RunOptions {
+    /// Whether only flags configure the process (spec 70 §5).
+    pub fn is_flag_mode(&self) -> bool {
+        self.config.is_none() && !self.legacy.is_empty()
+    }
+
+    /// The explicitly set value of a legacy flag.
+    fn legacy(&self, name: &str) -> Option<&str> {
+        self.legacy.iter().find(|(flag, _)| flag.name == name).map(|(_, value)| value.as_str())
+    }
+
+    /// `FLAG: --<name>=<value>` for each flag there is, sorted by name (spec 70 §7).
+    pub fn flag_lines(&self) -> Vec<String> {
+        let mut values: Vec<(&str, String)> = vec![
+            ("config", self.config.clone().unwrap_or_default()),
+            ("extra-target-namespace", format!("[{}]", self.extra_target_namespaces.join(","))),
+            ("help", "false".to_owned()),
+            ("version", "false".to_owned()),
+        ];
+        let legacy = legacy::FLAGS.iter();
+        values.extend(legacy.map(|flag| (flag.name, self.legacy(flag.name).unwrap_or(flag.default).to_owned())));
+        values.sort();
+        values.into_iter().map(|(name, value)| format!("FLAG: --{name}={value}")).collect()
+    }
+}

@@ -1,0 +1,460 @@
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    io::{self, ErrorKind},
+    time::Duration,
+};
+
+use super::*;
+use crate::api::config::{Config, Endpoint, Loaded, LogLevel, WarningKind, Workers};
+
+type Pairs<'a> = &'a [(&'a str, &'a str)];
+
+fn parse_in(args: &[&str], env: Pairs<'_>) -> Result<Command, UsageError> {
+    let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+    let env: BTreeMap<_, _> = env.iter().copied().collect();
+    Cli::parse_from(&args, &|name| env.get(name).map(|value| (*value).to_owned()))
+}
+
+fn parse(args: &[&str]) -> Result<Command, String> {
+    parse_in(args, &[]).map_err(|error| error.to_string())
+}
+
+fn options(args: &[&str], env: Pairs<'_>) -> RunOptions {
+    match parse_in(args, env) {
+        Ok(Command::Run(options)) => *options,
+        other => panic!("not a run: {other:?}"),
+    }
+}
+
+fn load_in(args: &[&str], env: Pairs<'_>, files: Pairs<'_>) -> Result<Loaded, String> {
+    let files: BTreeMap<_, _> = files.iter().copied().collect();
+    let read = |path: &str| {
+        let content = files.get(path).map(|content| content.as_bytes().to_vec());
+        content.ok_or_else(|| io::Error::new(ErrorKind::NotFound, format!("open {path}: no such file or directory")))
+    };
+    load(&options(args, env), &read).map_err(|error| error.to_string())
+}
+
+/// The configuration of these flags with a file `/c`, which has no leader election and the given lines.
+fn with_file(flags: &[&str], lines: &str) -> Config {
+    let args: Vec<_> = ["--config=/c"].iter().chain(flags).copied().collect();
+    let file = format!("leaderElection: {{leaderElect: false}}\n{lines}");
+    load_in(&args, &[], &[("/c", &file)]).expect("the configuration is valid").config
+}
+
+/// The configuration of these flags alone, in a pod of the namespace `garden`.
+fn flag_mode(flags: &[&str]) -> Config {
+    load_in(flags, &[], &[(load::SERVICE_ACCOUNT_NAMESPACE, "garden\n")]).expect("the configuration is valid").config
+}
+
+/// spec 70 scenario 1
+#[test]
+fn without_flags_the_configuration_file_is_missing() {
+    assert_eq!(load_in(&[], &[], &[]), Err("missing config file".to_owned()));
+    assert_eq!(load_in(&["--config="], &[], &[]), Err("missing config file".to_owned()));
+    assert_eq!(load_in(&["--extra-target-namespace=a"], &[], &[]), Err("missing config file".to_owned()));
+
+    let printed = failure_before_logging("missing config file", "Usage: x\n");
+    let stderr = "Error: missing config file\nUsage: x\n".to_owned();
+    assert_eq!(printed, Printed { stderr, stdout: "missing config file\n".to_owned() });
+    let printed = failure_after_logging("leader election lost");
+    assert_eq!(printed, Printed { stderr: String::new(), stdout: "leader election lost\n".to_owned() });
+}
+
+/// spec 70 §1.1
+#[test]
+fn failures_name_their_cause() {
+    let load = |content| load_in(&["--config", "/c"], &[], &[("/c", content)]).expect_err("it fails");
+
+    let error = load_in(&["--config", "/d"], &[], &[]).expect_err("it fails");
+    assert_eq!(error, "error reading config file: open /d: no such file or directory");
+    assert!(load("kind: Foo").starts_with("error decoding config: no kind \"Foo\" is registered for version "));
+    assert_eq!(load(""), "leaderElection.resourceNamespace: Required value");
+}
+
+#[test]
+fn files_are_read_up_to_a_size_no_configuration_has() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let write = |name: &str, bytes: usize| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, vec![b' '; bytes]).expect("a file can be written");
+        path.to_string_lossy().into_owned()
+    };
+
+    assert_eq!(load::read_file(&write("fits", 2 << 20)).expect("it is read").len(), 2 << 20);
+    let error = load::read_file(&write("big", (2 << 20) + 1)).expect_err("it is too big").to_string();
+    assert!(error.starts_with("open /") && error.ends_with("big: file is larger than 2 MiB"), "{error}");
+    assert_eq!(load::read_file("/no/such/file").expect_err("it is missing").kind(), ErrorKind::NotFound);
+}
+
+/// spec 70 §1
+#[test]
+fn flags_take_values_in_both_forms_and_the_last_one_counts() {
+    let forms: [&[&str]; 4] = [
+        &["--config", "/c", "--port", "-1", "--profiling", "--always-update=false"],
+        &["--config=/c", "--port=-1", "--profiling=true", "--always-update=0"],
+        &["--profiling=T", "--config=/x", "--port=3", "--port=-1", "--always-update=F", "--config=/c"],
+        &["--profiling=f", "--always-update", "--config", "/c", "--port=-1", "--profiling", "--always-update=f"],
+    ];
+
+    for args in forms {
+        let options = options(args, &[]);
+        assert_eq!(options.config.as_deref(), Some("/c"));
+        assert_eq!(options.legacy("port"), Some("-1"));
+        assert!(legacy::parse_bool(options.legacy("profiling").expect("it is set")).expect("it is a boolean"));
+        assert!(!legacy::parse_bool(options.legacy("always-update").expect("it is set")).expect("it is a boolean"));
+    }
+}
+
+/// spec 70 §1
+#[test]
+fn what_is_no_flag_is_refused() {
+    let table: [(&[&str], &str); 11] = [
+        (&["run"], "unknown command \"run\" for \"gardener-resource-manager\""),
+        (&["--profiling", "false"], "unknown command \"false\" for \"gardener-resource-manager\""),
+        (&["--config=/c", "help"], "unknown command \"help\" for \"gardener-resource-manager\""),
+        (&["--foo"], "unknown flag: --foo"),
+        (&["--foo=1"], "unknown flag: --foo"),
+        (&["--config"], "flag needs an argument: --config"),
+        (&["--port=x"], "invalid argument \"x\" for \"--port\" flag: must be an integer"),
+        (&["--sync-period=5"], "invalid argument \"5\" for \"--sync-period\" flag: missing unit in duration \"5\""),
+        (&["--profiling=maybe"], "invalid argument \"maybe\" for \"--profiling\" flag: must be true or false"),
+        (
+            &["--metrics-bind-address=8080"],
+            "invalid argument \"8080\" for \"--metrics-bind-address\" flag: must be host:port, or 0 for no server",
+        ),
+        (&["--version=1"], ""),
+    ];
+
+    for (args, text) in table {
+        match parse(args) {
+            Err(error) => assert_eq!(error, text),
+            Ok(command) => assert!(text.is_empty() && matches!(command, Command::Version(_)), "{args:?}: {command:?}"),
+        }
+    }
+}
+
+/// spec 70 §1
+#[test]
+fn the_version_is_printed_or_overridden() {
+    let version = BuildInfo::of_this_binary().version;
+    let line = Ok(Command::Version(format!("gardener-resource-manager {version}")));
+
+    assert_eq!(parse(&["--version"]), line);
+    assert_eq!(parse(&["--version=true", "--config=/c"]), line);
+    assert!(matches!(parse(&["--version=raw"]), Ok(Command::Version(text)) if text.contains("gitCommit: ")));
+    assert_eq!(options(&["--version=false"], &[]).version.version, version);
+    assert_eq!(options(&["--version=v9.9.9"], &[]).version.version, "v9.9.9");
+    assert!(parse(&["--version=latest"]).is_err());
+}
+
+#[test]
+fn help_lists_each_flag_and_keeps_the_legacy_ones_apart() {
+    let Ok(Command::Help(help)) = parse(&["--help"]) else { panic!("help is printed") };
+
+    assert_eq!(parse(&["-h"]), Ok(Command::Help(help.clone())));
+    let (main, legacy_part) = help.split_once("Legacy flags").expect("the legacy flags have a heading");
+    for flag in ["--config", "--extra-target-namespace", "--version", "--help"] {
+        assert!(main.contains(flag), "{flag}");
+    }
+    for flag in legacy::FLAGS {
+        assert!(legacy_part.contains(&format!("--{}", flag.name)), "{}", flag.name);
+        assert!(!main.contains(&format!("--{} ", flag.name)), "{}", flag.name);
+    }
+    assert!(Cli::usage().contains("Usage: gardener-resource-manager"));
+}
+
+#[cfg(feature = "sim")]
+#[test]
+fn the_demonstration_is_a_command_of_its_own() {
+    assert_eq!(parse(&["demo"]), Ok(Command::Demo(DemoOptions { keep: false })));
+    assert_eq!(parse(&["demo", "--keep"]), Ok(Command::Demo(DemoOptions { keep: true })));
+    assert_eq!(parse(&["demo", "--keep=false"]), Ok(Command::Demo(DemoOptions { keep: false })));
+    assert!(parse(&["demo", "--keep=x"]).is_err());
+    assert!(matches!(parse(&["demo", "--help"]), Ok(Command::Help(text)) if text.contains("--keep")));
+}
+
+#[test]
+fn the_log_gets_each_flag_once_and_sorted() {
+    let lines = options(&["--config=/c", "--port=1", "--extra-target-namespace=b", "--extra-target-namespace=a"], &[])
+        .flag_lines();
+
+    assert_eq!(lines.len(), legacy::FLAGS.len() + 4);
+    assert!(lines.is_sorted_by_key(|line| line.split('=').next()));
+    for line in
+        ["FLAG: --config=/c", "FLAG: --port=1", "FLAG: --extra-target-namespace=[b,a]", "FLAG: --log-level=info"]
+    {
+        assert!(lines.iter().any(|found| found == line), "{line}");
+    }
+}
+
+/// spec 70 scenario 34 and trap 1
+#[test]
+fn extra_target_namespaces_are_appended_as_they_are() {
+    let args = ["--config=/c", "--extra-target-namespace=b", "--extra-target-namespace", "a,c"];
+    let file = "leaderElection: {leaderElect: false}\ntargetClientConnection: {namespaces: [z]}";
+    let everywhere = "leaderElection: {leaderElect: false}";
+
+    let appended = load_in(&args, &[], &[("/c", file)]).expect("the configuration is valid");
+    let narrowed = load_in(&args, &[], &[("/c", everywhere)]).expect("the configuration is valid");
+
+    assert_eq!(appended.config.target.namespaces, ["z", "b", "a,c"]);
+    assert_eq!(appended.warnings, []);
+    assert_eq!(narrowed.config.target.namespaces, ["b", "a,c"]);
+    assert_eq!(narrowed.warnings[0].kind, WarningKind::NarrowsTarget);
+}
+
+/// spec 70 scenario 21 and §1.2
+#[test]
+fn a_flag_for_a_kubeconfig_beats_the_environment_and_that_the_file() {
+    let file = "leaderElection: {leaderElect: false}
+sourceClientConnection: {kubeconfig: /y}
+targetClientConnection: {kubeconfig: /ty}";
+    let kubeconfigs = |flags: &[&str], env: Pairs<'_>| {
+        let args: Vec<_> = ["--config=/c"].iter().chain(flags).copied().collect();
+        let config = load_in(&args, env, &[("/c", file)]).expect("the configuration is valid").config;
+        (config.source.kubeconfig.unwrap_or_default(), config.target.kubeconfig.unwrap_or_default())
+    };
+    let pair = |source: &str, target: &str| (source.to_owned(), target.to_owned());
+    let env: Pairs<'_> = &[("KUBECONFIG", "/x"), ("TARGET_KUBECONFIG", "/tx")];
+
+    assert_eq!(kubeconfigs(&[], &[]), pair("/y", "/ty"));
+    assert_eq!(kubeconfigs(&[], &[("KUBECONFIG", ""), ("TARGET_KUBECONFIG", "")]), pair("/y", "/ty"));
+    assert_eq!(kubeconfigs(&[], &[("KUBECONFIG", "/x")]), pair("/x", "/ty"));
+    assert_eq!(kubeconfigs(&[], env), pair("/x", "/tx"));
+    assert_eq!(kubeconfigs(&["--kubeconfig=/z", "--target-kubeconfig=/tz"], env), pair("/z", "/tz"));
+    assert_eq!(kubeconfigs(&["--kubeconfig=", "--target-kubeconfig="], env), pair("/x", "/tx"));
+    assert_eq!(kubeconfigs(&["--kubeconfig=", "--target-kubeconfig="], &[]), pair("", ""));
+}
+
+/// spec 70 §5, end
+#[test]
+fn in_flag_mode_both_connections_use_the_kubeconfig_of_the_environment() {
+    let kubeconfigs = |flags: &[&str], env: Pairs<'_>| {
+        let args: Vec<_> = ["--leader-election=false"].iter().chain(flags).copied().collect();
+        let config = load_in(&args, env, &[]).expect("the configuration is valid").config;
+        (config.source.kubeconfig.unwrap_or_default(), config.target.kubeconfig.unwrap_or_default())
+    };
+    let pair = |source: &str, target: &str| (source.to_owned(), target.to_owned());
+    let env: Pairs<'_> = &[("KUBECONFIG", "/x")];
+
+    assert_eq!(kubeconfigs(&[], env), pair("/x", "/x"));
+    assert_eq!(kubeconfigs(&["--kubeconfig=/z"], env), pair("/z", "/x"));
+    assert_eq!(kubeconfigs(&["--target-kubeconfig=/tz"], env), pair("/x", "/tz"));
+    assert_eq!(kubeconfigs(&[], &[("KUBECONFIG", "/x"), ("TARGET_KUBECONFIG", "/tx")]), pair("/x", "/tx"));
+    assert_eq!(kubeconfigs(&[], &[]), pair("", ""));
+}
+
+#[test]
+fn the_environment_tells_whether_there_is_a_cluster_around() {
+    let in_cluster = |env: Pairs<'_>| options(&["--config=/c"], env).environment.in_cluster;
+
+    let host = ("KUBERNETES_SERVICE_HOST", "::1");
+    assert_eq!(in_cluster(&[host, ("KUBERNETES_SERVICE_PORT", "443")]).as_deref(), Some("https://[::1]:443"));
+    assert_eq!(in_cluster(&[host]), None);
+    assert_eq!(in_cluster(&[host, ("KUBERNETES_SERVICE_PORT", "")]), None);
+}
+
+/// spec 70 scenario 15 and the column of legacy defaults in §5
+#[test]
+fn flag_mode_has_the_defaults_of_the_first_generation() {
+    let config = flag_mode(&["--garbage-collector-sync-period=30m"]);
+
+    let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+    let collector = config.controllers.garbage_collector.expect("the garbage collector is on");
+    assert_eq!(collector.sync_period, minutes(30));
+    assert_eq!(config.controllers.managed_resource.concurrent_syncs, 10);
+    assert_eq!(config.controllers.managed_resource.sync_period, minutes(1));
+    assert_eq!(config.controllers.health.concurrent_syncs, 10);
+    let election = config.leader_election.as_ref().expect("leader election is on");
+    assert_eq!(election.resource_namespace, "garden");
+    assert_eq!(config.servers.webhooks, Endpoint { host: "0.0.0.0".to_owned(), port: 9449 });
+    assert_eq!(config.servers.metrics, Some(Endpoint { host: String::new(), port: 8080 }));
+    let expiration = config.webhooks.projected_token_mount.map(|webhook| webhook.expiration_seconds);
+    assert_eq!(expiration, Some(43_200));
+    assert_eq!(config.enabled_webhooks(), ["projectedTokenMount"]);
+    assert_eq!(config.enabled_controllers(), ["garbage-collector", "health", "health-progressing", "managedresource"]);
+}
+
+/// decision 8
+#[test]
+fn the_token_requestor_deletes_service_accounts_in_flag_mode_only() {
+    let flag = "--token-requestor-max-concurrent-workers=3";
+
+    let flags = flag_mode(&[flag]).controllers.token_requestor.expect("the controller is on");
+    let file = with_file(&[flag], "").controllers.token_requestor.expect("the controller is on");
+
+    assert_eq!((flags.concurrent_syncs, flags.delete_service_accounts), (3, true));
+    assert_eq!((file.concurrent_syncs, file.delete_service_accounts), (3, false));
+}
+
+/// spec 70 §5, `--leader-election-namespace`
+#[test]
+fn in_flag_mode_the_lease_is_where_the_pod_is() {
+    let text =
+        "unable to find leader election namespace: not running in-cluster, please specify LeaderElectionNamespace";
+
+    assert_eq!(load_in(&["--port=1"], &[], &[]), Err(text.to_owned()));
+    assert!(load_in(&["--leader-election=false"], &[], &[]).is_ok());
+    let named = load_in(&["--leader-election-namespace=a"], &[], &[]).expect("the configuration is valid");
+    assert_eq!(named.config.leader_election.expect("it is on").resource_namespace, "a");
+    let read = |_: &str| Err(io::Error::other("broken"));
+    let error = load(&options(&["--port=1"], &[]), &read).expect_err("it fails").to_string();
+    assert_eq!(error, "unable to find leader election namespace: error reading namespace file: broken");
+}
+
+/// spec 70 scenario 16
+#[test]
+fn a_namespace_flag_replaces_the_namespaces_of_the_file() {
+    let namespaces = |flags: &[&str]| {
+        let file = "sourceClientConnection: {namespaces: [a], namespace: c}\ntargetClientConnection: {namespaces: [t]}";
+        let config = with_file(flags, file);
+        (config.source.namespaces, config.target.namespaces)
+    };
+
+    assert_eq!(namespaces(&["--namespace=b"]), (vec!["b".to_owned()], vec!["t".to_owned()]));
+    assert_eq!(namespaces(&["--target-namespace=b"]).1, ["b"]);
+    assert_eq!(namespaces(&["--namespace="]).0, Vec::<String>::new());
+}
+
+/// spec 70 scenario 17
+#[test]
+fn with_a_file_the_defaults_of_flags_have_no_effect() {
+    let config = with_file(&[], "");
+
+    assert_eq!(config, Config::default());
+    assert_eq!(config.controllers.managed_resource.concurrent_syncs, 5);
+    assert_eq!(with_file(&["--always-update"], "").controllers.managed_resource.concurrent_syncs, 5);
+}
+
+/// spec 70 scenario 18
+#[test]
+fn no_workers_switch_a_controller_off() {
+    let file = "
+controllers:
+  tokenInvalidator: {enabled: true}
+  tokenRequestor: {enabled: true}
+  csrApprover: {enabled: true}
+  garbageCollector: {enabled: true}
+webhooks: {tokenInvalidator: {enabled: true}}";
+    let flags = [
+        "--token-invalidator-max-concurrent-workers=0",
+        "--token-requestor-max-concurrent-workers=0",
+        "--kubelet-csr-approver-max-concurrent-workers=0",
+        "--garbage-collector-sync-period=0",
+    ];
+
+    let config = with_file(&flags, file);
+
+    assert_eq!(config, Config::default());
+}
+
+#[test]
+fn workers_switch_a_controller_on_with_what_belongs_to_it() {
+    let flags = ["--token-invalidator-max-concurrent-workers=4", "--kubelet-csr-approver-max-concurrent-workers=2"];
+
+    let config = with_file(&flags, "sourceClientConnection: {namespaces: [a]}");
+    let with_namespace = with_file(&[flags[1], "--namespace=n"], "");
+
+    assert_eq!(config.controllers.token_invalidator, Some(Workers { concurrent_syncs: 4 }));
+    assert!(config.webhooks.token_invalidator);
+    let approver = config.controllers.csr_approver.expect("the controller is on");
+    assert_eq!((approver.concurrent_syncs, approver.machine_namespace), (2, None));
+    let approver = with_namespace.controllers.csr_approver.expect("the controller is on");
+    assert_eq!(approver.machine_namespace.as_deref(), Some("n"));
+}
+
+/// spec 70 §5: each flag that sets one field, and where it shows.
+#[test]
+fn each_flag_overrides_its_field() {
+    let table = [
+        ("--cache-resync-period=1h", "/source/cache_resync_period/secs", "3600"),
+        ("--target-cache-resync-period=1h", "/target/cache_resync_period/secs", "3600"),
+        ("--target-disable-cache", "/target/cache_disabled", "true"),
+        ("--tls-cert-dir=/t", "/servers/tls_cert_dir", "\"/t\""),
+        ("--bind-address=::", "/servers/webhooks/host", "\"::\""),
+        ("--port=1", "/servers/webhooks/port", "1"),
+        ("--metrics-bind-address=0", "/servers/metrics", "null"),
+        ("--metrics-bind-address=[::1]:9", "/servers/metrics", "{\"host\":\"::1\",\"port\":9}"),
+        ("--health-bind-address=0", "/servers/health_probes", "null"),
+        ("--health-bind-address=h:9", "/servers/health_probes", "{\"host\":\"h\",\"port\":9}"),
+        ("--profiling", "/debugging/profiling", "true"),
+        ("--contention-profiling", "/debugging/contention_profiling", "true"),
+        ("--log-level=error", "/logging/level", "\"error\""),
+        ("--log-format=text", "/logging/format", "\"text\""),
+        ("--resource-class=c", "/resource_class", "\"c\""),
+        ("--resource-class=", "/resource_class", "\"resources\""),
+        ("--cluster-id=i", "/cluster_id", "\"i\""),
+        ("--max-concurrent-workers=7", "/controllers/managed_resource/concurrent_syncs", "7"),
+        ("--sync-period=7h", "/controllers/managed_resource/sync_period/secs", "25200"),
+        ("--always-update", "/controllers/managed_resource/always_update", "true"),
+        ("--managed-by-label=m", "/controllers/managed_resource/managed_by_label_value", "\"m\""),
+        ("--health-max-concurrent-workers=7", "/controllers/health/concurrent_syncs", "7"),
+        ("--health-sync-period=7h", "/controllers/health/sync_period/secs", "25200"),
+        (
+            "--pod-scheduler-name-webhook-enabled",
+            "/webhooks/pod_scheduler_name/scheduler_name",
+            "\"default-scheduler\"",
+        ),
+        ("--pod-topology-spread-constraints-webhook-enabled", "/webhooks/pod_topology_spread_constraints", "true"),
+        ("--seccomp-profile-webhook-enabled", "/webhooks/seccomp_profile", "true"),
+    ];
+
+    for (flag, pointer, value) in table {
+        let config = serde_json::to_value(with_file(&[flag], "controllers: {resourceClass: x}")).expect("it is JSON");
+        let found = config.pointer(pointer).map(ToString::to_string);
+        assert_eq!(found.as_deref(), Some(value), "{flag}");
+    }
+    let scheduler = ["--pod-scheduler-name-webhook-enabled", "--pod-scheduler-name-webhook-scheduler=s"];
+    assert_eq!(with_file(&scheduler, "").webhooks.pod_scheduler_name.map(|w| w.scheduler_name).as_deref(), Some("s"));
+    let seconds = flag_mode(&["--projected-token-mount-expiration-seconds=600"]).webhooks.projected_token_mount;
+    assert_eq!(seconds.map(|webhook| webhook.expiration_seconds), Some(600));
+    assert_eq!(with_file(&["--log-level=debug"], "logLevel: error").logging.level, LogLevel::Debug);
+}
+
+#[test]
+fn flags_of_leader_election_override_their_fields() {
+    let flags = [
+        "--config=/c",
+        "--leader-election",
+        "--leader-election-lease-duration=9s",
+        "--leader-election-renew-deadline=8s",
+        "--leader-election-retry-period=3s",
+        "--leader-election-namespace=n",
+        "--leader-election-resource-lock=configmapsleases",
+    ];
+
+    let loaded = load_in(&flags, &[], &[("/c", "leaderElection: {leaderElect: false}")]).expect("it is valid");
+
+    let election = loaded.config.leader_election.expect("leader election is on");
+    let durations = [election.lease_duration, election.renew_deadline, election.retry_period];
+    assert_eq!(durations, [9, 8, 3].map(Duration::from_secs));
+    assert_eq!((election.resource_namespace.as_str(), election.resource_lock.as_str()), ("n", "leases"));
+    assert_eq!(loaded.warnings[0].kind, WarningKind::LockReplaced);
+}
+
+#[test]
+fn flags_without_effect_are_accepted_with_a_warning() {
+    let flags = [
+        "--leader-election=false",
+        "--root-ca-file=/x",
+        "--root-ca-publisher-max-concurrent-workers=5",
+        "--secret-max-concurrent-workers=5",
+        "--pod-zone-affinity-webhook-enabled",
+    ];
+
+    let loaded = load_in(&flags, &[], &[]).expect("the configuration is valid");
+
+    let paths: Vec<_> = loaded.warnings.iter().map(|warning| warning.path.as_str()).collect();
+    let names = flags[1..].iter().map(|flag| flag.split('=').next().unwrap_or_default());
+    assert_eq!(paths, names.collect::<Vec<_>>());
+}
+
+/// spec 70 §5: after merging, validation applies as usual.
+#[test]
+fn values_of_flags_are_validated_like_those_of_the_file() {
+    let error = load_in(&["--leader-election=false", "--max-concurrent-workers=0"], &[], &[]).expect_err("it fails");
+
+    assert_eq!(error, "controllers.managedResources.concurrentSyncs: Invalid value: 0: must be at least 1");
+}
