@@ -37,7 +37,7 @@ impl OwnClass {
 
     /// Whether the ManagedResource carries the own finalizer.
     pub fn holds(&self, mr: &ManagedResource) -> bool {
-        mr.metadata.finalizers.iter().any(|finalizer| *finalizer == self.finalizer)
+        mr.metadata.finalizers.contains(&self.finalizer)
     }
 
     /// Whether this process applies the ManagedResource. An absent class is the default class.

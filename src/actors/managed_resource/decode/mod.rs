@@ -1,6 +1,64 @@
 //! From the data of Secrets to manifests (spec 10 §9.2).
+//!
+//! [`Decoder`] yields one document at a time, [`decode`] collects them all. Bad input ends in a [`DecodeError`], never in a
+//! panic, an endless loop or unbounded memory ([`Limits`]); the texts of errors hold positions, never content.
+//!
+//! * `stream`: the documents of one data key: compression, JSON or YAML, separators.
+//! * `yaml`, `scalar`: one YAML document, and what its plain scalars mean in the dialect of Go's `sigs.k8s.io/yaml`.
+//! * `json`: one JSON object.
+//! * `compression`: Brotli.
+//! * `limits`: the bounds.
+//! * `labels`: labels and annotations that are no strings (§11.5).
 
-use std::{fmt, sync::Arc};
+mod compression;
+mod json;
+mod labels;
+mod limits;
+mod scalar;
+mod stream;
+mod yaml;
+
+use std::{
+    collections::{BTreeMap, btree_map},
+    fmt,
+    sync::Arc,
+};
+
+use serde_json::Value;
+
+pub use self::{labels::LabelWarning, limits::Limits};
+use self::{
+    limits::{ERROR_COST, Meter},
+    stream::DataKey,
+};
+
+/// One Secret of a bundle.
+#[derive(Clone, Copy)]
+pub struct SecretData<'a> {
+    /// Namespace.
+    pub namespace: &'a str,
+    /// Name.
+    pub name: &'a str,
+    /// Its data, Base64 already decoded.
+    pub data: &'a BTreeMap<String, Vec<u8>>,
+}
+
+/// One manifest.
+#[derive(Clone, PartialEq)]
+pub struct Document {
+    /// The object. Its labels and annotations hold strings only (spec 10 §11.5).
+    pub manifest: Value,
+    /// Namespace and name of the Secret, `ns/name`.
+    pub secret: Arc<str>,
+    /// Data key of the Secret.
+    pub data_key: Arc<str>,
+    /// Zero-based position within the data key.
+    pub index: usize,
+    /// Which raw value it comes from: index into [`Decoder::raw`] and [`Decoded::raw`].
+    pub raw: usize,
+    /// Labels and annotations that had to be dropped.
+    pub warnings: Vec<LabelWarning>,
+}
 
 /// A part of a data key that is no manifest. The text holds positions and limits, never content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +73,137 @@ pub struct DecodeError {
     pub text: String,
 }
 
+/// A whole bundle.
+#[derive(Clone, Default)]
+pub struct Decoded<'a> {
+    /// The manifests, in processing order.
+    pub documents: Vec<Document>,
+    /// What is no manifest, in processing order.
+    pub errors: Vec<DecodeError>,
+    /// Labels and annotations that had to be dropped.
+    pub warnings: Vec<LabelWarning>,
+    /// The raw value of each data key, in processing order: what the checksum is made of (spec 10 §9.5).
+    pub raw: Vec<&'a [u8]>,
+}
+
+/// Decodes a bundle, one document at a time: Secrets in the given order, data keys in ascending byte order, documents as
+/// they come. An error does not end it, except that nothing follows once the limit of the whole bundle is reached.
+pub struct Decoder<'a, I> {
+    secrets: I,
+    limits: Limits,
+    meter: Meter,
+    secret: Arc<str>,
+    entries: btree_map::Iter<'a, String, Vec<u8>>,
+    current: Option<Current<'a>>,
+    raw: Vec<&'a [u8]>,
+}
+
+struct Current<'a> {
+    data_key: Arc<str>,
+    documents: DataKey<'a>,
+}
+
+/// Decodes a whole bundle with the default limits.
+pub fn decode<'a>(secrets: impl IntoIterator<Item = SecretData<'a>>) -> Decoded<'a> {
+    let mut decoder = Decoder::new(secrets, Limits::default());
+    let mut decoded = Decoded::default();
+    for item in decoder.by_ref() {
+        match item {
+            Ok(mut document) => {
+                decoded.warnings.append(&mut document.warnings);
+                decoded.documents.push(document);
+            }
+            Err(error) => decoded.errors.push(error),
+        }
+    }
+    decoded.raw = decoder.raw;
+    decoded
+}
+
+// === impl Decoder ===
+
+impl<'a, I: Iterator<Item = SecretData<'a>>> Decoder<'a, I> {
+    /// A decoder for the Secrets of a bundle, in the order of `spec.secretRefs`.
+    pub fn new(secrets: impl IntoIterator<IntoIter = I>, limits: Limits) -> Self {
+        Self {
+            secrets: secrets.into_iter(),
+            limits,
+            meter: Meter::new(limits.bundle),
+            secret: Arc::from(""),
+            entries: btree_map::Iter::default(),
+            current: None,
+            raw: Vec::new(),
+        }
+    }
+
+    /// The raw value of a data key: the bytes a document's checksum is made of, compressed if they are.
+    pub fn raw(&self, index: usize) -> &'a [u8] {
+        self.raw.get(index).copied().unwrap_or_default()
+    }
+
+    /// Goes on to the next data key; `None` at the end of the bundle.
+    fn next_data_key(&mut self) -> Option<Current<'a>> {
+        loop {
+            if let Some((data_key, value)) = self.entries.next() {
+                self.raw.push(value);
+                return Some(Current {
+                    data_key: Arc::from(data_key.as_str()),
+                    documents: DataKey::new(data_key, value, self.limits),
+                });
+            }
+            let SecretData { namespace, name, data } = self.secrets.next()?;
+            self.secret = Arc::from(format!("{namespace}/{name}"));
+            self.entries = data.iter();
+        }
+    }
+}
+
+impl<'a, I: Iterator<Item = SecretData<'a>>> Iterator for Decoder<'a, I> {
+    type Item = Result<Document, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if self.meter.is_exhausted() {
+                return None;
+            }
+            let mut current = match self.current.take() {
+                Some(current) => current,
+                None => self.next_data_key()?,
+            };
+            let Some((index, result)) = current.documents.next(&mut self.meter) else { continue };
+
+            let (secret, data_key) = (self.secret.clone(), current.data_key.clone());
+            self.current = Some(current);
+            return Some(match result {
+                Ok(mut manifest) => {
+                    let warnings = labels::normalise(&mut manifest);
+                    Ok(Document { manifest, secret, data_key, index, raw: self.raw.len() - 1, warnings })
+                }
+                Err(text) => {
+                    // That this exhausts the meter shows at the next call.
+                    let _ = self.meter.charge(ERROR_COST);
+                    Err(DecodeError { secret, data_key, index, text })
+                }
+            });
+        }
+    }
+}
+
+// === impl Document ===
+
+impl fmt::Debug for Document {
+    /// Without the manifest, which may be a Secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Document")
+            .field("secret", &self.secret)
+            .field("data_key", &self.data_key)
+            .field("index", &self.index)
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl DecodeError ===
+
 impl fmt::Display for DecodeError {
     /// The item of the condition's message (spec 10 §16, row "decoding failed").
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -22,3 +211,6 @@ impl fmt::Display for DecodeError {
         write!(f, "Could not decode resource at index {index} in '{data_key}' in secret '{secret}': {text}.")
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! Labels and annotations that are no strings (spec 10 §11.5).
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::api::{
+    managed_resource::effective_namespace,
+    object::{name, namespace},
+};
+
+/// A manifest lost its labels or annotations, because one of them is no string.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelWarning {
+    /// The object: `<apiVersion>/<kind>/<effective namespace>/<name>`.
+    pub object: String,
+    /// `labels` or `annotations`.
+    pub field: &'static str,
+    /// The first key whose value is no string; empty if the field itself is no map.
+    pub key: String,
+}
+
+/// Leaves only strings in `metadata.labels` and `metadata.annotations`: a null becomes empty, and a map with any other value
+/// is dropped as a whole. That is how upstream sees such a map, so an unquoted `true` disables every annotation of the
+/// object; the warning is what makes it visible.
+pub(super) fn normalise(manifest: &mut Value) -> Vec<LabelWarning> {
+    let mut dropped = Vec::new();
+    let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) else { return Vec::new() };
+    for field in ["labels", "annotations"] {
+        let key = match metadata.get_mut(field) {
+            None | Some(Value::Null) => None,
+            Some(Value::Object(map)) => {
+                map.values_mut()
+                    .filter(|value| value.is_null())
+                    .for_each(|value| *value = Value::String(String::new()));
+                map.iter().find(|(_, value)| !value.is_string()).map(|(key, _)| key.clone())
+            }
+            Some(_) => Some(String::new()),
+        };
+        if let Some(key) = key {
+            metadata.remove(field);
+            dropped.push((field, key));
+        }
+    }
+    dropped.into_iter().map(|(field, key)| LabelWarning { object: display(manifest), field, key }).collect()
+}
+
+fn display(manifest: &Value) -> String {
+    let text = |field: &str| manifest.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    format!("{api_version}/{kind}/{}/{}", effective_namespace(kind, namespace(manifest)), name(manifest))
+}
+
+// === impl LabelWarning ===
+
+impl fmt::Display for LabelWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { object, field, key } = self;
+        write!(f, "metadata.{field} of \"{object}\" are passed over: the value of \"{key}\" is no string")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn one_value_that_is_no_string_drops_the_whole_map_and_names_it() {
+        let mut manifest = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "a", "labels": {"l": "1"}, "annotations": {"a": "x", "b": true, "c": 1}}
+        });
+
+        let warnings = normalise(&mut manifest);
+
+        assert_eq!(manifest["metadata"], json!({"name": "a", "labels": {"l": "1"}}));
+        let expected = LabelWarning { object: "v1/ConfigMap/default/a".into(), field: "annotations", key: "b".into() };
+        assert_eq!(warnings, [expected]);
+        assert_eq!(
+            warnings[0].to_string(),
+            "metadata.annotations of \"v1/ConfigMap/default/a\" are passed over: the value of \"b\" is no string"
+        );
+    }
+
+    #[test]
+    fn null_becomes_an_empty_string() {
+        let mut manifest = json!({"metadata": {"labels": {"a": null, "b": "x"}, "annotations": null}});
+
+        assert_eq!(normalise(&mut manifest), []);
+        assert_eq!(manifest, json!({"metadata": {"labels": {"a": "", "b": "x"}, "annotations": null}}));
+    }
+
+    #[test]
+    fn a_field_that_is_no_map_is_dropped() {
+        let mut manifest = json!({"metadata": {"labels": ["a"], "annotations": "b"}});
+
+        assert_eq!(normalise(&mut manifest).len(), 2);
+        assert_eq!(manifest, json!({"metadata": {}}));
+        assert_eq!(normalise(&mut json!({"metadata": 1})), []);
+        assert_eq!(normalise(&mut json!({})), []);
+    }
+}
