@@ -3,3 +3,4 @@
 pub mod actors;
 pub mod api;
 pub mod dashboard;
+pub mod logging;
