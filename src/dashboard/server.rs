@@ -86,8 +86,8 @@ pub enum ServeError {
 const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 /// Spec 70 §11.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-/// A kubelet, a few Prometheus servers and a few people; each connection costs some KiB.
-const MAX_CONNECTIONS: usize = 256;
+/// A kubelet, a few Prometheus servers and a few people need a dozen; each connection costs some KiB.
+const MAX_CONNECTIONS: usize = 1024;
 /// Event streams at the same time; each costs a census as JSON (about 300 bytes per actor) while it is being sent.
 const MAX_STREAMS: usize = 16;
 /// Probes and scrapes take milliseconds, streams are told to end: what is left after this is cut off.

@@ -3,7 +3,7 @@
 // Names and texts may hold anything; they reach the page through textContent alone.
 
 import {
-  ACTIVITIES, activityText, agoText, buildTree, countdownText, durationText, isBad, leadershipText, makeFilter, summarize,
+  ACTIVITIES, activityText, agoText, buildTree, clockText, countdownText, durationText, isBad, leadershipText, makeFilter, summarize,
   visibleRows,
 } from "./census.js";
 import { connect } from "./connection.js";
@@ -65,7 +65,7 @@ const filterBy = (...activities) => () => {
 };
 const sameSet = (set, values) => set.size === values.length && values.every((value) => set.has(value));
 
-/** label, value, tone by value, what a click does, whether it is in effect */
+/** label, value, tone by value, what a click does (if it does), whether that is in effect */
 const TILES = [
   ["Actors", (s) => `${s.actors}`, () => "", clearFilters, () => false],
   ["Running", (s) => `${s.activities.get("running")}`, (s) => (s.activities.get("running") ? "running" : ""),
@@ -76,16 +76,15 @@ const TILES = [
     filterBy("backingOff"), () => sameSet(state.activities, ["backingOff"])],
   ["Stores fresh", (s) => `${s.fresh} / ${s.stores}`, (s) => (s.fresh < s.stores ? "backingOff" : ""),
     () => setQuery(state.query === "role:router" ? "" : "role:router"), () => state.query === "role:router"],
-  ["Restarts", (s) => `${s.restarts}`, () => "", clearFilters, () => false],
+  ["Restarts", (s) => `${s.restarts}`, () => "", null, () => null],
 ];
 
 const tiles = TILES.map(([label, value, tone, click, active]) => {
   const number = make("span", "tile-value", "–");
-  const button = make("button", "tile", number, make("span", "tile-label", label));
-  button.type = "button";
-  button.addEventListener("click", click);
-  byId("tiles").append(button);
-  return { button, number, value, tone, active };
+  const tile = make(click ? "button" : "div", "tile", number, make("span", "tile-label", label));
+  if (click) tile.addEventListener("click", click);
+  byId("tiles").append(tile);
+  return { tile, number, value, tone, active };
 });
 
 const chips = [...ACTIVITIES].map(([activity, label]) => {
@@ -104,10 +103,10 @@ const chips = [...ACTIVITIES].map(([activity, label]) => {
 
 function showSummary() {
   const summary = summarize(state.census?.actors ?? []);
-  for (const { button, number, value, tone, active } of tiles) {
+  for (const { tile, number, value, tone, active } of tiles) {
     setText(number, value(summary));
-    setAttribute(button, "data-tone", tone(summary));
-    setAttribute(button, "aria-pressed", `${active()}`);
+    setAttribute(tile, "data-tone", tone(summary));
+    setAttribute(tile, "aria-pressed", active()?.toString() ?? null);
   }
   for (const { activity, button, count, bar } of chips) {
     const actors = summary.activities.get(activity) ?? 0;
@@ -142,6 +141,9 @@ function makeRow() {
     mailbox: make("span"), high: make("span", "faint"), finished: make("span", "number"), restarts: make("span", "number"),
     next: make("span", "number next"), line: make("span", "words"), error: make("span", "words error"), index: -1,
   };
+  row.count.title = "actors below";
+  row.failing.title = "failing or quarantined below";
+  row.backingOff.title = "in back-off below";
   const tree = make("span", "tree", row.twist, row.dot, row.name, row.count, row.failing, row.backingOff);
   const what = make("span", "what", row.activity, row.current);
   const mailbox = make("span", "number", row.mailbox, row.high);
@@ -181,8 +183,8 @@ function showRow(row, index) {
   setText(row.name, node.name);
   setTitle(row.name, node.path);
   setText(row.count, node.below > 0 ? `${node.below}` : "");
-  setText(row.failing, node.failing > 0 ? `${node.failing} failing` : "");
-  setText(row.backingOff, node.backingOff > 0 ? `${node.backingOff} back-off` : "");
+  setText(row.failing, node.failing > 0 ? `✕ ${node.failing}` : "");
+  setText(row.backingOff, node.backingOff > 0 ? `↻ ${node.backingOff}` : "");
 
   setText(row.activity, actor ? activityText(actor.activity) : "");
   setAttribute(row.activity, "class", `activity ${actor?.activity ?? ""}`);
@@ -271,13 +273,13 @@ function openDetails(open) {
 const DETAILS = [
   ["State", (a) => (a.current ? `${activityText(a.activity)} · ${a.current}` : activityText(a.activity))],
   ["Role", (a) => a.role],
-  ["Next timer", (a) => (a.nextTimer ? `in ${countdownText(a.nextTimer, now())} (${a.nextTimer})` : "none")],
+  ["Next timer", (a) => (a.nextTimer ? `${countdownText(a.nextTimer, now())} (${clockText(a.nextTimer)})` : "none")],
   ["Mailbox", (a) => `${a.mailbox} now, ${a.mailboxHigh} at most`],
   ["Finished", (a) => a.finished.toLocaleString("en")],
   ["Restarts", (a) => `${a.restarts}`],
-  ["Last change", (a) => (a.changed ? `${agoText(a.changed, now())} (${a.changed})` : "never")],
+  ["Last change", (a) => (a.changed ? `${agoText(a.changed, now())} (${clockText(a.changed)})` : "never")],
   ["Notes", (a) => a.line || "none"],
-  ["Last error", (a) => (a.lastError ? `${agoText(a.lastError[0], now())} (${a.lastError[0]})\n${a.lastError[1]}` : "none")],
+  ["Last error", (a) => (a.lastError ? `${agoText(a.lastError[0], now())} (${clockText(a.lastError[0])})\n${a.lastError[1]}` : "none")],
 ].map(([label, text]) => {
   const value = make("dd");
   page.list.append(make("div", "", make("dt", "", label), value));

@@ -134,3 +134,6 @@ export function countdownText(timestamp, now) {
 }
 
 export const agoText = (timestamp, now) => `${durationText(now - Date.parse(timestamp))} ago`;
+
+/** `2026-05-01T10:11:12.345678901Z` without the fraction. */
+export const clockText = (timestamp) => timestamp.replace(/\.\d+/, "").replace("T", " ");

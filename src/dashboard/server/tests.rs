@@ -131,6 +131,11 @@ async fn the_page_may_load_nothing_but_its_own_files() {
     let policy = response.headers().get(header::CONTENT_SECURITY_POLICY).unwrap().to_str().unwrap().to_owned();
     assert!(policy.starts_with("default-src 'none'; script-src 'self';"), "{policy}");
     assert!(!policy.contains("unsafe"), "{policy}");
+    for (path, _, content) in PAGE {
+        for forbidden in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "https://"] {
+            assert!(!content.contains(forbidden), "{forbidden} in {path}");
+        }
+    }
     let page = PAGE[0].2;
     assert!(
         !page.contains("style=") && !page.contains("<style") && !page.contains("onclick"),

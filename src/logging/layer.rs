@@ -1,0 +1,107 @@
+//! Collects a record's fields from the event and the spans around it.
+
+use std::fmt;
+
+use serde_json::Value;
+use tracing::{
+    Event, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Id, Record as SpanRecord},
+};
+use tracing_subscriber::{
+    layer::{Context, Layer},
+    registry::LookupSpan,
+};
+
+use super::{
+    Format, NowFn,
+    record::{Fields, Record},
+    writer::Sender,
+};
+
+/// Turns events into lines. Fields of spans stand before those of the event, the outermost first; the innermost wins.
+pub(super) struct LogLayer {
+    format: Format,
+    now: NowFn,
+    sender: Sender,
+}
+
+// === impl LogLayer ===
+
+impl LogLayer {
+    pub(super) fn new(format: Format, now: NowFn, sender: Sender) -> Self {
+        Self { format, now, sender }
+    }
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLayer {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        if let Some(span) = context.span(id) {
+            span.extensions_mut().replace(fields);
+        }
+    }
+
+    fn on_record(&self, id: &Id, values: &SpanRecord<'_>, context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        values.record(&mut fields);
+        if let Some(span) = context.span(id) {
+            let mut extensions = span.extensions_mut();
+            match extensions.get_mut::<Fields>() {
+                Some(known) => known.extend(fields),
+                None => extensions.insert(fields),
+            }
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let mut own = Fields::default();
+        event.record(&mut own);
+        let mut fields = Fields::default();
+        for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
+            if let Some(outer) = span.extensions().get::<Fields>() {
+                fields.extend(outer.clone());
+            }
+        }
+        fields.extend(own);
+
+        let metadata = event.metadata();
+        let record = Record { level: metadata.level().into(), at: (self.now)(), target: metadata.target(), fields };
+        self.sender.send(record.line(self.format));
+    }
+}
+
+// === impl Visit for Fields ===
+
+impl Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.set(field.name(), value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.set(field.name(), value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.set(field.name(), value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.set(field.name(), value);
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        // JSON has no infinity and no NaN; their names say more than null.
+        let number = serde_json::Number::from_f64(value);
+        self.set(field.name(), number.map_or_else(|| Value::String(value.to_string()), Value::Number));
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
+        self.set(field.name(), value.to_string());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.set(field.name(), format!("{value:?}"));
+    }
+}

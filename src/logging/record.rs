@@ -1,0 +1,281 @@
+//! A record as one line of text. Pure.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::{Format, Level};
+
+/// A longer text in a field or message is cut: one record must not fill the queue.
+const MAX_TEXT: usize = 16 * 1024;
+
+/// Targets of this program start with it.
+const OWN_CRATE: &str = "gardener_resource_manager";
+
+/// What stands in a line.
+#[derive(Debug)]
+pub(super) struct Record<'a> {
+    pub(super) level: Level,
+    pub(super) at: Timestamp,
+    /// The module the record comes from, with `::`.
+    pub(super) target: &'a str,
+    pub(super) fields: Fields,
+}
+
+/// Names and values in the order they were given; a name given again replaces the value.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Fields {
+    entries: Vec<(String, Value)>,
+}
+
+// === impl Record ===
+
+impl Record<'_> {
+    /// The line, with its end.
+    pub(super) fn line(mut self, format: Format) -> String {
+        let message = self.fields.take_text("message").unwrap_or_default();
+        let logger = self.fields.take_text("logger").or_else(|| logger_of(self.target));
+        let timestamp = format!("{:.3}", self.at);
+
+        let mut line = match format {
+            Format::Json => json_line(self.level, &timestamp, logger.as_deref(), &message, &self.fields),
+            Format::Text => text_line(self.level, &timestamp, logger.as_deref(), &message, &self.fields),
+        };
+        line.push('\n');
+        line
+    }
+}
+
+fn json_line(level: Level, timestamp: &str, logger: Option<&str>, message: &str, fields: &Fields) -> String {
+    let mut line = format!("{{\"level\":\"{level}\",\"ts\":\"{timestamp}\"");
+    if let Some(logger) = logger {
+        push_member(&mut line, "logger", &logger.into());
+    }
+    push_member(&mut line, "msg", &message.into());
+    for (name, value) in &fields.entries {
+        push_member(&mut line, own_name(name), value);
+    }
+    line.push('}');
+    line
+}
+
+fn text_line(level: Level, timestamp: &str, logger: Option<&str>, message: &str, fields: &Fields) -> String {
+    let mut line = format!("{timestamp}\t{}", level.to_string().to_uppercase());
+    for column in logger.into_iter().chain([message]) {
+        line.push('\t');
+        line.extend(column.chars().flat_map(escape_control));
+    }
+    if !fields.entries.is_empty() {
+        let mut object = String::new();
+        for (name, value) in &fields.entries {
+            push_member(&mut object, name, value);
+        }
+        // Each member starts with a comma.
+        line.push_str("\t{");
+        line.push_str(&object[1..]);
+        line.push('}');
+    }
+    line
+}
+
+fn push_member(line: &mut String, name: &str, value: &Value) {
+    line.push(',');
+    line.push_str(&Value::from(name).to_string());
+    line.push(':');
+    line.push_str(&value.to_string());
+}
+
+/// A field must not take the place of a member that log parsers rely on (spec 71 §10).
+fn own_name(name: &str) -> &str {
+    match name {
+        "level" => "level_",
+        "ts" => "ts_",
+        "msg" => "msg_",
+        other => other,
+    }
+}
+
+/// Keeps a record on its line and in its columns, and terminals from being steered.
+fn escape_control(character: char) -> impl Iterator<Item = char> {
+    let escaped = character.is_control().then(|| character.escape_default());
+    let plain = (!character.is_control()).then_some(character);
+    escaped.into_iter().flatten().chain(plain)
+}
+
+/// Whether a record comes from this program and not from a library.
+pub(super) fn is_own_target(target: &str) -> bool {
+    target.strip_prefix(OWN_CRATE).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+}
+
+/// The logger's name out of a module's: without the crate and the folder of all actors, words joined by `-`, segments by
+/// `.`. None for the root of the program.
+fn logger_of(target: &str) -> Option<String> {
+    let module = if is_own_target(target) {
+        let inside = target[OWN_CRATE.len()..].trim_start_matches("::");
+        inside.strip_prefix("actors::").unwrap_or(inside).replace('_', "-")
+    } else {
+        target.to_owned()
+    };
+    (!module.is_empty()).then(|| module.replace("::", "."))
+}
+
+// === impl Fields ===
+
+impl Fields {
+    /// Sets a field. The part before the first dot names an object, the rest the member in it.
+    pub(super) fn set(&mut self, name: &str, value: impl Into<Value>) {
+        let name = name.strip_prefix("r#").unwrap_or(name);
+        let value = shortened(value.into());
+        match name.split_once('.') {
+            Some((object, member)) if !object.is_empty() && !member.is_empty() => {
+                if let Value::Object(members) = self.entry(object, || Map::new().into()) {
+                    members.insert(member.to_owned(), value);
+                }
+            }
+            _ => *self.entry(name, || Value::Null) = value,
+        }
+    }
+
+    /// Adds the fields of `inner`, which win.
+    pub(super) fn extend(&mut self, inner: Self) {
+        for (name, value) in inner.entries {
+            match (self.entry(&name, || Value::Null), value) {
+                (Value::Object(members), Value::Object(more)) => members.extend(more),
+                (entry, value) => *entry = value,
+            }
+        }
+    }
+
+    fn entry(&mut self, name: &str, default: impl FnOnce() -> Value) -> &mut Value {
+        let index = match self.entries.iter().position(|(known, _)| known == name) {
+            Some(index) => index,
+            None => {
+                self.entries.push((name.to_owned(), default()));
+                self.entries.len() - 1
+            }
+        };
+        &mut self.entries[index].1
+    }
+
+    fn take_text(&mut self, name: &str) -> Option<String> {
+        let index = self.entries.iter().position(|(known, _)| known == name)?;
+        match self.entries.remove(index).1 {
+            Value::String(text) => Some(text),
+            other => Some(other.to_string()),
+        }
+    }
+}
+
+fn shortened(value: Value) -> Value {
+    match value {
+        Value::String(mut text) if text.len() > MAX_TEXT => {
+            text.truncate(text.floor_char_boundary(MAX_TEXT));
+            text.push('…');
+            text.into()
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(target: &str, fields: &[(&str, Value)]) -> Record<'static> {
+        let mut collected = Fields::default();
+        for (name, value) in fields {
+            collected.set(name, value.clone());
+        }
+        let target = target.to_owned().leak();
+        Record { level: Level::Info, at: "2024-05-01T10:11:12.3456789Z".parse().unwrap(), target, fields: collected }
+    }
+
+    /// spec 70 scenario 33
+    #[test]
+    fn a_json_record_has_its_keys_in_order_and_milliseconds() {
+        let record = record(
+            "gardener_resource_manager::actors::managed_resource::apply",
+            &[("message", "Applied".into()), ("objects", 3.into()), ("error", "none \"yet\"\n".into())],
+        );
+
+        assert_eq!(
+            record.line(Format::Json),
+            concat!(
+                r#"{"level":"info","ts":"2024-05-01T10:11:12.345Z","logger":"managed-resource.apply","msg":"Applied","#,
+                r#""objects":3,"error":"none \"yet\"\n"}"#,
+                "\n"
+            )
+        );
+    }
+
+    #[test]
+    fn a_text_record_has_tabs_between_its_columns() {
+        let with_fields = record("health", &[("message", "a\tb\nc".into()), ("n", 1.into()), ("ok", true.into())]);
+        let without = record("gardener_resource_manager", &[("message", "Started".into())]);
+
+        let with_fields = with_fields.line(Format::Text);
+        let without = without.line(Format::Text);
+
+        assert_eq!(with_fields, "2024-05-01T10:11:12.345Z\tINFO\thealth\ta\\tb\\nc\t{\"n\":1,\"ok\":true}\n");
+        assert_eq!(without, "2024-05-01T10:11:12.345Z\tINFO\tStarted\n");
+    }
+
+    #[test]
+    fn loggers_are_named_by_field_or_module() {
+        let table = [
+            ("gardener_resource_manager", None),
+            ("gardener_resource_manager::dashboard::server", Some("dashboard.server")),
+            ("gardener_resource_manager::actors::csr_approver", Some("csr-approver")),
+            ("gardener_resource_manager_other::a", Some("gardener_resource_manager_other.a")),
+            ("kube_client::client", Some("kube_client.client")),
+        ];
+        for (target, expected) in table {
+            assert_eq!(logger_of(target).as_deref(), expected, "{target}");
+        }
+
+        let named = record("a::b", &[("message", "m".into()), ("logger", "token-requestor".into())]);
+        assert!(named.line(Format::Json).contains(r#""logger":"token-requestor","msg":"m"}"#));
+    }
+
+    /// spec 70 §10: objects are logged with name and namespace
+    #[test]
+    fn dotted_fields_become_objects() {
+        let record = record("a", &[("object.name", "x".into()), ("n", 1.into()), ("object.namespace", "y".into())]);
+
+        let line = record.line(Format::Json);
+
+        assert!(line.contains(r#","object":{"name":"x","namespace":"y"},"n":1}"#), "{line}");
+    }
+
+    #[test]
+    fn fields_cannot_take_the_place_of_what_parsers_rely_on() {
+        let record =
+            record("a", &[("message", "m".into()), ("level", "x".into()), ("ts", 1.into()), ("msg", 2.into())]);
+
+        let line = record.line(Format::Json);
+
+        assert!(line.ends_with("\"msg\":\"m\",\"level_\":\"x\",\"ts_\":1,\"msg_\":2}\n"), "{line}");
+    }
+
+    #[test]
+    fn an_inner_field_replaces_an_outer_one_in_its_place() {
+        let mut fields = Fields::default();
+        fields.set("a", 1);
+        fields.set("b", 2);
+        let mut inner = Fields::default();
+        inner.set("c", 3);
+        inner.set("a", 4);
+
+        fields.extend(inner);
+
+        let names: Vec<_> = fields.entries.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(names, ["a=4", "b=2", "c=3"]);
+    }
+
+    #[test]
+    fn long_texts_are_cut() {
+        let line = record("a", &[("x", "é".repeat(MAX_TEXT).into())]).line(Format::Json);
+
+        assert!(line.len() < MAX_TEXT + 200);
+        assert!(line.contains('…'));
+    }
+}

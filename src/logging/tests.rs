@@ -1,0 +1,158 @@
+use std::{
+    io,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tracing::subscriber::with_default;
+use tracing_subscriber::Registry;
+
+use super::*;
+
+#[derive(Clone, Default)]
+struct Captured(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Captured {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What `log` writes with this level and format.
+fn captured(level: Level, format: Format, log: impl FnOnce()) -> String {
+    let stream = Captured::default();
+    let now: NowFn = Arc::new(|| "2024-05-01T10:11:12.345Z".parse().unwrap());
+    let (layer, handle) = layer(level, format, now, stream.clone());
+
+    with_default(Registry::default().with(layer), log);
+
+    assert!(handle.flush(Duration::from_secs(5)));
+    String::from_utf8(stream.0.lock().unwrap().clone()).unwrap()
+}
+
+fn records(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn log_at_all_levels() {
+    tracing::error!("e");
+    tracing::warn!("w");
+    tracing::info!("i");
+    tracing::debug!("d");
+    tracing::trace!("t");
+    tracing::info!(target: "hyper::proto", "library i");
+    tracing::debug!(target: "hyper::proto", "library d");
+}
+
+#[test]
+fn levels_admit_what_they_say() {
+    let table = [
+        (Level::Error, vec!["e"]),
+        (Level::Info, vec!["e", "w", "i", "library i"]),
+        (Level::Debug, vec!["e", "w", "i", "d", "library i"]),
+    ];
+
+    for (level, expected) in table {
+        let text = captured(level, Format::Json, log_at_all_levels);
+        let messages: Vec<_> = records(&text).iter().map(|record| record["msg"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(messages, expected, "{level}");
+    }
+}
+
+/// spec 70 §10: there are three levels
+#[test]
+fn a_warning_is_written_as_info() {
+    let text = captured(Level::Debug, Format::Json, log_at_all_levels);
+
+    let levels: Vec<_> = records(&text).iter().map(|record| record["level"].as_str().unwrap().to_owned()).collect();
+
+    assert_eq!(levels, ["error", "info", "info", "debug", "info"]);
+}
+
+#[test]
+fn values_keep_their_types_and_names() {
+    let text = captured(Level::Info, Format::Json, || {
+        let error = io::Error::other("no route");
+        tracing::error!(
+            count = 3,
+            share = 0.5,
+            odd = f64::NAN,
+            yes = true,
+            name = "x",
+            shown = %Level::Info,
+            reconcileID = "r-1",
+            error = &error as &dyn std::error::Error,
+            "Reconciler error"
+        );
+    });
+
+    let mut record = records(&text).remove(0);
+    let object = record.as_object_mut().unwrap();
+    assert_eq!(object.remove("logger"), Some("logging.tests".into()));
+    assert_eq!(
+        record,
+        json!({
+            "level": "error", "ts": "2024-05-01T10:11:12.345Z", "msg": "Reconciler error", "count": 3, "share": 0.5,
+            "odd": "NaN", "yes": true, "name": "x", "shown": "info", "reconcileID": "r-1", "error": "no route"
+        })
+    );
+}
+
+#[test]
+fn records_carry_the_fields_of_the_spans_around_them() {
+    let text = captured(Level::Info, Format::Json, || {
+        let outer = tracing::info_span!("controller", logger = "health", controller = "health", attempt = 1);
+        let _outer = outer.enter();
+        let inner = tracing::info_span!("pass", namespace = "a", name = tracing::field::Empty);
+        inner.record("name", "b");
+        let _inner = inner.enter();
+        tracing::info!(attempt = 2, "Reconciled");
+    });
+
+    assert_eq!(
+        text,
+        concat!(
+            r#"{"level":"info","ts":"2024-05-01T10:11:12.345Z","logger":"health","msg":"Reconciled","#,
+            r#""controller":"health","attempt":2,"namespace":"a","name":"b"}"#,
+            "\n"
+        )
+    );
+}
+
+#[test]
+fn text_records_are_lines_too() {
+    let text = captured(Level::Info, Format::Text, || {
+        tracing::error!(logger = "health", error = "a\nb", "First\nsecond");
+        tracing::info!("Next");
+    });
+
+    assert_eq!(
+        text,
+        "2024-05-01T10:11:12.345Z\tERROR\thealth\tFirst\\nsecond\t{\"error\":\"a\\nb\"}\n\
+         2024-05-01T10:11:12.345Z\tINFO\tlogging.tests\tNext\n"
+    );
+}
+
+#[test]
+fn levels_and_formats_are_read_from_the_configuration() {
+    assert_eq!("debug".parse(), Ok(Level::Debug));
+    assert_eq!("error".parse(), Ok(Level::Error));
+    assert_eq!("trace".parse::<Level>(), Err(UnknownValue("trace".to_owned())));
+    assert_eq!("text".parse(), Ok(Format::Text));
+    assert_eq!("xml".parse::<Format>().unwrap_err().to_string(), "unknown value \"xml\"");
+}
+
+#[test]
+fn only_constant_panic_messages_are_logged() {
+    let constant = std::panic::catch_unwind(|| std::panic::resume_unwind(Box::new("broken"))).unwrap_err();
+    let made = std::panic::catch_unwind(|| std::panic::resume_unwind(Box::new("broken".to_owned()))).unwrap_err();
+
+    assert_eq!(constant_message(&*constant), "broken");
+    assert_eq!(constant_message(&*made), "message withheld");
+}
