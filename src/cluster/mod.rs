@@ -8,13 +8,15 @@
 //! * `pages`, `watch`: lists in pages of bounded size, and watch streams line by line.
 //! * `discovery/`: which kinds the server serves.
 //! * `events`: the recorder of core/v1 Events.
-//! * `client`, `token`, `connector`: from a kubeconfig or the Pod's environment to a `kube::Client`.
+//! * `client`, `token`: from a kubeconfig or the Pod's environment to a `kube::Client`.
 //! * `metrics`: what others may observe of it; `warnings`: `Warning` headers, logged once.
 //!
 //! Everything runs on one thread; handles are `Rc`s and cheap to clone.
 
+mod client;
 mod discovery;
 mod error;
+mod events;
 mod fence;
 mod gate;
 mod handle;
@@ -22,6 +24,7 @@ mod metrics;
 mod pages;
 mod resource;
 mod retry;
+mod token;
 mod transport;
 mod warnings;
 mod watch;
@@ -29,8 +32,10 @@ mod watch;
 #[cfg(test)]
 mod testing;
 
+pub use client::{Connection, ConnectionError, PodEnvironment, SERVICE_ACCOUNT, user_agent};
 pub use discovery::{Discovery, is_list_kind};
 pub use error::{ApiError, Cause, Status};
+pub use events::{Recorder, Reference};
 pub use fence::{Fence, WriteGuard};
 pub use gate::Gate;
 pub use handle::{Cluster, ClusterEnv, ClusterOptions, Context, DeleteOptions, Deleted, Propagation, Side};
