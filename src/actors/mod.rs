@@ -2,3 +2,4 @@
 
 pub mod kit;
 pub mod managed_resource;
+pub mod root;

@@ -8,15 +8,17 @@
 //! * `pages`, `watch`: lists in pages of bounded size, and watch streams line by line.
 //! * `discovery/`: which kinds the server serves.
 //! * `events`: the recorder of core/v1 Events.
-//! * `client`, `token`, `connector`: from a kubeconfig or the Pod's environment to a `kube::Client`.
+//! * `client`, `token`: from a kubeconfig or the Pod's environment to a `kube::Client`.
 //! * [`kubeconfig`]: how each cluster is reached, and which kubeconfigs are acceptable.
 //! * `router`, `store`: watch routers and what they know of the objects of a kind.
 //! * `metrics`: what others may observe of it; `warnings`: `Warning` headers, logged once.
 //!
 //! Everything runs on one thread; handles are `Rc`s and cheap to clone.
 
+mod client;
 mod discovery;
 mod error;
+mod events;
 mod fence;
 mod gate;
 mod handle;
@@ -27,6 +29,7 @@ mod resource;
 mod retry;
 mod router;
 mod store;
+mod token;
 mod transport;
 mod warnings;
 mod watch;
@@ -34,14 +37,16 @@ mod watch;
 #[cfg(test)]
 mod testing;
 
+pub use client::{Connection, ConnectionError, PodEnvironment, SERVICE_ACCOUNT, user_agent};
 pub use discovery::{Discovery, is_list_kind};
 pub use error::{ApiError, Cause, Status};
+pub use events::{Recorder, Reference};
 pub use fence::{Fence, WriteGuard};
 pub use gate::Gate;
 pub use handle::{Cluster, ClusterEnv, ClusterOptions, Context, DeleteOptions, Deleted, Propagation, Side};
 pub use metrics::{NoObserver, RequestObserver};
 pub use pages::{ListQuery, Page, Pages};
 pub use resource::{Resource, Target};
-pub use router::{Change, How, Router, RouterOptions, Start};
+pub use router::{Change, How, ReadRecord, Router, RouterOptions, Start};
 pub use store::{IDLE_LIMIT, Record, Store, StoreState};
 pub use watch::{WatchEvent, WatchKind, WatchQuery, WatchStream};

@@ -64,7 +64,7 @@ impl Signal {
         let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
         let _listening = moment.signal.listen(move || {
             // A full channel already holds the news.
-            drop(sender.try_send(()));
+            sender.try_send(()).ok();
         });
         if !moment.has_passed() {
             receiver.recv().await;

@@ -1,7 +1,7 @@
 //! For tests: a universe on virtual time that fails when actors are left.
 //!
 //! Everything of a universe runs on one arbiter with a paused clock, so a test that spans hours takes milliseconds and
-//! two runs with the same seed do the same. Call [`universe`] from a plain `#[test]`.
+//! two runs with the same seed do the same. Call it from a plain `#[test]`.
 
 use std::{future::Future, rc::Rc, time::Duration};
 
@@ -20,16 +20,32 @@ pub struct Universe {
     pub env: Env,
 }
 
-/// Runs `test` in a universe of its own.
+/// Runs `test` in a universe of its own, on a paused clock.
 ///
 /// # Panics
 /// If the test does, or if it leaves actors behind.
+#[cfg(test)]
 pub fn universe<F: Future>(seed: u64, test: impl FnOnce(Universe) -> F) -> F::Output {
-    let system = System::with_tokio_rt(|| {
-        // No I/O driver: a socket opened by accident panics instead of breaking the clock.
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-        runtime.expect("a runtime without an I/O driver asks the system for nothing that can fail")
-    });
+    // No I/O driver: a socket opened by accident panics instead of breaking the clock.
+    let paused = || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    universe_on(
+        || paused().expect("a runtime without an I/O driver asks the system for nothing that can fail"),
+        seed,
+        test,
+    )
+}
+
+/// Runs `test` in a universe of its own, on the runtime that `runtime` makes: current-thread, with a paused clock and
+/// without an I/O driver. For tests outside of this crate, where alone the clock can be paused.
+///
+/// # Panics
+/// If the test does, or if it leaves actors behind.
+pub fn universe_on<F: Future>(
+    runtime: impl FnOnce() -> tokio::runtime::Runtime,
+    seed: u64,
+    test: impl FnOnce(Universe) -> F,
+) -> F::Output {
+    let system = System::with_tokio_rt(runtime);
     system.block_on(async move {
         let start = Timestamp::from_second(BEGIN).expect("2030 is within the range of timestamps");
         let env = Env {

@@ -154,6 +154,17 @@ fn write_number(hasher: &mut DefaultHasher, number: &Number) {
 
 // === impl Record ===
 
+impl crate::cluster::Record for Record {
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// 0 for a version that is no number; the API server has none.
+    fn version(&self) -> u64 {
+        self.resource_version.parse().unwrap_or_default()
+    }
+}
+
 impl Record {
     /// From a whole object.
     pub fn of_object(object: &Value) -> Self {

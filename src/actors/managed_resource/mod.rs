@@ -1,6 +1,6 @@
 //! The ManagedResource controller (spec 10): keeps the objects of the target cluster as the manifests of a bundle describe them.
 //!
-//! One file per step of a pass, each a pure function on plain values. Nothing here reads a clock, sends a request or knows
+//! One file per step of a pass, each a pure function on plain values. Nothing in them reads a clock, sends a request or knows
 //! an actor; objects are raw [`serde_json::Value`], so that unknown fields survive (spec 10 §11.6). In the order of a pass:
 //!
 //! * [`trigger`]: which events start a pass, and what the pass does first. **Start reading at [`trigger::entry`]**
@@ -15,19 +15,38 @@
 //! * [`settled`]: whether that object needs to be sent at all; with [`quantity`] (equal amounts in other words)
 //! * [`fingerprint`]: what is remembered of an object, in a few bytes
 //! * [`status`]: what is reported in each situation
+//!
+//! Around them the shell, which reads, calls and writes: [`controller`] (parts, duties, filters), `pass` (one pass, from its
+//! cause to what is to be done), `read`, `apply`, `apply_object`, `clean_up`, `release` (the steps), `start` (claims and
+//! sweep over many bundles), [`targets`] (interest and watches), [`secrets`], `autoscalers`, [`status_cell`], [`snapshot`]
+//! and [`memory`] (what is kept between passes).
 
+mod apply;
+mod apply_object;
+mod autoscalers;
 pub mod checksum;
 pub mod clean;
+mod clean_up;
+pub mod controller;
 pub mod decode;
 pub mod fingerprint;
 pub mod hpa;
 pub mod identity;
 pub mod inject;
+pub mod memory;
 pub mod merge;
 pub mod normalise;
 pub mod order;
+mod pass;
 pub mod plan;
 pub mod quantity;
+mod read;
+mod release;
+pub mod secrets;
 pub mod settled;
+pub mod snapshot;
+mod start;
 pub mod status;
+pub mod status_cell;
+pub mod targets;
 pub mod trigger;

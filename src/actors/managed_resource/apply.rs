@@ -1,0 +1,312 @@
+//! The apply path (spec 10 §9.7 to §9.10, §11): announce, clean up, release, apply rank by rank, report.
+
+use std::collections::BTreeSet;
+
+use futures::{StreamExt, stream::FuturesUnordered};
+use tokio::time::Instant;
+
+use super::{
+    apply_object::{self, ObjectError, Scene},
+    clean_up,
+    memory::{Applied, Fingerprint, Memory},
+    order,
+    pass::{self, Run, Todo},
+    plan::PlannedObject,
+    read::Bundle,
+    release, status,
+    targets::Evidence,
+};
+use crate::{
+    actors::kit::{Failure, Outcome},
+    api::{managed_resource::ResourceRef, object::ObjectKey},
+};
+
+/// So many objects of a pass are applied one after the other before others join them: the usual mistakes then show as
+/// upstream shows them, with nothing after the first one touched (spec 10 §11.1).
+const SLOW_START: usize = 4;
+
+/// Objects side by side after that; more only makes the API server slower (measured).
+const SIDE_BY_SIDE: usize = 16;
+
+/// An object that has failed for longer than this no longer holds up the others.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// How the application of the objects ended.
+enum Progress {
+    Complete,
+    /// The time slice is used up; the rest comes in the next pass.
+    Unfinished,
+    Failed(Vec<(ObjectKey, ObjectError)>),
+}
+
+/// Applies a bundle.
+pub(super) async fn apply(
+    run: &mut Run<'_>,
+    memory: &mut Memory,
+    bundle: Bundle,
+    todo: Todo,
+) -> Result<Outcome, Failure> {
+    let trusted = is_applied(run, &bundle);
+    if let Todo::All { .. } = todo {
+        announce(run, memory, &bundle).await?;
+        if let Some(outcome) = prune(run, memory, &bundle).await? {
+            return Ok(outcome);
+        }
+        release_orphans(run, memory, &bundle).await?;
+    }
+    if let Some(failure) = autoscaler_failure(run, &bundle) {
+        return Err(report(run, memory, &bundle, failure).await);
+    }
+    match apply_objects(run, memory, &bundle, &todo, trusted).await {
+        Progress::Unfinished => Ok(Outcome::Continue),
+        Progress::Failed(errors) => {
+            let text = text_of(&errors);
+            if errors.iter().any(|(_, error)| error.is_no_match()) {
+                run.controller.awaiting_kinds.borrow_mut().insert(run.pass.key.clone());
+            }
+            Err(report(run, memory, &bundle, text).await)
+        }
+        Progress::Complete => finish(run, memory, bundle, &todo).await,
+    }
+}
+
+/// Whether the status says that just this set was applied in this generation: then a field that is in an object and in
+/// no manifest was not left behind by an older manifest (architecture §6, "Settled").
+pub(super) fn is_applied(run: &Run<'_>, bundle: &Bundle) -> bool {
+    let mr = run.mr();
+    mr.status.secrets_data_checksum.as_deref() == Some(bundle.checksum.as_str())
+        && mr.status.observed_generation == mr.metadata.generation
+}
+
+// === phases ===
+
+/// Tells readers of a new set before anything is touched, once per generation and checksum (spec 10 §9.7).
+async fn announce(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Result<(), Failure> {
+    let announced = (run.mr().metadata.generation, bundle.checksum.clone());
+    let references = &bundle.plan.references;
+    if !status::is_changed(&run.mr().status, references, &bundle.checksum) {
+        return Ok(());
+    }
+    let known = memory.announced.as_ref() == Some(&announced) && includes(&run.mr().status.resources, references);
+    if known {
+        return Ok(());
+    }
+    let now = run.controller.env.clock.wall();
+    run.write_status(|status| status::change_detected(status, references, now)).await?;
+    memory.announced = Some(announced);
+    Ok(())
+}
+
+fn includes(known: &[ResourceRef], references: &[ResourceRef]) -> bool {
+    let known: BTreeSet<ObjectKey> = known.iter().map(ResourceRef::key).collect();
+    references.iter().all(|reference| known.contains(&reference.key()))
+}
+
+/// Deletes what left the bundle (spec 10 §9.8). An outcome means: not yet done, nothing else is touched.
+async fn prune(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Result<Option<Outcome>, Failure> {
+    if bundle.plan.removed.is_empty() {
+        return Ok(None);
+    }
+    let pending = clean_up::clean(run, memory, &bundle.plan.removed).await;
+    if pending.is_empty() {
+        return Ok(None);
+    }
+    clean_up::report_pending(run, &pending).await.map(Some)
+}
+
+async fn release_orphans(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Result<(), Failure> {
+    if bundle.plan.released.is_empty() {
+        return Ok(());
+    }
+    for reference in &bundle.plan.released {
+        memory.objects.remove(&reference.key());
+    }
+    let errors = release::release(run, &bundle.plan.released).await;
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let text = status::aggregate(status::RELEASE_PREFIX, errors);
+    let now = run.controller.env.clock.wall();
+    run.write_status(|status| status::release_failed(status, &text, now)).await?;
+    Err(Failure::new(format!("could not release all orphaned resources: {text}")))
+}
+
+/// Why it cannot be told which objects an autoscaler scales, if the bundle has such objects (spec 10 §11.2).
+fn autoscaler_failure(run: &Run<'_>, bundle: &Bundle) -> Option<String> {
+    let scalable = bundle.plan.objects.iter().any(|object| super::read::is_scalable(&object.key.group_kind()));
+    let error = run.controller.autoscalers.error().filter(|_| scalable)?;
+    Some(format!("failed to compute all HPA target ref object keys: failed to list all HPAs: {error}"))
+}
+
+/// Reports that objects could not be applied, and gives the error of the pass.
+async fn report(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle, text: String) -> Failure {
+    memory.applied = None;
+    let now = run.controller.env.clock.wall();
+    let created: Vec<ResourceRef> = bundle
+        .plan
+        .objects
+        .iter()
+        .filter(|object| memory.objects.contains_key(&object.key))
+        .map(|object| object.reference.clone())
+        .collect();
+    if let Err(failure) = run.write_status(|status| status::apply_failed(status, &text, &created, now)).await {
+        return failure;
+    }
+    run.pass.note(format!("{} objects, apply failed", bundle.plan.objects.len()));
+    Failure::new(format!("could not apply all new resources: {text}"))
+}
+
+/// One error stands as it is; more are listed.
+fn text_of(errors: &[(ObjectKey, ObjectError)]) -> String {
+    match errors {
+        [(_, error)] => error.to_string(),
+        errors => {
+            let list: Vec<String> = errors.iter().map(|(_, error)| error.to_string()).collect();
+            format!("{} errors occurred: [{}]", list.len(), list.join(", "))
+        }
+    }
+}
+
+/// The final status (spec 10 §9.10), and when the next pass is due.
+async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &Todo) -> Result<Outcome, Failure> {
+    let controller = run.controller;
+    let (now, wall) = (controller.env.clock.monotonic(), controller.env.clock.wall());
+    let sync_period = controller.settings.sync_period;
+    if let Todo::All { .. } = todo {
+        let generation = run.mr().metadata.generation;
+        let outcome = status::Outcome {
+            refs: bundle.plan.references.clone(),
+            checksum: bundle.checksum.clone(),
+            generation,
+            errors: &bundle.errors,
+        };
+        run.write_status(|status| status::finished(status, outcome, wall)).await?;
+        let keys: BTreeSet<ObjectKey> = bundle.plan.objects.iter().map(|object| object.key.clone()).collect();
+        memory.objects.retain(|key, _| keys.contains(key));
+        memory.applied =
+            Some(Applied { uid: run.mr().metadata.uid.clone(), generation, secrets: bundle.secrets, keys });
+        memory.announced = None;
+        memory.failing.clear();
+        memory.absent.clear();
+        memory.period = Some(now + sync_period);
+    }
+    let count = bundle.plan.objects.len();
+    run.pass.note(match bundle.errors.len() {
+        0 => format!("{count} objects, applied"),
+        errors => format!("{count} objects, applied; {errors} documents do not decode"),
+    });
+    Ok(Outcome::After(pass::next(memory, now, sync_period)))
+}
+
+// === objects ===
+
+async fn apply_objects(run: &Run<'_>, memory: &mut Memory, bundle: &Bundle, todo: &Todo, trusted: bool) -> Progress {
+    let now = run.controller.env.clock.monotonic();
+    let scene = Scene::new(run, bundle, trusted, todo);
+    let mut failed = Vec::new();
+    let mut applied = 0;
+    let candidates: Vec<&PlannedObject> =
+        bundle.plan.objects.iter().filter(|object| todo.concerns(&object.key)).collect();
+    for rank in order::ranks(candidates, |object| &object.key) {
+        let (rest, unfinished) = apply_rank(&scene, memory, rank, &mut applied, &mut failed, now).await;
+        if unfinished {
+            return Progress::Unfinished;
+        }
+        if !rest {
+            break;
+        }
+    }
+    if failed.is_empty() { Progress::Complete } else { Progress::Failed(failed) }
+}
+
+/// Applies the objects of one rank. Gives whether the next rank may follow, and whether time is up.
+async fn apply_rank(
+    scene: &Scene<'_>,
+    memory: &mut Memory,
+    rank: Vec<&PlannedObject>,
+    applied: &mut usize,
+    failed: &mut Vec<(ObjectKey, ObjectError)>,
+    now: Instant,
+) -> (bool, bool) {
+    let mut waiting = rank.into_iter().peekable();
+    let mut running = FuturesUnordered::new();
+    let mut held_up = false;
+    let mut in_work = BTreeSet::new();
+    loop {
+        let width = if *applied < SLOW_START { 1 } else { SIDE_BY_SIDE };
+        while running.len() < width && !held_up && !scene.run.pass.should_yield() {
+            // Two manifests of one object go one after the other.
+            let Some(object) = waiting.next_if(|object| !in_work.contains(&object.key)) else { break };
+            let manifest = apply_object::manifest_hash(scene.context_hash, &object.manifest);
+            let known = memory.objects.get(&object.key);
+            if scene.is_settled(object, manifest, known) {
+                continue;
+            }
+            in_work.insert(object.key.clone());
+            let (known, absent) = (known.cloned(), memory.absent.contains(&object.key));
+            running.push(async move {
+                let result = apply_object::apply(scene, object, manifest, known, absent).await;
+                (object, manifest, result)
+            });
+        }
+        let Some((object, manifest, result)) = running.next().await else { break };
+        in_work.remove(&object.key);
+        *applied += 1;
+        match result {
+            Ok(done) => {
+                memory.failing.remove(&object.key);
+                memory.absent.remove(&object.key);
+                if done.repaired {
+                    memory.repaired(&object.key, now, scene.run.controller.settings.sync_period);
+                }
+                match done.record {
+                    Some(record) => {
+                        let seen = Fingerprint { manifest, record, ignored: object.ignored };
+                        memory.objects.insert(object.key.clone(), seen);
+                    }
+                    // Somebody else's: looked at again in the period.
+                    None => drop(memory.objects.remove(&object.key)),
+                }
+            }
+            Err(error) => {
+                let since = *memory.failing.entry(object.key.clone()).or_insert(now);
+                memory.objects.remove(&object.key);
+                held_up |= now.saturating_duration_since(since) < PATIENCE;
+                failed.push((object.key.clone(), error));
+            }
+        }
+    }
+    let unfinished = !held_up && waiting.peek().is_some();
+    (!held_up, unfinished)
+}
+
+impl Todo {
+    /// Whether an object is to be looked at.
+    pub(super) fn concerns(&self, key: &ObjectKey) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Some(keys) => keys.contains(key),
+            Self::All { .. } => true,
+        }
+    }
+
+    /// Whether an update is sent even if nothing differs.
+    pub(super) fn is_forced(&self) -> bool {
+        matches!(self, Self::All { forced: true })
+    }
+}
+
+// === impl Scene ===
+
+impl Scene<'_> {
+    /// Whether the object is known to be as this manifest describes it.
+    fn is_settled(&self, object: &PlannedObject, manifest: u64, known: Option<&Fingerprint>) -> bool {
+        let Some(known) = known.filter(|known| known.manifest == manifest && !self.todo.is_forced()) else {
+            return false;
+        };
+        match self.run.controller.targets.evidence(&object.key) {
+            Evidence::Known(record) => object.ignored || record.same_content(&known.record),
+            Evidence::None => false,
+        }
+    }
+}

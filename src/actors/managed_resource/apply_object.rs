@@ -1,0 +1,340 @@
+//! One object: read if need be, create, merge, update (spec 10 §11.3, §11.7).
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::{
+    clean::{
+        self,
+        invalid_update::{self, Reaction},
+    },
+    fingerprint::{self, Record},
+    identity,
+    memory::Fingerprint,
+    merge::{self, MergeContext, MergeError},
+    pass::{Run, Todo},
+    plan::PlannedObject,
+    read::Bundle,
+    settled,
+    targets::Evidence,
+};
+use crate::{
+    api::{
+        keys::ORIGIN,
+        object::{self, GroupVersionKind},
+        origin::Origin,
+    },
+    cluster::{ApiError, DeleteOptions, Deleted, Propagation, Resource, Target},
+};
+
+/// Field manager of our own writes: the API server derives it from the user agent.
+pub(super) const OWN_MANAGER: &str = "gardener-resource-manager";
+
+/// A conflict is answered by reading and merging again, so often.
+const CONFLICTS: usize = 3;
+
+/// What the objects of one pass have in common.
+pub(super) struct Scene<'a> {
+    pub(super) run: &'a Run<'a>,
+    pub(super) bundle: &'a Bundle,
+    /// Origin value of the bundle.
+    origin: Origin,
+    origin_text: String,
+    /// The status says that this very set was applied.
+    trusted: bool,
+    pub(super) todo: &'a Todo,
+    /// Hash of what all merges of the pass have in common.
+    pub(super) context_hash: u64,
+}
+
+/// An object was looked at, and written if need be.
+pub(super) struct Done {
+    /// The object now; `None` if it was left to its other owner.
+    pub(super) record: Option<Record>,
+    /// It was known before, and had to be written again.
+    pub(super) repaired: bool,
+}
+
+/// Why an object could not be applied. The text is the condition's (spec 10 §11.7).
+#[derive(Debug)]
+pub(super) struct ObjectError {
+    text: String,
+    no_match: bool,
+}
+
+/// Applies one object. `known` is what this process remembers of it; `absent` says that a complete list did not hold it.
+pub(super) async fn apply(
+    scene: &Scene<'_>,
+    planned: &PlannedObject,
+    manifest: u64,
+    known: Option<Fingerprint>,
+    absent: bool,
+) -> Result<Done, ObjectError> {
+    let display = identity::display_of_object(&planned.manifest);
+    if let Some(error) = &planned.error {
+        return Err(ObjectError::during(&display, error));
+    }
+    let at = scene.target(planned).await.map_err(|error| ObjectError::api(&display, &error))?;
+    let same_manifest = known.as_ref().is_some_and(|known| known.manifest == manifest);
+    let step = Step { scene, planned, at, display, same_manifest };
+    match scene.run.controller.targets.evidence(&planned.key) {
+        // Nobody has seen it, and no pass has written it: it will not be there.
+        Evidence::None if absent || (planned.old.is_none() && known.is_none()) => step.create().await,
+        Evidence::None | Evidence::Known(_) => step.update().await,
+    }
+}
+
+struct Step<'a> {
+    scene: &'a Scene<'a>,
+    planned: &'a PlannedObject,
+    at: Target,
+    display: String,
+    /// This process applied the same manifest before.
+    same_manifest: bool,
+}
+
+/// Hash of what all merges of a bundle have in common.
+pub(super) fn context_hash(run: &Run<'_>, bundle: &Bundle) -> u64 {
+    let spec = &run.mr().spec;
+    let origin = Origin::new(run.controller.settings.cluster_id.clone(), run.pass.key.clone()).to_string();
+    let context =
+        serde_json::json!([origin, bundle.labels, spec.force_overwrite_labels, spec.force_overwrite_annotations]);
+    fingerprint::hash(&context)
+}
+
+/// Hash of everything that decides what is sent for a manifest.
+pub(super) fn manifest_hash(context_hash: u64, manifest: &Value) -> u64 {
+    fingerprint::hash(manifest).rotate_left(1) ^ context_hash
+}
+
+// === impl Scene ===
+
+impl<'a> Scene<'a> {
+    pub(super) fn new(run: &'a Run<'a>, bundle: &'a Bundle, trusted: bool, todo: &'a Todo) -> Self {
+        let origin = Origin::new(run.controller.settings.cluster_id.clone(), run.pass.key.clone());
+        let origin_text = origin.to_string();
+        let context_hash = context_hash(run, bundle);
+        Self { run, bundle, origin, origin_text, trusted, todo, context_hash }
+    }
+
+    /// Where the object lives. A kind that was unknown when the pass began may be served by now.
+    async fn target(&self, planned: &PlannedObject) -> Result<Target, ApiError> {
+        let kind = GroupVersionKind::of(&planned.manifest).unwrap_or_default();
+        let resource: Resource = match self.bundle.resource(&kind) {
+            Some(resource) => resource.clone(),
+            None => self.run.controller.target.discovery().mapping(&kind).await?,
+        };
+        let namespace = object::namespace(&planned.manifest);
+        Ok(resource.at(namespace, object::name(&planned.manifest)))
+    }
+
+    fn merge_context<'b>(&'b self, planned: &'b PlannedObject) -> MergeContext<'b> {
+        let spec = &self.run.bundle.mr.spec;
+        MergeContext {
+            origin: &self.origin_text,
+            labels: &self.bundle.labels,
+            old: planned.old.as_ref(),
+            force_overwrite_labels: spec.force_overwrite_labels,
+            force_overwrite_annotations: spec.force_overwrite_annotations,
+            preserve_replicas: super::read::is_scalable(&planned.key.group_kind())
+                && self.run.controller.autoscalers.scales(&planned.key, &self.bundle.equivalences),
+        }
+    }
+}
+
+// === impl Step ===
+
+impl Step<'_> {
+    /// Creates the object without looking first. If the server refuses, it may be because the object is there: for a
+    /// Service whose node port is taken by itself, the answer is not *already exists*.
+    async fn create(&self) -> Result<Done, ObjectError> {
+        match self.post().await {
+            Ok(done) => Ok(done),
+            Err(PostError::Merge(error)) => Err(ObjectError::during(&self.display, &error)),
+            Err(PostError::Api(error)) => {
+                let refused = error.code().is_some_and(|code| (400..500).contains(&code) && code != 401 && code != 429);
+                if !refused && !error.outcome_unknown() {
+                    return Err(ObjectError::api(&self.display, &error));
+                }
+                match self.read().await {
+                    Ok(live) => self.merge_into(live).await,
+                    Err(read) if read.is_not_found() => Err(ObjectError::api(&self.display, &error)),
+                    Err(_) => Err(ObjectError::api(&self.display, &error)),
+                }
+            }
+        }
+    }
+
+    async fn update(&self) -> Result<Done, ObjectError> {
+        match self.read().await {
+            Ok(live) => self.merge_into(live).await,
+            Err(error) if error.is_not_found() => {
+                self.scene.run.controller.targets.gone(&self.planned.key, &self.scene.run.writer);
+                let done = self.post().await.map_err(|error| error.of(&self.display))?;
+                Ok(Done { repaired: self.same_manifest, ..done })
+            }
+            Err(error) => Err(ObjectError::api(&self.display, &error)),
+        }
+    }
+
+    /// Merges the manifest into the live object and sends the result if it differs.
+    async fn merge_into(&self, mut live: Value) -> Result<Done, ObjectError> {
+        for attempt in 0.. {
+            if let Some(left) = self.left_to_its_owner(&live).await {
+                return Ok(left);
+            }
+            let merged = merge::merge(&self.planned.manifest, &live, &self.scene.merge_context(self.planned))
+                .map_err(|error| ObjectError::during(&self.display, &error))?;
+            if !self.must_send(&merged, &live) {
+                self.seen(&live);
+                return Ok(Done { record: Some(Record::of_object(&live)), repaired: false });
+            }
+            match self.put(&merged).await {
+                Ok(answer) => {
+                    self.seen(&answer);
+                    return Ok(Done { record: Some(Record::of_object(&answer)), repaired: self.same_manifest });
+                }
+                Err(error) if error.is_conflict() && attempt < CONFLICTS => match self.read().await {
+                    Ok(newer) => live = newer,
+                    Err(error) => return Err(ObjectError::api(&self.display, &error)),
+                },
+                Err(error) if error.is_not_found() => {
+                    return self.post().await.map_err(|error| error.of(&self.display));
+                }
+                Err(error) => return self.not_updated(&merged, error).await,
+            }
+        }
+        unreachable!("the last attempt returns, whatever it ends with")
+    }
+
+    fn must_send(&self, merged: &Value, live: &Value) -> bool {
+        if self.scene.todo.is_forced() && !self.planned.ignored {
+            return true;
+        }
+        if !settled::differs(merged, live) {
+            return false;
+        }
+        let trusted = self.scene.trusted || self.same_manifest;
+        !(trusted && settled::settled(merged, live, OWN_MANAGER))
+    }
+
+    /// An update that the server refused (spec 10 §11.7): replaced where that is allowed.
+    async fn not_updated(&self, merged: &Value, error: ApiError) -> Result<Done, ObjectError> {
+        let status = error.status();
+        let reason = status.map(|status| status.reason.as_str()).unwrap_or_default();
+        let causes = status.map(|status| status.causes.as_slice()).unwrap_or_default();
+        let causes = causes.iter().map(|cause| (cause.reason.as_str(), cause.message.as_str()));
+        let text = match invalid_update::react(error.code().unwrap_or_default(), reason, causes, merged) {
+            Reaction::Conflict => error.to_string(),
+            Reaction::Report => return Err(ObjectError::api(&self.display, &error)),
+            Reaction::InvalidPropagation(text) => text,
+            Reaction::Delete { propagation } => self.replace(merged, &error, propagation).await,
+        };
+        Err(ObjectError { text, no_match: false })
+    }
+
+    /// Deletes the object; the next pass, a few milliseconds later, creates it anew. Gives the text to report.
+    async fn replace(&self, merged: &Value, error: &ApiError, propagation: Option<clean::Propagation>) -> String {
+        let run = self.scene.run;
+        let options = DeleteOptions {
+            uid: Some(object::uid(merged).to_owned()).filter(|uid| !uid.is_empty()),
+            propagation: propagation.map(in_request),
+            ..DeleteOptions::default()
+        };
+        match run.controller.target.delete(&run.context, &self.at, &options).await {
+            Ok(Deleted::Pending(live)) => self.seen(&live),
+            Ok(Deleted::Gone) => run.controller.targets.gone(&self.planned.key, &run.writer),
+            Err(gone) if gone.is_not_found() => run.controller.targets.gone(&self.planned.key, &run.writer),
+            Err(failed) => return invalid_update::not_deleted(&self.display, &failed.to_string()),
+        }
+        invalid_update::deleted(&self.display, &error.to_string())
+    }
+
+    /// Reports that the live object names another bundle that exists as its owner (decision 11). While repairing drift
+    /// the object is left to it: else two bundles would repair each other for ever.
+    async fn left_to_its_owner(&self, live: &Value) -> Option<Done> {
+        let run = self.scene.run;
+        let owner = clean::other_owner(object::annotation(live, ORIGIN), &self.scene.origin)?;
+        run.controller.bundles.store().with(&owner, |_| ())?;
+        run.conflicting_owner(&self.display, &owner);
+        let drift = matches!(self.scene.todo, Todo::Some(_)) && self.same_manifest && !run.is_period();
+        drift.then(|| {
+            self.seen(live);
+            Done { record: Some(Record::of_object(live)), repaired: false }
+        })
+    }
+
+    // --- requests
+
+    async fn read(&self) -> Result<Value, ApiError> {
+        let run = self.scene.run;
+        run.controller.target.get(&run.context, &self.at).await
+    }
+
+    async fn post(&self) -> Result<Done, PostError> {
+        let run = self.scene.run;
+        let object = merge::for_create(&self.planned.manifest, &self.scene.merge_context(self.planned))
+            .map_err(PostError::Merge)?;
+        let answer = run.controller.target.create(&run.context, &self.at, &object).await.map_err(PostError::Api)?;
+        self.seen(&answer);
+        Ok(Done { record: Some(Record::of_object(&answer)), repaired: false })
+    }
+
+    async fn put(&self, merged: &Value) -> Result<Value, ApiError> {
+        let run = self.scene.run;
+        run.controller.target.replace(&run.context, &self.at, None, merged).await
+    }
+
+    /// Enters what the server answered into the store of the kind.
+    fn seen(&self, object: &Value) {
+        let run = self.scene.run;
+        run.controller.targets.wrote(&self.planned.key, object, &run.writer);
+    }
+}
+
+enum PostError {
+    Merge(MergeError),
+    Api(ApiError),
+}
+
+impl PostError {
+    fn of(self, display: &str) -> ObjectError {
+        match self {
+            Self::Merge(error) => ObjectError::during(display, &error),
+            Self::Api(error) => ObjectError::api(display, &error),
+        }
+    }
+}
+
+// === impl ObjectError ===
+
+impl ObjectError {
+    fn during(display: &str, error: &dyn fmt::Display) -> Self {
+        Self { text: format!("error during apply of object \"{display}\": {error}"), no_match: false }
+    }
+
+    fn api(display: &str, error: &ApiError) -> Self {
+        Self { no_match: error.is_no_match(), ..Self::during(display, error) }
+    }
+
+    /// Whether the target does not serve the kind.
+    pub(super) fn is_no_match(&self) -> bool {
+        self.no_match
+    }
+}
+
+impl fmt::Display for ObjectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// A propagation policy, as requests take it.
+pub(super) fn in_request(policy: clean::Propagation) -> Propagation {
+    match policy {
+        clean::Propagation::Background => Propagation::Background,
+        clean::Propagation::Foreground => Propagation::Foreground,
+        clean::Propagation::Orphan => Propagation::Orphan,
+    }
+}

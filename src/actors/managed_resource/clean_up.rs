@@ -1,0 +1,277 @@
+//! Removing objects: what left a bundle, and what is left of a bundle that is deleted or handed over (spec 10 §13, §15).
+
+use std::collections::BTreeSet;
+
+use futures::{StreamExt, stream};
+use serde_json::json;
+
+use super::{
+    apply_object::in_request,
+    clean::{self, ForcedFinalization, claims, events},
+    identity,
+    memory::Memory,
+    order,
+    pass::Run,
+    status,
+    targets::Evidence,
+};
+use crate::{
+    actors::kit::{Failure, Outcome},
+    api::{managed_resource::ResourceRef, object, origin::Origin},
+    cluster::{ApiError, DeleteOptions, Deleted, ListQuery, Resource, Target},
+};
+use serde_json::Value;
+
+/// How long until objects that are being deleted are looked at again, if no watch tells of them earlier (spec 10 §17.2).
+const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Deletions side by side.
+const SIDE_BY_SIDE: usize = 16;
+
+/// What became of one object.
+enum Cleaned {
+    /// It is gone, or it is not to be deleted.
+    Done,
+    /// It is still there; why, if something went wrong.
+    Pending(Option<String>),
+}
+
+// === the deletion path ===
+
+/// Deletes a bundle's objects, then gives the ManagedResource free (spec 10 §15).
+pub(super) async fn delete_bundle(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, Failure> {
+    let controller = run.controller;
+    let now = controller.env.clock.wall();
+    let keep = run.mr().spec.keep_objects;
+    run.write_status(|status| status::deleting(status, keep, now)).await?;
+    if !keep {
+        let references = run.mr().status.resources.clone();
+        let keys: BTreeSet<_> = references.iter().map(ResourceRef::key).collect();
+        controller.targets.register(&run.pass.key, keys);
+        let pending = clean(run, memory, &references).await;
+        if !pending.is_empty() {
+            return report_pending(run, &pending).await;
+        }
+    }
+    remove_finalizer(run).await?;
+    controller.targets.register(&run.pass.key, BTreeSet::new());
+    Ok(Outcome::Retire)
+}
+
+async fn remove_finalizer(run: &mut Run<'_>) -> Result<(), Failure> {
+    let own = run.controller.settings.class.finalizer();
+    let metadata = &run.mr().metadata;
+    if !metadata.finalizers.iter().any(|finalizer| finalizer == own) {
+        return Ok(());
+    }
+    let left: Vec<&String> = metadata.finalizers.iter().filter(|finalizer| *finalizer != own).collect();
+    let patch = json!({ "metadata": { "finalizers": left, "resourceVersion": metadata.resource_version } });
+    match run.patch_bundle(&patch).await {
+        Ok(()) => Ok(()),
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) => Err(Failure::new(format!("failed to remove finalizer: {error}"))),
+    }
+}
+
+/// Reports what is still there; the pass ends with it (spec 10 §9.8, §15).
+pub(super) async fn report_pending(run: &mut Run<'_>, pending: &[String]) -> Result<Outcome, Failure> {
+    let text = status::aggregate(status::CLEAN_PREFIX, pending.to_vec());
+    let now = run.controller.env.clock.wall();
+    run.write_status(|status| status::deletion_pending(status, &text, now)).await?;
+    run.pass.note(format!("{} objects are being deleted", pending.len()));
+    Ok(Outcome::After(LOOK_AGAIN))
+}
+
+// === objects ===
+
+/// Deletes objects, workloads before what they need. Gives the items of the message for those that are still there.
+pub(super) async fn clean(run: &Run<'_>, memory: &mut Memory, references: &[ResourceRef]) -> Vec<String> {
+    let mut pending = Vec::new();
+    let list: Vec<(_, &ResourceRef)> = references.iter().map(|reference| (reference.key(), reference)).collect();
+    for rank in order::deletion_ranks(list, |(key, _)| key) {
+        let cleaned: Vec<_> = stream::iter(rank)
+            .map(|(key, reference)| async move { (key, reference, clean_one(run, reference).await) })
+            .buffered(SIDE_BY_SIDE)
+            .collect()
+            .await;
+        for (key, reference, cleaned) in cleaned {
+            memory.objects.remove(&key);
+            if let Cleaned::Pending(error) = cleaned {
+                pending.push(pending_item(run, reference, error).await);
+            }
+        }
+    }
+    pending
+}
+
+async fn clean_one(run: &Run<'_>, reference: &ResourceRef) -> Cleaned {
+    match try_clean(run, reference).await {
+        Ok(cleaned) => cleaned,
+        Err(error) if error.is_not_found() || error.is_no_match() => {
+            run.controller.targets.gone(&reference.key(), &run.writer);
+            Cleaned::Done
+        }
+        Err(error) => Cleaned::Pending(Some(error.to_string())),
+    }
+}
+
+async fn try_clean(run: &Run<'_>, reference: &ResourceRef) -> Result<Cleaned, ApiError> {
+    let controller = run.controller;
+    let key = reference.key();
+    let resource = controller.target.discovery().mapping(&reference.group_version_kind()).await?;
+    let at = resource.at(namespace_of(&resource, reference), &reference.name);
+    controller.targets.watch(&resource);
+    let needs_claims = run.mr().spec.delete_persistent_volume_claims && is_stateful_set(reference);
+    if let Evidence::Known(record) = controller.targets.evidence(&key)
+        && !record.deleting
+        && !needs_claims
+    {
+        let kind = reference.group_version_kind();
+        let excluded = clean::exclusion_of_record(&kind, &record, controller.settings.garbage_collector);
+        if excluded.is_some() || belongs_to_another(run, reference, record.origin.as_deref()) {
+            return Ok(Cleaned::Done);
+        }
+        let options = DeleteOptions {
+            uid: Some(record.uid.to_string()),
+            resource_version: Some(record.resource_version.to_string()),
+            propagation: clean::propagation(&key.group).map(in_request),
+            ..DeleteOptions::default()
+        };
+        match controller.target.delete(&run.context, &at, &options).await {
+            // What is known of the object is old: look at it.
+            Err(error) if error.is_conflict() => {}
+            answer => return Ok(deleted(run, reference, answer?)),
+        }
+    }
+    let live = controller.target.get(&run.context, &at).await?;
+    clean_live(run, reference, &at, &live).await
+}
+
+/// Deletes an object that was just read (spec 10 §13.1, steps 2 to 5).
+async fn clean_live(run: &Run<'_>, reference: &ResourceRef, at: &Target, live: &Value) -> Result<Cleaned, ApiError> {
+    let controller = run.controller;
+    let key = reference.key();
+    controller.targets.wrote(&key, live, &run.writer);
+    let origin = object::annotation(live, crate::api::keys::ORIGIN);
+    if clean::exclusion_of_object(live, controller.settings.garbage_collector).is_some()
+        || belongs_to_another(run, reference, origin)
+    {
+        return Ok(Cleaned::Done);
+    }
+    if run.mr().spec.delete_persistent_volume_claims
+        && is_stateful_set(reference)
+        && let Err(text) = delete_claims(run, live).await
+    {
+        return Ok(Cleaned::Pending(Some(text)));
+    }
+    if object::deletion_timestamp(live).is_none() {
+        let options = DeleteOptions {
+            uid: Some(object::uid(live).to_owned()),
+            propagation: clean::propagation(&key.group).map(in_request),
+            ..DeleteOptions::default()
+        };
+        let answer = controller.target.delete(&run.context, at, &options).await?;
+        return Ok(deleted(run, reference, answer));
+    }
+    finalize(run, at, live).await
+}
+
+fn deleted(run: &Run<'_>, reference: &ResourceRef, answer: Deleted) -> Cleaned {
+    let key = reference.key();
+    match answer {
+        Deleted::Gone => {
+            run.controller.targets.gone(&key, &run.writer);
+            Cleaned::Done
+        }
+        Deleted::Pending(object) => {
+            run.controller.targets.wrote(&key, &object, &run.writer);
+            Cleaned::Pending(None)
+        }
+    }
+}
+
+/// Removes the finalizers of an object whose grace time is over (spec 10 §13.5).
+async fn finalize(run: &Run<'_>, at: &Target, live: &Value) -> Result<Cleaned, ApiError> {
+    let controller = run.controller;
+    match clean::forced_finalization(live, controller.env.clock.wall()) {
+        Ok(ForcedFinalization::No | ForcedFinalization::At(_)) => {}
+        Ok(ForcedFinalization::RemoveFinalizers) => {
+            let patch = clean::remove_finalizers_patch();
+            controller.target.merge_patch(&run.context, at, None, &patch).await?;
+        }
+        Ok(ForcedFinalization::FinalizeNamespace) => {
+            let emptied = clean::finalized_namespace(live);
+            controller.target.replace(&run.context, at, Some("finalize"), &emptied).await?;
+        }
+        Err(error) => return Ok(Cleaned::Pending(Some(error.to_string()))),
+    }
+    // Whether it is gone by that, the next look tells.
+    Ok(Cleaned::Pending(None))
+}
+
+/// Whether the object belongs to another bundle that exists: then it is not ours to delete (decision 10).
+fn belongs_to_another(run: &Run<'_>, reference: &ResourceRef, origin: Option<&str>) -> bool {
+    let own = Origin::new(run.controller.settings.cluster_id.clone(), run.pass.key.clone());
+    let Some(owner) = clean::other_owner(origin, &own) else { return false };
+    let exists = run.controller.bundles.store().with(&owner, |_| ()).is_some();
+    if exists {
+        run.kept_for_owner(&display(reference), &owner);
+    }
+    exists
+}
+
+/// Deletes the claims of a StatefulSet, before it is deleted itself (spec 10 §13.3).
+async fn delete_claims(run: &Run<'_>, stateful_set: &Value) -> Result<(), String> {
+    let selector = match claims::claims_to_delete(stateful_set) {
+        Ok(Some(selector)) => selector,
+        Ok(None) => return Ok(()),
+        Err(error) => return Err(claims::not_cleaned(&error.to_string())),
+    };
+    let resource = Resource::new("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", true);
+    let namespace = object::namespace(stateful_set);
+    let target = &run.controller.target;
+    let query = ListQuery { limit: Some(1), metadata_only: true, ..ListQuery::labelled(&selector) };
+    let found = target.list(&run.context, &resource, Some(namespace), &query).await;
+    let found = found.map_err(|error| claims::not_listed(&error.to_string()))?;
+    if found.items.is_empty() {
+        return Ok(());
+    }
+    let deleted = target.delete_collection(&run.context, &resource, namespace, &selector).await;
+    deleted.map_err(|error| claims::not_cleaned(&error.to_string()))
+}
+
+/// The item of the message for an object that is still there (spec 10 §13.6).
+async fn pending_item(run: &Run<'_>, reference: &ResourceRef, error: Option<String>) -> String {
+    let mut text = None;
+    if reference.api_version == "v1" && reference.kind == "Service" {
+        match warnings_of(run, reference).await {
+            Ok(list) => text = events::warnings(&list, run.controller.env.clock.wall()),
+            Err(error) => tracing::info!(object = %display(reference), error = %error, "Events cannot be read"),
+        }
+    }
+    clean::still_pending(&display(reference), error.as_deref(), text.as_deref())
+}
+
+async fn warnings_of(run: &Run<'_>, reference: &ResourceRef) -> Result<Vec<Value>, ApiError> {
+    let events = Resource::new("", "v1", "Event", "events", true);
+    let namespace = reference.key().namespace;
+    let selector = format!(
+        "involvedObject.apiVersion={},involvedObject.kind={},involvedObject.name={},involvedObject.namespace={namespace},type=Warning",
+        reference.api_version, reference.kind, reference.name
+    );
+    let query = ListQuery { field_selector: Some(selector), ..ListQuery::default() };
+    Ok(run.controller.target.list(&run.context, &events, Some(&namespace), &query).await?.items)
+}
+
+fn is_stateful_set(reference: &ResourceRef) -> bool {
+    let key = reference.key();
+    matches!(key.group.as_str(), "apps" | "extensions") && key.kind == "StatefulSet"
+}
+
+fn namespace_of(resource: &Resource, reference: &ResourceRef) -> String {
+    if resource.namespaced { reference.key().namespace } else { String::new() }
+}
+
+fn display(reference: &ResourceRef) -> String {
+    identity::display(&reference.api_version, &reference.kind, &reference.namespace, &reference.name)
+}

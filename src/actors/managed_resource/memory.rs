@@ -1,0 +1,106 @@
+//! What the actor of a bundle remembers between passes. All of it can be lost: unknown means *read live*.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::fingerprint::Record;
+use crate::api::object::ObjectKey;
+
+/// A ref that drifts is repaired at once, then after 1, 2, 4 s … up to the sync period, until it is quiet.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Memory of the duty `managedresource`.
+#[derive(Default)]
+pub struct Memory {
+    /// What the last full success was about.
+    pub applied: Option<Applied>,
+    /// The objects that were right when last looked at.
+    pub objects: BTreeMap<ObjectKey, Fingerprint>,
+    /// The set that was announced in the conditions, by generation and checksum: it is not announced again.
+    pub announced: Option<(i64, String)>,
+    /// Refs that drifted lately.
+    pub damping: BTreeMap<ObjectKey, Damping>,
+    /// Objects that failed, and since when.
+    pub failing: BTreeMap<ObjectKey, Instant>,
+    /// When the next period is due.
+    pub period: Option<Instant>,
+    /// Conflicts of two owners that were reported, and when.
+    pub conflicts: BTreeMap<ObjectKey, Instant>,
+    /// Objects that a complete list at start did not hold.
+    pub absent: BTreeSet<ObjectKey>,
+}
+
+/// A full success: for this ManagedResource, generation and Secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applied {
+    /// `metadata.uid` of the ManagedResource.
+    pub uid: String,
+    /// Its generation.
+    pub generation: i64,
+    /// The Secrets, in order, with the versions they had.
+    pub secrets: Vec<(String, u64)>,
+    /// Keys of the objects.
+    pub keys: BTreeSet<ObjectKey>,
+}
+
+/// An object that was as described.
+#[derive(Debug, Clone)]
+pub struct Fingerprint {
+    /// Hash of the manifest with all that a merge adds to it.
+    pub manifest: u64,
+    /// The object then.
+    pub record: Record,
+    /// The manifest is only ever created: how the object looks does not matter.
+    pub ignored: bool,
+}
+
+/// How often a ref may be repaired.
+#[derive(Debug, Clone, Copy)]
+pub struct Damping {
+    /// Not before.
+    pub next: Instant,
+    pause: Duration,
+    /// It drifted again since the last repair.
+    pub due: bool,
+}
+
+impl Memory {
+    /// Takes note that a ref drifted. True if it may be repaired now.
+    pub fn drifted(&mut self, key: &ObjectKey, now: Instant) -> bool {
+        match self.damping.get_mut(key) {
+            Some(damping) if now < damping.next => {
+                damping.due = true;
+                false
+            }
+            Some(_) | None => true,
+        }
+    }
+
+    /// Takes note that a ref was repaired. The next repair waits twice as long, at most `cap`.
+    pub fn repaired(&mut self, key: &ObjectKey, now: Instant, cap: Duration) {
+        let pause = self.damping.get(key).map_or(FIRST_PAUSE, |damping| (damping.pause * 2).min(cap));
+        self.damping.insert(key.clone(), Damping { next: now + pause, pause, due: false });
+    }
+
+    /// The refs whose repair was put off and is due; forgets those that have been quiet for a pause.
+    pub fn due(&mut self, now: Instant) -> BTreeSet<ObjectKey> {
+        self.damping.retain(|_, damping| damping.due || now < damping.next + damping.pause);
+        let due = self.damping.iter().filter(|(_, damping)| damping.due && damping.next <= now);
+        due.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// When the next repair that was put off is due.
+    pub fn next_due(&self) -> Option<Instant> {
+        self.damping.values().filter(|damping| damping.due).map(|damping| damping.next).min()
+    }
+
+    /// Forgets what is known of objects, but not who was warned or when.
+    pub fn forget_objects(&mut self) {
+        self.applied = None;
+        self.objects.clear();
+    }
+}

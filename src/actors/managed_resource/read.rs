@@ -1,0 +1,200 @@
+//! From a ManagedResource to its plan: read the Secrets, decode, look up the kinds, plan (spec 10 §9.1 to §9.6).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    checksum::Checksum,
+    decode::{self, DecodeError, Document, LabelWarning, SecretData},
+    identity::Equivalences,
+    inject,
+    normalise::Scope,
+    pass::Run,
+    plan::{self, Plan},
+};
+use crate::{
+    actors::kit::{JobPanicked, Moment},
+    api::{
+        managed_resource::ResourceRef,
+        object::{GroupKind, GroupVersionKind, NamespacedName},
+    },
+    cluster::{ApiError, Resource},
+};
+
+/// A bundle as its Secrets describe it now.
+pub(super) struct Bundle {
+    /// The Secrets in order, with the versions that were read.
+    pub(super) secrets: Vec<(String, u64)>,
+    /// What to do.
+    pub(super) plan: Plan,
+    /// Over the raw data of all kept manifests.
+    pub(super) checksum: String,
+    /// Documents that could not be decoded.
+    pub(super) errors: Vec<DecodeError>,
+    /// Labels that each object gets.
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) equivalences: Equivalences,
+    /// How the target serves the kinds; `None` where it does not, or where that cannot be told.
+    pub(super) kinds: BTreeMap<GroupVersionKind, Option<Resource>>,
+}
+
+/// A Secret that could not be read, or not be decoded for a reason that is not in its data.
+#[derive(Debug)]
+pub(super) struct ReadError {
+    pub(super) secret: String,
+    pub(super) cause: ReadCause,
+}
+
+#[derive(Debug)]
+pub(super) enum ReadCause {
+    Api(ApiError),
+    Decoder(JobPanicked),
+}
+
+/// A Secret's data, while its bundle is being decoded.
+struct Source {
+    namespace: String,
+    name: String,
+    data: BTreeMap<String, Vec<u8>>,
+}
+
+/// What came out of the Secrets.
+struct Decoded {
+    documents: Vec<Document>,
+    errors: Vec<DecodeError>,
+    warnings: Vec<LabelWarning>,
+}
+
+/// Reads and plans.
+pub(super) async fn read(run: &Run<'_>) -> Result<Bundle, ReadError> {
+    let mr = run.mr();
+    let (mut secrets, mut sources) = (Vec::new(), Vec::new());
+    for reference in &mr.spec.secret_refs {
+        let name = NamespacedName::new(&mr.metadata.namespace, &reference.name);
+        let read = run.controller.secrets.read(&run.context, &name).await;
+        let data = read.map_err(|error| ReadError { secret: reference.name.clone(), cause: ReadCause::Api(error) })?;
+        secrets.push((reference.name.clone(), data.version));
+        sources.push(Source { namespace: name.namespace, name: name.name, data: data.data });
+    }
+    let size = sources.iter().flat_map(|source| source.data.values()).map(Vec::len).sum();
+    let sources = Arc::new(sources);
+    let decoding = sources.clone();
+    let decoded = run.controller.env.cpu.run(size, move || decode_all(&decoding)).await;
+    let decoded = decoded.map_err(|panicked| ReadError {
+        secret: mr.spec.secret_refs.first().map(|reference| reference.name.clone()).unwrap_or_default(),
+        cause: ReadCause::Decoder(panicked),
+    })?;
+    for warning in &decoded.warnings {
+        tracing::warn!(managed_resource = %run.pass.key, warning = %warning, "a manifest is not what it seems");
+    }
+    let kinds = kinds_of(run, &decoded).await;
+    Ok(planned(run, secrets, &sources, decoded, kinds))
+}
+
+fn decode_all(sources: &[Source]) -> Decoded {
+    let secrets = sources.iter().map(|source| SecretData {
+        namespace: &source.namespace,
+        name: &source.name,
+        data: &source.data,
+    });
+    let decode::Decoded { documents, errors, warnings, .. } = decode::decode(secrets);
+    Decoded { documents, errors, warnings }
+}
+
+/// How the target serves the kinds of the manifests and of the old refs.
+async fn kinds_of(run: &Run<'_>, decoded: &Decoded) -> BTreeMap<GroupVersionKind, Option<Resource>> {
+    let manifests = decoded.documents.iter().filter_map(|document| GroupVersionKind::of(&document.manifest));
+    let old = run.mr().status.resources.iter().map(|reference| reference.group_version_kind());
+    let wanted: BTreeSet<GroupVersionKind> = manifests.chain(old).collect();
+    let mut kinds = BTreeMap::new();
+    for kind in wanted {
+        let mapping = run.controller.target.discovery().mapping(&kind).await;
+        if let Err(error) = &mapping {
+            tracing::debug!(kind = %kind, error = %error, "the target does not serve a kind");
+        }
+        kinds.insert(kind, mapping.ok());
+    }
+    kinds
+}
+
+fn planned(
+    run: &Run<'_>,
+    secrets: Vec<(String, u64)>,
+    sources: &[Source],
+    decoded: Decoded,
+    kinds: BTreeMap<GroupVersionKind, Option<Resource>>,
+) -> Bundle {
+    let mr = run.mr();
+    let equivalences = Equivalences::with(&mr.spec.equivalences);
+    let labels = inject::labels_to_inject(&mr.spec.inject_labels, &run.controller.settings.managed_by);
+    let scope = |kind: &GroupVersionKind| match kinds.get(kind) {
+        Some(Some(resource)) if resource.namespaced => Scope::Namespaced,
+        Some(Some(_)) => Scope::Cluster,
+        Some(None) | None => Scope::Unknown,
+    };
+    let Decoded { documents, errors, .. } = decoded;
+    let (manifests, raws): (Vec<_>, Vec<_>) =
+        documents.into_iter().map(|document| (document.manifest, document.raw)).unzip();
+    let plan = plan::plan(plan::Input {
+        documents: manifests,
+        old: &mr.status.resources,
+        equivalences: &equivalences,
+        labels: &labels,
+        decoding_failed: !errors.is_empty(),
+        scope: &scope,
+    });
+    let data_keys: Vec<&[u8]> = sources.iter().flat_map(|source| source.data.values()).map(Vec::as_slice).collect();
+    let mut checksum = Checksum::default();
+    for object in &plan.objects {
+        if let Some(raw) = raws.get(object.document).and_then(|raw| data_keys.get(*raw)) {
+            checksum.add(raw);
+        }
+    }
+    Bundle { secrets, plan, checksum: checksum.finish(), errors, labels, equivalences, kinds }
+}
+
+// === impl Bundle ===
+
+impl Bundle {
+    /// Registers interest and starts the watches the bundle needs. Gives the moments to wait for while they start.
+    pub(super) fn watch_kinds(&self, run: &Run<'_>) -> Vec<Moment> {
+        let controller = run.controller;
+        let old = run.mr().status.resources.iter().map(ResourceRef::key);
+        let keys = self.plan.objects.iter().map(|object| object.key.clone()).chain(old).collect();
+        controller.targets.register(&run.pass.key, keys);
+        for resource in self.kinds.values().flatten() {
+            controller.targets.watch(resource);
+        }
+        let kinds: BTreeSet<GroupKind> = self.kinds.keys().map(GroupVersionKind::group_kind).collect();
+        let mut starting = controller.targets.starting(&kinds);
+        if kinds.iter().any(is_scalable) {
+            starting.extend(controller.autoscalers.ready());
+        }
+        starting
+    }
+
+    /// How the target serves an object's kind, if it does.
+    pub(super) fn resource(&self, kind: &GroupVersionKind) -> Option<&Resource> {
+        self.kinds.get(kind).and_then(Option::as_ref)
+    }
+}
+
+/// Whether an autoscaler's replicas count for a kind (spec 10 §12.5).
+pub(super) fn is_scalable(kind: &GroupKind) -> bool {
+    matches!(kind.group.as_str(), "apps" | "extensions") && matches!(kind.kind.as_str(), "Deployment" | "StatefulSet")
+}
+
+// === impl ReadCause ===
+
+impl ReadCause {
+    /// The text of the condition (spec 10 §9.1): a missing Secret is named, other errors stand as they are.
+    pub(super) fn condition_text(&self, secret: &str) -> String {
+        match self {
+            Self::Api(error) if error.is_not_found() => format!("Secret \"{secret}\" not found"),
+            Self::Api(error) => error.to_string(),
+            Self::Decoder(panicked) => panicked.to_string(),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Releasing objects whose manifests are in Ignore mode now: they stay, without our marks (spec 10 §14).
+
+use super::{clean, identity, pass::Run};
+use crate::{
+    api::{managed_resource::ResourceRef, origin::Origin},
+    cluster::ApiError,
+};
+use futures::{StreamExt, stream};
+
+/// Releases side by side.
+const SIDE_BY_SIDE: usize = 16;
+
+/// Releases objects; gives the items of the message for those that could not be released.
+pub(super) async fn release(run: &Run<'_>, references: &[ResourceRef]) -> Vec<String> {
+    let results: Vec<Result<(), String>> =
+        stream::iter(references).map(|reference| release_one(run, reference)).buffered(SIDE_BY_SIDE).collect().await;
+    results.into_iter().filter_map(Result::err).collect()
+}
+
+async fn release_one(run: &Run<'_>, reference: &ResourceRef) -> Result<(), String> {
+    let ResourceRef { api_version, kind, namespace, name, .. } = reference;
+    let display = identity::display(api_version, kind, namespace, name);
+    let target = &run.controller.target;
+    let found = async {
+        let resource = target.discovery().mapping(&reference.group_version_kind()).await?;
+        let namespace = if resource.namespaced { reference.key().namespace } else { String::new() };
+        let at = resource.at(namespace, name);
+        let live = target.get(&run.context, &at).await?;
+        Ok((at, live))
+    };
+    let (at, live) = match found.await {
+        Ok(found) => found,
+        Err(error) if is_gone(&error) => return Ok(()),
+        Err(error) => return Err(clean::orphan_not_read(&display, &error.to_string())),
+    };
+    let own = Origin::new(run.controller.settings.cluster_id.clone(), run.pass.key.clone()).to_string();
+    let Some(patch) = clean::release_patch(&live, &own) else {
+        return Ok(()); // another ManagedResource has taken over
+    };
+    match target.merge_patch(&run.context, &at, None, &patch).await {
+        Ok(_) => Ok(()),
+        Err(error) if is_gone(&error) => Ok(()),
+        Err(error) => Err(clean::orphan_not_patched(&display, &error.to_string())),
+    }
+}
+
+fn is_gone(error: &ApiError) -> bool {
+    error.is_not_found() || error.is_no_match()
+}

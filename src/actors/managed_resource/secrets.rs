@@ -1,0 +1,228 @@
+//! The Secrets of bundles: which bundle needs which, what version they have, and their data for the moment it is needed.
+//!
+//! Only versions are kept. Data is read when a bundle is decoded and dropped with it; at start, when many Secrets are
+//! needed at once, one paged list brings them all.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+    sync::Arc,
+};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::Value;
+
+use crate::{
+    api::object::{self, NamespacedName},
+    cluster::{ApiError, Cluster, Context, ListQuery, Record, Resource, Router},
+};
+
+/// Up to so many Secrets are read one by one.
+const FEW: usize = 64;
+
+/// A list is read if it brings at most so many times the Secrets that are needed.
+const WORTH_LISTING: usize = 8;
+
+/// Data that a list brings ahead of its use; what is beyond is read one by one.
+const PRELOAD_BYTES: usize = 64 << 20;
+
+/// What the store keeps of a Secret.
+#[derive(Clone, Debug)]
+pub struct SecretRecord {
+    uid: Arc<str>,
+    version: u64,
+}
+
+/// A Secret's data, with the version it was read at. Its Debug form shows no content.
+#[derive(Clone)]
+pub struct SecretData {
+    /// `metadata.resourceVersion`.
+    pub version: u64,
+    /// Data keys and their decoded values.
+    pub data: BTreeMap<String, Vec<u8>>,
+}
+
+/// Which ManagedResources reference which Secret. Filled by the filter of the ManagedResources.
+#[derive(Clone, Default)]
+pub struct SecretIndex {
+    inner: Rc<RefCell<Index>>,
+}
+
+#[derive(Default)]
+struct Index {
+    bundles: BTreeMap<NamespacedName, BTreeSet<NamespacedName>>,
+    secrets: BTreeMap<NamespacedName, Vec<NamespacedName>>,
+}
+
+/// Reads Secrets.
+pub struct Secrets {
+    cluster: Cluster,
+    resource: Resource,
+    router: Router<SecretRecord>,
+    /// Brought by a list and not yet used.
+    preloaded: RefCell<BTreeMap<NamespacedName, SecretData>>,
+}
+
+// === impl SecretRecord ===
+
+impl SecretRecord {
+    /// From a Secret's metadata.
+    pub fn of(object: &Value) -> Option<Self> {
+        let version = object::resource_version(object).parse().ok()?;
+        Some(Self { uid: object::uid(object).into(), version })
+    }
+}
+
+impl Record for SecretRecord {
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+// === impl SecretData ===
+
+impl SecretData {
+    fn of(secret: &Value) -> Self {
+        let data = secret.get("data").and_then(Value::as_object).into_iter().flatten();
+        let decode = |(key, value): (&String, &Value)| {
+            let text = value.as_str().unwrap_or_default();
+            // The API server accepts nothing but base64 here.
+            (key.clone(), BASE64_STANDARD.decode(text).unwrap_or_default())
+        };
+        let version = object::resource_version(secret).parse().unwrap_or_default();
+        Self { version, data: data.map(decode).collect() }
+    }
+
+    /// Bytes of all values.
+    pub fn size(&self) -> usize {
+        self.data.values().map(Vec::len).sum()
+    }
+}
+
+impl std::fmt::Debug for SecretData {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SecretData").field("version", &self.version).field("bytes", &self.size()).finish()
+    }
+}
+
+// === impl SecretIndex ===
+
+impl SecretIndex {
+    /// Sets the Secrets a ManagedResource references; none when it is gone.
+    pub fn set(&self, bundle: &NamespacedName, secrets: Vec<NamespacedName>) {
+        let mut index = self.inner.borrow_mut();
+        let before = index.secrets.remove(bundle).unwrap_or_default();
+        for secret in before {
+            if let Some(bundles) = index.bundles.get_mut(&secret) {
+                bundles.remove(bundle);
+                if bundles.is_empty() {
+                    index.bundles.remove(&secret);
+                }
+            }
+        }
+        for secret in &secrets {
+            index.bundles.entry(secret.clone()).or_default().insert(bundle.clone());
+        }
+        if !secrets.is_empty() {
+            index.secrets.insert(bundle.clone(), secrets);
+        }
+    }
+
+    /// Whether anybody references the Secret.
+    pub fn contains(&self, secret: &NamespacedName) -> bool {
+        self.inner.borrow().bundles.contains_key(secret)
+    }
+
+    /// The ManagedResources that reference the Secret.
+    pub fn bundles(&self, secret: &NamespacedName) -> Vec<NamespacedName> {
+        self.inner.borrow().bundles.get(secret).into_iter().flatten().cloned().collect()
+    }
+
+    /// All Secrets that are referenced.
+    pub fn needed(&self) -> BTreeSet<NamespacedName> {
+        self.inner.borrow().bundles.keys().cloned().collect()
+    }
+}
+
+// === impl Secrets ===
+
+impl Secrets {
+    /// Reads through `cluster`; the router tells of changes.
+    pub fn new(cluster: &Cluster, router: Router<SecretRecord>) -> Self {
+        let resource = router.resource().clone();
+        Self { cluster: cluster.clone(), resource, router, preloaded: RefCell::default() }
+    }
+
+    /// Whether the Secret may have changed since it was read at `version`.
+    pub fn changed_since(&self, secret: &NamespacedName, version: u64) -> bool {
+        let store = self.router.store();
+        !store.is_fresh() || store.with(secret, |record| record.version != version).unwrap_or(false)
+    }
+
+    /// The Secret's data, live or as the list at start brought it.
+    ///
+    /// # Errors
+    /// Whatever the request ends with; not found included.
+    pub async fn read(&self, context: &Context, secret: &NamespacedName) -> Result<SecretData, ApiError> {
+        let preloaded = self.preloaded.borrow_mut().remove(secret);
+        if let Some(data) = preloaded.filter(|data| !self.changed_since(secret, data.version)) {
+            return Ok(data);
+        }
+        let at = self.resource.at(&secret.namespace, &secret.name);
+        Ok(SecretData::of(&self.cluster.get(context, &at).await?))
+    }
+
+    /// Reads many Secrets by a list, if that is cheaper than one by one. Errors are left to the reads that follow.
+    pub async fn preload(&self, context: &Context, needed: &BTreeSet<NamespacedName>) {
+        if needed.len() <= FEW {
+            return;
+        }
+        let scopes: Vec<Option<String>> = match self.cluster.options().namespaces.as_slice() {
+            [] => vec![None],
+            namespaces => namespaces.iter().cloned().map(Some).collect(),
+        };
+        for scope in scopes {
+            if let Err(error) = self.preload_scope(context, scope, needed).await {
+                tracing::info!(error = %error, "Secrets cannot be listed and are read one by one");
+                return;
+            }
+        }
+    }
+
+    async fn preload_scope(
+        &self,
+        context: &Context,
+        scope: Option<String>,
+        needed: &BTreeSet<NamespacedName>,
+    ) -> Result<(), ApiError> {
+        let one = ListQuery { limit: Some(1), metadata_only: true, ..ListQuery::default() };
+        let first = self.cluster.list(context, &self.resource, scope.as_deref(), &one).await?;
+        let around = first.items.len() + usize::try_from(first.remaining.unwrap_or_default()).unwrap_or(usize::MAX);
+        if around > needed.len().saturating_mul(WORTH_LISTING) {
+            return Ok(());
+        }
+        let mut bytes: usize = self.preloaded.borrow().values().map(SecretData::size).sum();
+        let mut pages = self.cluster.pages(context.clone(), self.resource.clone(), scope, ListQuery::default());
+        while let Some(page) = pages.next().await {
+            for secret in &page?.items {
+                let name = NamespacedName::of(secret);
+                if needed.contains(&name) && bytes < PRELOAD_BYTES {
+                    let data = SecretData::of(secret);
+                    bytes += data.size();
+                    self.preloaded.borrow_mut().insert(name, data);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops what a list brought and nobody used.
+    pub fn drop_preloaded(&self) {
+        self.preloaded.borrow_mut().clear();
+    }
+}

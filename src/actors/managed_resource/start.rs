@@ -1,0 +1,400 @@
+//! The start over many bundles: claim, then sweep (architecture §6).
+//!
+//! Reading ten thousand objects one by one would take minutes and hide everything else. So each listed bundle first
+//! decodes and leaves its *claims*: which objects it wants, and how. When all have, or after five seconds, each claimed
+//! kind is listed once; each object is compared with its claim, and only the verdict is kept.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+    time::Duration,
+};
+
+use serde_json::Value;
+
+use super::{
+    apply,
+    apply_object::{self, OWN_MANAGER},
+    controller::ManagedResources,
+    fingerprint::Record,
+    identity::Equivalences,
+    memory::{Applied, Fingerprint, Memory},
+    merge::{self, MergeContext},
+    pass::Run,
+    plan::Old,
+    read, settled,
+    snapshot::BundleRecord,
+    status, trigger,
+};
+use crate::{
+    actors::kit::{Deadline, Failure, Lane, Moment, Signal},
+    api::{
+        conditions::{APPLY_SUCCEEDED, RESOURCES_APPLIED},
+        keys::MANAGED_BY,
+        managed_resource::ManagedResource,
+        object::{GroupVersionKind, NamespacedName, ObjectKey},
+        origin::Origin,
+    },
+    cluster::{ApiError, Context, ListQuery, Resource, Router},
+};
+
+/// Bundles that have not claimed by then read their objects live.
+const CLAIMING: Duration = Duration::from_secs(5);
+
+/// Time for the lists of one kind, and for the Secrets.
+const LISTING: Duration = Duration::from_secs(300);
+
+/// Claims beyond this are not taken; their objects are read live.
+const CLAIM_BYTES: usize = 64 << 20;
+
+/// Objects compared in one go before others get their turn.
+const COMPARED_AT_ONCE: usize = 50;
+
+/// What a pass has to do for the start.
+pub(super) enum Start {
+    /// Nothing: the start is over for this bundle.
+    Over,
+    /// Leave its claims.
+    Claim,
+    /// Wait.
+    Wait(Vec<Moment>),
+}
+
+/// The state of the start.
+pub(super) struct Opening {
+    state: RefCell<State>,
+    signal: Signal,
+}
+
+#[derive(Default)]
+struct State {
+    phase: Phase,
+    /// Bundles that were listed and have not yet claimed.
+    expected: BTreeSet<NamespacedName>,
+    claims: BTreeMap<GroupVersionKind, Kind>,
+    bytes: usize,
+    verdicts: BTreeMap<NamespacedName, Verdicts>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Phase {
+    #[default]
+    Listing,
+    Claiming,
+    Sweeping,
+    Over,
+}
+
+struct Kind {
+    resource: Resource,
+    claims: BTreeMap<NamespacedName, Vec<Claim>>,
+}
+
+/// One object that one bundle wants.
+struct Claim {
+    common: Rc<Common>,
+    key: ObjectKey,
+    manifest_hash: u64,
+    /// JSON of the manifest: a tree would take five times as much.
+    manifest: Box<[u8]>,
+    old: Option<Old>,
+}
+
+/// What the claims of one bundle have in common.
+struct Common {
+    bundle: NamespacedName,
+    origin: String,
+    labels: BTreeMap<String, String>,
+    equivalences: Equivalences,
+    force_overwrite_labels: bool,
+    force_overwrite_annotations: bool,
+    /// The status says that this very set was applied.
+    trusted: bool,
+}
+
+/// What the sweep found for one bundle.
+#[derive(Default)]
+struct Verdicts {
+    /// What the bundle is if all its objects are settled.
+    applied: Option<Applied>,
+    settled: BTreeMap<ObjectKey, Fingerprint>,
+    absent: BTreeSet<ObjectKey>,
+    claimed: usize,
+}
+
+// === impl Opening ===
+
+impl Opening {
+    /// Before the first list.
+    pub(super) fn new(_: &Router<BundleRecord>) -> Self {
+        Self { state: RefCell::default(), signal: Signal::default() }
+    }
+
+    /// What the pass of a bundle has to do. At the end of the start the bundle's memory is filled with what was found.
+    pub(super) fn turn(&self, bundle: &NamespacedName, memory: &mut Memory, _: &ManagedResource) -> Start {
+        let mut state = self.state.borrow_mut();
+        match state.phase {
+            Phase::Listing => Start::Wait(vec![self.signal.moment()]),
+            Phase::Claiming if state.expected.contains(bundle) => Start::Claim,
+            Phase::Claiming | Phase::Sweeping if state.verdicts.contains_key(bundle) => {
+                Start::Wait(vec![self.signal.moment()])
+            }
+            Phase::Claiming | Phase::Sweeping | Phase::Over => {
+                if let Some(verdicts) = state.verdicts.remove(bundle) {
+                    memory.take_over(verdicts);
+                }
+                Start::Over
+            }
+        }
+    }
+
+    /// A listed bundle will not claim anything.
+    pub(super) fn has_nothing_to_claim(&self, bundle: &NamespacedName) {
+        let mut state = self.state.borrow_mut();
+        if state.expected.remove(bundle) && state.expected.is_empty() {
+            drop(state);
+            self.signal.raise();
+        }
+    }
+
+    /// Ends the start: everybody reads live.
+    pub(super) fn end(&self) {
+        let mut state = self.state.borrow_mut();
+        state.phase = Phase::Over;
+        state.claims.clear();
+        drop(state);
+        self.signal.raise();
+    }
+
+    fn begin_claiming(&self, expected: BTreeSet<NamespacedName>) {
+        let mut state = self.state.borrow_mut();
+        state.phase = Phase::Claiming;
+        state.expected = expected;
+        drop(state);
+        self.signal.raise();
+    }
+
+    fn begin_sweeping(&self) -> BTreeMap<GroupVersionKind, Kind> {
+        let mut state = self.state.borrow_mut();
+        state.phase = Phase::Sweeping;
+        state.expected.clear();
+        std::mem::take(&mut state.claims)
+    }
+
+    fn all_claimed(&self) -> bool {
+        self.state.borrow().expected.is_empty()
+    }
+}
+
+impl Memory {
+    fn take_over(&mut self, verdicts: Verdicts) {
+        let complete = verdicts.settled.len() == verdicts.claimed;
+        self.objects = verdicts.settled;
+        self.absent = verdicts.absent;
+        self.applied = verdicts.applied.filter(|_| complete);
+    }
+}
+
+// === claiming ===
+
+/// Leaves the claims of a bundle. `None` means that the pass goes on by itself.
+pub(super) async fn claim(run: &mut Run<'_>, _: &mut Memory) -> Result<Option<Vec<Moment>>, Failure> {
+    let opening = &run.controller.opening;
+    let Ok(bundle) = read::read(run).await else {
+        opening.has_nothing_to_claim(&run.pass.key);
+        return Ok(None);
+    };
+    // The watches begin before the lists, so that no change gets lost in between.
+    drop(bundle.watch_kinds(run));
+    let common = Rc::new(common(run, &bundle));
+    let context_hash = apply_object::context_hash(run, &bundle);
+    let verdicts =
+        Verdicts { applied: applied(run, &bundle), claimed: bundle.plan.objects.len(), ..Verdicts::default() };
+    let moment = opening.signal.moment();
+    let mut state = opening.state.borrow_mut();
+    state.verdicts.insert(run.pass.key.clone(), verdicts);
+    for object in &bundle.plan.objects {
+        let kind = GroupVersionKind::of(&object.manifest).unwrap_or_default();
+        let (Some(resource), None, false) = (bundle.resource(&kind), &object.error, object.ignored) else { continue };
+        let Ok(manifest) = serde_json::to_vec(&object.manifest) else { continue };
+        if state.bytes + manifest.len() > CLAIM_BYTES {
+            break;
+        }
+        state.bytes += manifest.len();
+        let namespace = if resource.namespaced { object.key.namespace.as_str() } else { "" };
+        let claim = Claim {
+            common: common.clone(),
+            key: object.key.clone(),
+            manifest_hash: apply_object::manifest_hash(context_hash, &object.manifest),
+            manifest: manifest.into(),
+            old: object.old.clone(),
+        };
+        let kind =
+            state.claims.entry(kind).or_insert_with(|| Kind { resource: resource.clone(), claims: BTreeMap::new() });
+        kind.claims.entry(NamespacedName::new(namespace, &object.key.name)).or_default().push(claim);
+    }
+    drop(state);
+    opening.has_nothing_to_claim(&run.pass.key);
+    Ok(Some(vec![moment]))
+}
+
+fn common(run: &Run<'_>, bundle: &read::Bundle) -> Common {
+    let mr = run.mr();
+    Common {
+        bundle: run.pass.key.clone(),
+        origin: Origin::new(run.controller.settings.cluster_id.clone(), run.pass.key.clone()).to_string(),
+        labels: bundle.labels.clone(),
+        equivalences: bundle.equivalences.clone(),
+        force_overwrite_labels: mr.spec.force_overwrite_labels,
+        force_overwrite_annotations: mr.spec.force_overwrite_annotations,
+        trusted: apply::is_applied(run, bundle),
+    }
+}
+
+/// What the bundle is if the sweep finds all its objects settled: applied, with nothing left to report.
+fn applied(run: &Run<'_>, bundle: &read::Bundle) -> Option<Applied> {
+    let mr = run.mr();
+    let reported = mr.condition(RESOURCES_APPLIED).is_some_and(|condition| condition.reason == APPLY_SUCCEEDED);
+    let own = run.controller.settings.class.finalizer();
+    let complete = reported
+        && apply::is_applied(run, bundle)
+        && !status::is_changed(&mr.status, &bundle.plan.references, &bundle.checksum)
+        && bundle.errors.is_empty()
+        && bundle.plan.removed.is_empty()
+        && bundle.plan.released.is_empty()
+        && mr.metadata.finalizers.iter().any(|finalizer| finalizer == own);
+    complete.then(|| Applied {
+        uid: mr.metadata.uid.clone(),
+        generation: mr.metadata.generation,
+        secrets: bundle.secrets.clone(),
+        keys: bundle.plan.objects.iter().map(|object| object.key.clone()).collect(),
+    })
+}
+
+// === sweeping ===
+
+impl ManagedResources {
+    /// Runs the start, from the first list of ManagedResources to the last verdict.
+    pub(super) async fn open(self: Rc<Self>) {
+        let need = self.bundles.need();
+        while !(need.ready)() {
+            let moment = need.signal.moment();
+            if (need.ready)() {
+                break;
+            }
+            Signal::raised_after(&moment).await;
+        }
+        let expected = self.expected();
+        if !expected.is_empty() {
+            let context = self.start_context();
+            self.secrets.preload(&context, &self.needed_secrets(&expected)).await;
+        }
+        self.opening.begin_claiming(expected);
+        let claimed = async {
+            while !self.opening.all_claimed() {
+                let moment = self.opening.signal.moment();
+                if !self.opening.all_claimed() {
+                    Signal::raised_after(&moment).await;
+                }
+            }
+        };
+        // After the time is over the sweep goes on with what was claimed.
+        drop(tokio::time::timeout(CLAIMING, claimed).await);
+        self.secrets.drop_preloaded();
+        for kind in self.opening.begin_sweeping().into_values() {
+            let name = kind.resource.to_string();
+            if let Err(error) = self.sweep(kind).await {
+                tracing::info!(resource = %name, error = %error, "a kind cannot be listed; its objects are read one by one");
+            }
+        }
+        self.opening.end();
+    }
+
+    /// The bundles that will have a first pass.
+    fn expected(&self) -> BTreeSet<NamespacedName> {
+        let mut expected = BTreeSet::new();
+        self.bundles.store().for_each(|name, record| {
+            let mr = record.managed_resource().ok();
+            if !trigger::triggers(&self.settings.class, None, mr.as_ref()).is_empty() {
+                expected.insert(name.clone());
+            }
+        });
+        expected
+    }
+
+    fn needed_secrets(&self, bundles: &BTreeSet<NamespacedName>) -> BTreeSet<NamespacedName> {
+        let mut needed = BTreeSet::new();
+        for bundle in bundles {
+            let mr = self.bundles.store().with(bundle, BundleRecord::managed_resource).and_then(Result::ok);
+            let references = mr.map(|mr| mr.spec.secret_refs).unwrap_or_default();
+            let names = references.into_iter().map(|reference| NamespacedName::new(&bundle.namespace, reference.name));
+            needed.extend(names);
+        }
+        needed
+    }
+
+    fn start_context(&self) -> Context {
+        Context { lane: Lane::Background, deadline: Deadline::after(LISTING), key: "start".into() }
+    }
+
+    /// Lists one kind and compares each object with its claims.
+    async fn sweep(&self, mut kind: Kind) -> Result<(), ApiError> {
+        let context = self.start_context();
+        for moment in
+            self.targets.starting([&kind.resource.group_kind()]).into_iter().chain(self.autoscalers_starting(&kind))
+        {
+            drop(tokio::time::timeout(CLAIMING, Signal::raised_after(&moment)).await);
+        }
+        let query = ListQuery::labelled(format!("{MANAGED_BY}={}", self.settings.managed_by));
+        let mut pages = self.target.pages(context, kind.resource.clone(), None, query);
+        while let Some(page) = pages.next().await {
+            for (index, live) in page?.items.iter().enumerate() {
+                let claims = kind.claims.remove(&NamespacedName::of(live)).unwrap_or_default();
+                for claim in claims {
+                    self.compare(&claim, live);
+                }
+                if index % COMPARED_AT_ONCE == COMPARED_AT_ONCE - 1 {
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+        // What a complete list does not hold does not exist, or does not carry our label: it is created without reading.
+        let mut state = self.opening.state.borrow_mut();
+        for claim in kind.claims.into_values().flatten() {
+            if let Some(verdicts) = state.verdicts.get_mut(&claim.common.bundle) {
+                verdicts.absent.insert(claim.key);
+            }
+        }
+        Ok(())
+    }
+
+    fn autoscalers_starting(&self, kind: &Kind) -> Option<Moment> {
+        if read::is_scalable(&kind.resource.group_kind()) { self.autoscalers.ready() } else { None }
+    }
+
+    fn compare(&self, claim: &Claim, live: &Value) {
+        self.targets.found(&claim.key, live);
+        let Ok(manifest) = serde_json::from_slice::<Value>(&claim.manifest) else { return };
+        let common = &claim.common;
+        let context = MergeContext {
+            origin: &common.origin,
+            labels: &common.labels,
+            old: claim.old.as_ref(),
+            force_overwrite_labels: common.force_overwrite_labels,
+            force_overwrite_annotations: common.force_overwrite_annotations,
+            preserve_replicas: read::is_scalable(&claim.key.group_kind())
+                && self.autoscalers.scales(&claim.key, &common.equivalences),
+        };
+        let Ok(merged) = merge::merge(&manifest, live, &context) else { return };
+        let settled =
+            !settled::differs(&merged, live) || (common.trusted && settled::settled(&merged, live, OWN_MANAGER));
+        if settled {
+            let seen = Fingerprint { manifest: claim.manifest_hash, record: Record::of_object(live), ignored: false };
+            let mut state = self.opening.state.borrow_mut();
+            if let Some(verdicts) = state.verdicts.get_mut(&common.bundle) {
+                verdicts.settled.insert(claim.key.clone(), seen);
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The status cell: the one place through which the duties of a bundle write its status.
+//!
+//! Each duty replaces its own conditions only. Writes go one at a time, under the `resourceVersion` the deciding duty saw
+//! or one that differs from it by our own status writes alone; any other difference is a conflict and the duty decides
+//! again (spec 10 §17.3).
+
+use std::cell::RefCell;
+
+use tokio::sync::Mutex;
+
+use super::{snapshot::Snapshot, status::needs_write};
+use crate::{
+    api::{
+        managed_resource::{Status, with_status},
+        object::NamespacedName,
+    },
+    cluster::{ApiError, Cluster, Context, Resource, Router},
+};
+
+use super::snapshot::BundleRecord;
+
+/// The status of one ManagedResource, as far as this process wrote it.
+#[derive(Default)]
+pub struct StatusCell {
+    /// Held during a write, so that two duties do not overtake each other.
+    turn: Mutex<()>,
+    /// The versions that our own status writes led through, and where they ended.
+    lineage: RefCell<Lineage>,
+}
+
+#[derive(Default)]
+struct Lineage {
+    versions: Vec<String>,
+    latest: Option<Snapshot>,
+}
+
+/// More own writes than this in a row are forgotten: a duty that decided that long ago decides again.
+const LINEAGE: usize = 8;
+
+/// Where the ManagedResource lives.
+pub struct StatusTarget<'a> {
+    /// The source cluster.
+    pub cluster: &'a Cluster,
+    /// The kind.
+    pub resource: &'a Resource,
+    /// The store that the answers go into.
+    pub bundles: &'a Router<BundleRecord>,
+}
+
+// === impl StatusCell ===
+
+impl StatusCell {
+    /// Writes the status that `change` makes of the present one, unless it is the same. Gives the snapshot that stands
+    /// afterwards.
+    ///
+    /// # Errors
+    /// A conflict if somebody else wrote since `basis`; whatever the request ends with.
+    pub async fn write(
+        &self,
+        to: StatusTarget<'_>,
+        context: &Context,
+        basis: &Snapshot,
+        change: impl FnOnce(&Status) -> Status,
+    ) -> Result<Snapshot, ApiError> {
+        let _turn = self.turn.lock().await;
+        let present = self.present(basis);
+        let next = change(&present.mr.status);
+        if !needs_write(&present.mr.status, &next) {
+            return Ok(present);
+        }
+        let key = present.mr.key();
+        let at = to.resource.at(&key.namespace, &key.name);
+        let answer = to.cluster.replace(context, &at, Some("status"), &with_status(&present.raw, &next)).await?;
+        to.bundles.wrote(&answer, &writer(&key));
+        let written = Snapshot::of(answer).map_err(|error| ApiError::Decode(error.to_string()))?;
+        self.remember(&present, &written);
+        Ok(written)
+    }
+
+    /// The newest snapshot that differs from `basis` by our own status writes alone.
+    fn present(&self, basis: &Snapshot) -> Snapshot {
+        let lineage = self.lineage.borrow();
+        let ours = lineage.versions.contains(&basis.mr.metadata.resource_version);
+        lineage.latest.as_ref().filter(|_| ours).unwrap_or(basis).clone()
+    }
+
+    fn remember(&self, from: &Snapshot, to: &Snapshot) {
+        let mut lineage = self.lineage.borrow_mut();
+        let (from, version) = (&from.mr.metadata.resource_version, to.mr.metadata.resource_version.clone());
+        if lineage.versions.last() != Some(from) {
+            lineage.versions = vec![from.clone()];
+        }
+        lineage.versions.push(version);
+        let excess = lineage.versions.len().saturating_sub(LINEAGE);
+        lineage.versions.drain(..excess);
+        lineage.latest = Some(to.clone());
+    }
+}
+
+/// The name under which a bundle's own writes are entered into stores.
+pub fn writer(key: &NamespacedName) -> String {
+    key.to_string()
+}

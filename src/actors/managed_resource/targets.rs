@@ -1,0 +1,278 @@
+//! The objects of all bundles in the target cluster: who is interested in which, and what watches know of them.
+//!
+//! Interest, not the origin annotation, finds the bundles an object's drift concerns: each bundle registers the keys of
+//! its manifests and refs. A kind is watched as long as somebody is interested in one of its objects; only objects with
+//! interest are kept.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+    time::Duration,
+};
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::fingerprint::{self, Record};
+use crate::{
+    actors::kit::{Env, Moment},
+    api::object::{GroupKind, NamespacedName, ObjectKey},
+    cluster::{Change, Cluster, How, ReadRecord, Resource, Router, RouterOptions, Start, StoreState},
+};
+
+/// A kind is watched this much longer than somebody is interested in it.
+const WATCH_AFTER_LAST: Duration = Duration::from_secs(300);
+
+/// Told of drift: the bundle, and the object that is no longer as it was.
+pub type DriftListener = Rc<dyn Fn(&NamespacedName, &ObjectKey)>;
+
+/// Tells whether a kind is defined by a CustomResourceDefinition: such kinds count generations.
+pub type IsCustom = Rc<dyn Fn(&Resource) -> bool>;
+
+/// The watched objects of all bundles. Cheap to clone.
+#[derive(Clone)]
+pub struct Targets {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
+    cluster: Cluster,
+    env: Env,
+    /// Label selector of the watches: `resources.gardener.cloud/managed-by=<value>`.
+    selector: String,
+    is_custom: IsCustom,
+    kinds: RefCell<BTreeMap<GroupKind, Kind>>,
+    interest: Rc<RefCell<Interest>>,
+    drift: DriftListener,
+}
+
+struct Kind {
+    router: Router<Record>,
+    /// Since when nobody is interested in an object of the kind.
+    idle_since: Option<Instant>,
+}
+
+/// Which bundles hold which objects.
+#[derive(Default)]
+struct Interest {
+    holders: BTreeMap<ObjectKey, BTreeSet<NamespacedName>>,
+    held: BTreeMap<NamespacedName, BTreeSet<ObjectKey>>,
+}
+
+/// What is known of an object without asking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Evidence {
+    /// It exists and looks like this; any change would have been heard.
+    Known(Record),
+    /// Nothing that may be relied on.
+    None,
+}
+
+// === impl Targets ===
+
+impl Targets {
+    /// Nothing is watched yet.
+    pub fn new(cluster: &Cluster, env: &Env, selector: String, is_custom: IsCustom, drift: DriftListener) -> Self {
+        let inner = Inner {
+            cluster: cluster.clone(),
+            env: env.clone(),
+            selector,
+            is_custom,
+            kinds: RefCell::default(),
+            interest: Rc::default(),
+            drift,
+        };
+        Self { inner: Rc::new(inner) }
+    }
+
+    /// Sets the objects a bundle is interested in; an empty set ends its interest.
+    pub fn register(&self, bundle: &NamespacedName, keys: BTreeSet<ObjectKey>) {
+        let lost = self.inner.interest.borrow_mut().replace(bundle, keys);
+        for key in lost {
+            if let Some(kind) = self.inner.kinds.borrow().get(&key.group_kind()) {
+                kind.router.forget(&name_in_store(kind.router.resource(), &key));
+            }
+        }
+        self.end_idle_watches();
+    }
+
+    /// Starts to watch a kind, if it is not watched yet.
+    pub fn watch(&self, resource: &Resource) {
+        let group_kind = resource.group_kind();
+        let mut kinds = self.inner.kinds.borrow_mut();
+        let kind =
+            kinds.entry(group_kind).or_insert_with(|| Kind { router: self.inner.router(resource), idle_since: None });
+        kind.idle_since = None;
+    }
+
+    /// Whether a kind is watched.
+    pub fn is_watched(&self, kind: &GroupKind) -> bool {
+        self.inner.kinds.borrow().contains_key(kind)
+    }
+
+    /// Moments to wait for until each of these watched kinds has begun to be heard of. Kinds that cannot be watched are
+    /// not waited for: their objects are read live.
+    pub fn starting<'a>(&self, kinds: impl IntoIterator<Item = &'a GroupKind>) -> Vec<Moment> {
+        let watched = self.inner.kinds.borrow();
+        let starting = kinds.into_iter().filter_map(|kind| {
+            let router = &watched.get(kind)?.router;
+            let moment = router.signal().moment();
+            (router.store().state() == StoreState::Starting).then_some(moment)
+        });
+        starting.collect()
+    }
+
+    /// What is known of an object without asking.
+    pub fn evidence(&self, key: &ObjectKey) -> Evidence {
+        let kinds = self.inner.kinds.borrow();
+        let router = kinds.get(&key.group_kind()).map(|kind| &kind.router).filter(|router| router.store().is_fresh());
+        match router.and_then(|router| router.store().get(&name_in_store(router.resource(), key))) {
+            Some(record) => Evidence::Known(record),
+            None => Evidence::None,
+        }
+    }
+
+    /// Enters what a read or a write of this process was answered with.
+    pub fn wrote(&self, key: &ObjectKey, object: &Value, writer: &str) {
+        let router = self.inner.kinds.borrow().get(&key.group_kind()).map(|kind| kind.router.clone());
+        if let Some(router) = router {
+            router.wrote(object, writer);
+        }
+    }
+
+    /// Enters an object of a list that this process read. No drift: whoever listed it compares it.
+    pub fn found(&self, key: &ObjectKey, object: &Value) {
+        let router = self.inner.kinds.borrow().get(&key.group_kind()).map(|kind| kind.router.clone());
+        if let Some(router) = router {
+            router.found(object);
+        }
+    }
+
+    /// Enters that an object is gone: a DELETE or a GET of this process said so.
+    pub fn gone(&self, key: &ObjectKey, writer: &str) {
+        let router = self.inner.kinds.borrow().get(&key.group_kind()).map(|kind| kind.router.clone());
+        if let Some(router) = router {
+            router.deleted(&name_in_store(router.resource(), key), writer);
+        }
+    }
+
+    /// Ends all watches.
+    pub fn stop(&self) {
+        for (_, kind) in std::mem::take(&mut *self.inner.kinds.borrow_mut()) {
+            kind.router.stop();
+        }
+    }
+
+    fn end_idle_watches(&self) {
+        let now = self.inner.env.clock.monotonic();
+        let interest = self.inner.interest.borrow();
+        self.inner.kinds.borrow_mut().retain(|group_kind, kind| {
+            if interest.has_kind(group_kind) {
+                kind.idle_since = None;
+                return true;
+            }
+            let since = *kind.idle_since.get_or_insert(now);
+            let keep = now.saturating_duration_since(since) < WATCH_AFTER_LAST;
+            if !keep {
+                kind.router.stop();
+            }
+            keep
+        });
+    }
+}
+
+// === impl Inner ===
+
+impl Inner {
+    fn router(&self, resource: &Resource) -> Router<Record> {
+        let group_kind = resource.group_kind();
+        let metadata_only =
+            fingerprint::generation_covers_body(&group_kind.group, &group_kind.kind) || (self.is_custom)(resource);
+        let interest = self.interest.clone();
+        let (group, kind) = (group_kind.group.clone(), group_kind.kind.clone());
+        let key_of =
+            move |name: &NamespacedName| super::identity::index_key(&group, &kind, &name.namespace, &name.name);
+        let keep = {
+            let (interest, key_of) = (interest.clone(), key_of.clone());
+            Box::new(move |name: &NamespacedName| interest.borrow().holders.contains_key(&key_of(name)))
+        };
+        let record: ReadRecord<Record> = if metadata_only {
+            Box::new(|object| Some(Record::of_metadata(object)))
+        } else {
+            Box::new(|object| Some(Record::of_object(object)))
+        };
+        let options = RouterOptions {
+            name: format!("target/{}", resource),
+            resource: resource.clone(),
+            scopes: vec![None],
+            label_selector: Some(self.selector.clone()),
+            metadata_only,
+            start: Start::Now,
+            record,
+            keep,
+        };
+        let router = Router::start(&self.cluster, options, &self.env);
+        let drift = self.drift.clone();
+        router.subscribe(move |change| {
+            let Some(writer) = drifted(change) else { return };
+            let key = key_of(change.name);
+            let holders = interest.borrow().holders.get(&key).cloned().unwrap_or_default();
+            for holder in holders.iter().filter(|holder| writer != Some(holder.to_string().as_str())) {
+                drift(holder, &key);
+            }
+        });
+        router
+    }
+}
+
+/// Whether a change concerns the holders of the object, and who made it if it was this process. A change that leaves
+/// the content as it was (a status, say) concerns nobody.
+fn drifted<'a>(change: &Change<'a, Record>) -> Option<Option<&'a str>> {
+    let writer = match change.how {
+        How::First => return None,
+        How::Event | How::Relist => None,
+        How::Own { writer } => Some(writer),
+    };
+    match (change.old, change.new) {
+        (Some(old), Some(new)) if old.same_content(new) => None,
+        // What a read or write of this process brought for the first time is no drift.
+        (None, Some(_)) if writer.is_some() => None,
+        _ => Some(writer),
+    }
+}
+
+/// The key's place in its kind's store. Index keys of cluster-scoped objects carry the namespace `default`.
+fn name_in_store(resource: &Resource, key: &ObjectKey) -> NamespacedName {
+    let namespace = if resource.namespaced { key.namespace.as_str() } else { "" };
+    NamespacedName::new(namespace, &key.name)
+}
+
+// === impl Interest ===
+
+impl Interest {
+    /// Sets a bundle's keys; gives back those that nobody is interested in any more.
+    fn replace(&mut self, bundle: &NamespacedName, keys: BTreeSet<ObjectKey>) -> Vec<ObjectKey> {
+        let before =
+            if keys.is_empty() { self.held.remove(bundle) } else { self.held.insert(bundle.clone(), keys.clone()) };
+        for key in &keys {
+            self.holders.entry(key.clone()).or_default().insert(bundle.clone());
+        }
+        let mut lost = Vec::new();
+        for key in before.unwrap_or_default().difference(&keys) {
+            if let Some(holders) = self.holders.get_mut(key) {
+                holders.remove(bundle);
+                if holders.is_empty() {
+                    self.holders.remove(key);
+                    lost.push(key.clone());
+                }
+            }
+        }
+        lost
+    }
+
+    fn has_kind(&self, kind: &GroupKind) -> bool {
+        let first = ObjectKey { group: kind.group.clone(), kind: kind.kind.clone(), ..ObjectKey::default() };
+        self.holders.range(first..).next().is_some_and(|(key, _)| key.group == kind.group && key.kind == kind.kind)
+    }
+}

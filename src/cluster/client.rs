@@ -1,0 +1,289 @@
+//! From a kubeconfig, or the environment of a Pod, to a client (spec 70 §8.1).
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use http::HeaderValue;
+use hyper_util::{
+    client::legacy::{
+        Client as HttpClient,
+        connect::{
+            Connect, HttpConnector,
+            proxy::{SocksV5, Tunnel},
+        },
+    },
+    rt::{TokioExecutor, TokioTimer},
+};
+use kube::{
+    Config,
+    client::{Body, ConfigExt as _},
+    config::{Kubeconfig, KubeconfigError},
+};
+use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
+use serde_json::Value;
+use tower::Layer as _;
+use tower_http::decompression::DecompressionLayer;
+
+use super::token::{Credentials, Identified};
+
+/// Name of the program in the user agent: field manager of all writes (spec 70 §8.3).
+const PROGRAM: &str = "gardener-resource-manager";
+/// Where a Pod finds its ServiceAccount's token and the API server's CA.
+pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// A connection is probed after this much silence (spec 70 §8.3; fault 6) …
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// … and given up when the probe is not answered in this time.
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(15);
+/// All streams of a connection together may have this much data under way: one slow watch must not stop the others.
+const CONNECTION_WINDOW: u32 = 16 << 20;
+
+/// Where a cluster is, and who we are there. Equal ones may share a client (spec 70 §8.2).
+#[derive(Clone)]
+pub struct Connection {
+    config: Config,
+}
+
+/// What the environment tells of the cluster this process runs in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PodEnvironment {
+    /// `KUBERNETES_SERVICE_HOST`.
+    pub host: Option<String>,
+    /// `KUBERNETES_SERVICE_PORT`.
+    pub port: Option<String>,
+    /// Folder with `token` and `ca.crt`; [`SERVICE_ACCOUNT`] in a Pod.
+    pub service_account: PathBuf,
+}
+
+/// Why there is no connection. Texts hold no credentials.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectionError {
+    /// Neither a kubeconfig nor a Pod's environment (spec 70 §8.1).
+    #[error(
+        "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
+    )]
+    NotConfigured,
+    /// A kubeconfig that cannot be used.
+    #[error("cannot load the kubeconfig {}: {reason}", path.display())]
+    Kubeconfig {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A token file that cannot be used.
+    #[error("cannot read the token file {}: {reason}", path.display())]
+    TokenFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A token or password with characters a header cannot hold.
+    #[error("the token or password has characters that are not allowed in a header")]
+    BadToken,
+    /// The address of the server makes no URL.
+    #[error("invalid address of the API server {0:?}")]
+    BadAddress(String),
+    /// A kind of proxy that is not supported.
+    #[error("proxies of type {0:?} are not supported, only http and socks5")]
+    BadProxy(String),
+    /// Certificates or keys that TLS cannot use.
+    #[error("cannot set up TLS: {0}")]
+    Tls(String),
+    /// A user agent with characters a header cannot hold.
+    #[error("invalid user agent {0:?}")]
+    BadUserAgent(String),
+}
+
+// === impl PodEnvironment ===
+
+impl PodEnvironment {
+    /// The environment of this process.
+    pub fn of_process() -> Self {
+        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Self {
+            host: variable("KUBERNETES_SERVICE_HOST"),
+            port: variable("KUBERNETES_SERVICE_PORT"),
+            service_account: SERVICE_ACCOUNT.into(),
+        }
+    }
+
+    /// Whether this process runs in a cluster.
+    pub fn is_in_cluster(&self) -> bool {
+        self.host.is_some() && self.port.is_some()
+    }
+}
+
+// === impl Connection ===
+
+impl Connection {
+    /// From a kubeconfig file's current context, or from the Pod's environment if `kubeconfig` is `None`. The file's
+    /// fields are checked elsewhere (`kubeconfig`).
+    pub fn resolve(kubeconfig: Option<&Path>, pod: &PodEnvironment) -> Result<Self, ConnectionError> {
+        kubeconfig.map_or_else(|| Self::in_cluster(pod), Self::from_kubeconfig)
+    }
+
+    /// From a kubeconfig file's current context.
+    pub fn from_kubeconfig(path: &Path) -> Result<Self, ConnectionError> {
+        let failed = |error: KubeconfigError| ConnectionError::Kubeconfig { path: path.into(), reason: reason(error) };
+        let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
+        let proxy = proxy_of_current_context(&kubeconfig);
+        let mut config = Config::try_from(kubeconfig).map_err(failed)?;
+        // kube also takes one from the environment, but does not look at NO_PROXY then
+        config.proxy_url =
+            proxy.map(|proxy| proxy.parse().map_err(|_| ConnectionError::BadAddress(proxy))).transpose()?;
+        Ok(Self { config })
+    }
+
+    /// From the environment of a Pod.
+    pub fn in_cluster(pod: &PodEnvironment) -> Result<Self, ConnectionError> {
+        let (Some(host), Some(port)) = (&pod.host, &pod.port) else { return Err(ConnectionError::NotConfigured) };
+        let address =
+            if host.contains(':') { format!("https://[{host}]:{port}") } else { format!("https://{host}:{port}") };
+        let token_file = pod.service_account.join("token");
+        if let Err(error) = std::fs::metadata(&token_file) {
+            tracing::warn!(path = %token_file.display(), %error, "the Pod has no token for the API server");
+            return Err(ConnectionError::NotConfigured);
+        }
+        let url = address.parse().map_err(|_| ConnectionError::BadAddress(address))?;
+        let mut config = Config::new(url);
+        config.auth_info.token_file = Some(token_file.to_string_lossy().into_owned());
+        let ca_file = pod.service_account.join("ca.crt");
+        config.root_cert = Some(certificates(&ca_file)?);
+        config.root_cert_file = Some(ca_file); // read again now and then, so that a new CA needs no restart
+        Ok(Self { config })
+    }
+
+    /// `host:port` of the server as its address has it.
+    pub fn host(&self) -> String {
+        self.config.cluster_url.authority().map(ToString::to_string).unwrap_or_default()
+    }
+
+    /// A client over HTTP/2 (HTTP/1.1 where the server does not speak it) that neither limits nor repeats requests.
+    /// Create it on the thread and runtime that will use it.
+    pub fn client(&self, user_agent: &str) -> Result<kube::Client, ConnectionError> {
+        let mut connector = HttpConnector::new();
+        connector.enforce_http(false);
+        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        connector.set_nodelay(true);
+        let Some(proxy) = self.config.proxy_url.clone() else { return self.client_over(connector, user_agent) };
+        match proxy.scheme_str() {
+            Some("http") => self.client_over(Tunnel::new(proxy, connector), user_agent),
+            Some("socks5") => self.client_over(SocksV5::new(proxy, connector), user_agent),
+            scheme => Err(ConnectionError::BadProxy(scheme.unwrap_or_default().into())),
+        }
+    }
+
+    fn client_over<C>(&self, connector: C, user_agent: &str) -> Result<kube::Client, ConnectionError>
+    where
+        hyper_rustls::HttpsConnector<C>: Connect + Clone + Send + Sync + 'static,
+    {
+        let user_agent =
+            HeaderValue::from_str(user_agent).map_err(|_| ConnectionError::BadUserAgent(user_agent.into()))?;
+        let failed = |error: &dyn std::error::Error| ConnectionError::Tls(error.to_string());
+        let mut tls = self.config.rustls_client_config().map_err(|error| failed(&error))?;
+        tls.alpn_protocols.clear(); // the connector sets them
+        let mut https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+        if let Some(name) = &self.config.tls_server_name {
+            let name = ServerName::try_from(name.clone()).map_err(|error| failed(&error))?;
+            https = https.with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(name));
+        }
+        let http = HttpClient::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .http2_initial_connection_window_size(CONNECTION_WINDOW)
+            .http2_keep_alive_interval(KEEP_ALIVE)
+            .http2_keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
+            .http2_keep_alive_while_idle(true)
+            .build::<_, Body>(https.enable_http1().enable_http2().wrap_connector(connector));
+        let service = Identified { inner: http, credentials: self.credentials()?, user_agent };
+        let service = DecompressionLayer::new().gzip(!self.config.disable_compression).layer(service);
+        let service = self.config.base_uri_layer().layer(service);
+        Ok(kube::Client::new(service, self.config.default_namespace.clone()))
+    }
+
+    fn credentials(&self) -> Result<Credentials, ConnectionError> {
+        let user = self.user();
+        let text = |field: &str| user[field].as_str().filter(|text| !text.is_empty());
+        if let Some(token) = text("token") {
+            return Credentials::token(token);
+        }
+        if let Some(path) = text("tokenFile") {
+            return Credentials::file(Path::new(path));
+        }
+        match (text("username"), text("password")) {
+            (Some(name), Some(password)) => Credentials::password(name, password),
+            _ => Ok(Credentials::None),
+        }
+    }
+
+    /// The user entry; its secrets are readable in its serialized form only.
+    fn user(&self) -> Value {
+        serde_json::to_value(&self.config.auth_info).unwrap_or_default()
+    }
+}
+
+impl PartialEq for Connection {
+    /// Same server, reached in the same way, with the same credentials.
+    fn eq(&self, other: &Self) -> bool {
+        let (a, b) = (&self.config, &other.config);
+        a.cluster_url == b.cluster_url
+            && a.root_cert == b.root_cert
+            && a.accept_invalid_certs == b.accept_invalid_certs
+            && a.tls_server_name == b.tls_server_name
+            && a.proxy_url == b.proxy_url
+            && self.user() == other.user()
+    }
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").field("server", &self.config.cluster_url).finish_non_exhaustive()
+    }
+}
+
+/// `gardener-resource-manager/<version> (<os>/<arch>) kubernetes/<commit>`, with the suffix `/leader-election` for the
+/// client of the lease (spec 70 §8.3).
+pub fn user_agent(version: &str, commit: &str, leader_election: bool) -> String {
+    let arch = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let suffix = if leader_election { "/leader-election" } else { "" };
+    format!("{PROGRAM}/{version} ({}/{arch}) kubernetes/{commit}{suffix}", std::env::consts::OS)
+}
+
+fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, ConnectionError> {
+    let failed = |reason: String| ConnectionError::Tls(format!("{}: {reason}", path.display()));
+    let certificates = CertificateDer::pem_file_iter(path).map_err(|error| failed(error.to_string()))?;
+    let certificates: Result<Vec<_>, _> = certificates.map(|it| it.map(|it| it.to_vec())).collect();
+    let certificates = certificates.map_err(|error| failed(error.to_string()))?;
+    if certificates.is_empty() { Err(failed("no certificate found".into())) } else { Ok(certificates) }
+}
+
+fn proxy_of_current_context(kubeconfig: &Kubeconfig) -> Option<String> {
+    let current = kubeconfig.current_context.as_ref()?;
+    let context = kubeconfig.contexts.iter().find(|context| context.name == *current)?.context.as_ref()?;
+    let cluster = kubeconfig.clusters.iter().find(|cluster| cluster.name == context.cluster)?.cluster.as_ref()?;
+    cluster.proxy_url.clone().filter(|proxy| !proxy.is_empty())
+}
+
+/// The parser shows the lines around an error, and those may hold credentials.
+fn reason(error: KubeconfigError) -> String {
+    match error {
+        KubeconfigError::Parse(error) => {
+            let at = error.location().map(|at| format!(" at line {}, column {}", at.line(), at.column()));
+            format!("it is no valid YAML of a kubeconfig{}", at.unwrap_or_default())
+        }
+        KubeconfigError::ReadConfig(error, _) => error.to_string(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

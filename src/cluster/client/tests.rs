@@ -1,0 +1,112 @@
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// A self-signed certificate; only its form matters.
+const CA: &str =
+    "-----BEGIN CERTIFICATE-----\nMIIBATCBtKADAgECAgEBMAUGAytlcDAMMQowCAYDVQQDDAF4\n-----END CERTIFICATE-----\n";
+
+fn kubeconfig(folder: &TempDir, name: &str, cluster: &str, user: &str) -> PathBuf {
+    let path = folder.path().join(name);
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: k, user: u}}}}]\n\
+         clusters: [{{name: k, cluster: {cluster}}}]\nusers: [{{name: u, user: {user}}}]\n"
+    );
+    fs::write(&path, text).unwrap();
+    path
+}
+
+fn pod(folder: &TempDir, host: &str) -> PodEnvironment {
+    fs::write(folder.path().join("token"), "t").unwrap();
+    fs::write(folder.path().join("ca.crt"), CA).unwrap();
+    PodEnvironment { host: Some(host.into()), port: Some("443".into()), service_account: folder.path().into() }
+}
+
+/// spec 70 §8.1
+#[test]
+fn without_kubeconfig_and_pod_nothing_is_configured() {
+    let error = Connection::resolve(None, &PodEnvironment::default()).unwrap_err();
+
+    assert_eq!(
+        error.to_string(),
+        "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
+    );
+}
+
+/// spec 70 §8.1
+#[test]
+fn a_pod_reaches_its_api_server_by_name_and_by_address() {
+    let folder = TempDir::new().unwrap();
+
+    for (host, expected) in
+        [("10.0.0.1", "10.0.0.1:443"), ("fd00::1", "[fd00::1]:443"), ("kubernetes", "kubernetes:443")]
+    {
+        let connection = Connection::resolve(None, &pod(&folder, host)).unwrap();
+
+        assert_eq!(connection.host(), expected);
+        assert!(matches!(connection.credentials(), Ok(Credentials::File(_))));
+    }
+}
+
+/// spec 70 §8.2
+#[test]
+fn connections_are_equal_when_server_and_credentials_are() {
+    let folder = TempDir::new().unwrap();
+    let read = |name: &str, cluster: &str, user: &str| {
+        Connection::from_kubeconfig(&kubeconfig(&folder, name, cluster, user)).unwrap()
+    };
+    let first = read("a", "{server: 'https://a:1'}", "{token: x}");
+
+    assert_eq!(first, read("b", "{server: 'https://a:1'}", "{token: x}"));
+    for (cluster, user) in [
+        ("{server: 'https://b:1'}", "{token: x}"),
+        ("{server: 'https://a:1'}", "{token: y}"),
+        ("{server: 'https://a:1', tls-server-name: n}", "{token: x}"),
+        ("{server: 'https://a:1', proxy-url: 'http://p:1'}", "{token: x}"),
+        ("{server: 'https://a:1'}", "{client-key-data: eA==, client-certificate-data: eA==}"),
+    ] {
+        assert_ne!(first, read("c", cluster, user), "{cluster} {user}");
+    }
+}
+
+#[test]
+fn errors_and_debug_output_show_no_credentials() {
+    let folder = TempDir::new().unwrap();
+    let broken = kubeconfig(&folder, "a", "{server: 'https://a:1'}", "{token: sesame, token: [}");
+
+    let error = Connection::from_kubeconfig(&broken).unwrap_err().to_string();
+
+    assert!(error.contains(&broken.display().to_string()) && error.contains("line"), "{error}");
+    assert!(!error.contains("sesame"), "{error}");
+    let good = Connection::from_kubeconfig(&kubeconfig(&folder, "b", "{server: 'https://a:1'}", "{token: sesame}"));
+    assert!(!format!("{good:?}").contains("sesame"));
+}
+
+#[tokio::test]
+async fn clients_are_built_for_each_kind_of_connection() {
+    let folder = TempDir::new().unwrap();
+    let agent = user_agent("1.2.3", "abc", false);
+    for (cluster, works) in [
+        ("{server: 'http://127.0.0.1:1'}", true),
+        ("{server: 'https://127.0.0.1:1', insecure-skip-tls-verify: true}", true),
+        ("{server: 'https://a:1', proxy-url: 'http://p:1', insecure-skip-tls-verify: true}", true),
+        ("{server: 'https://a:1', proxy-url: 'socks5://p:1', insecure-skip-tls-verify: true}", true),
+        ("{server: 'https://a:1', proxy-url: 'ftp://p:1', insecure-skip-tls-verify: true}", false),
+        ("{server: 'https://a:1', tls-server-name: 'a b', insecure-skip-tls-verify: true}", false),
+    ] {
+        let connection = Connection::from_kubeconfig(&kubeconfig(&folder, "a", cluster, "{token: x}")).unwrap();
+
+        assert_eq!(connection.client(&agent).map(drop).is_ok(), works, "{cluster}");
+    }
+}
+
+/// spec 70 §8.3
+#[test]
+fn the_user_agent_begins_with_the_name_of_the_program() {
+    let agent = user_agent("1.2.3", "abc", true);
+
+    assert!(agent.starts_with("gardener-resource-manager/1.2.3 (linux/"), "{agent}");
+    assert!(agent.ends_with(") kubernetes/abc/leader-election"), "{agent}");
+}

@@ -1,0 +1,447 @@
+//! Watch routers: from a watch stream to a store and to the filters that wake actors.
+//!
+//! A router lists and watches one kind, keeps the store, and tells its filters each change in the same turn in which the
+//! store learned of it (contract rule 3). A list after a lost watch becomes the differences to the store. On demand a
+//! router starts *from now*: it asks for one object only, to learn the present version, and hears of changes from then
+//! on; what it keeps is decided by a predicate (interest).
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeSet,
+    panic::AssertUnwindSafe,
+    rc::Rc,
+    time::Duration,
+};
+
+use actix::{Actor, ActorContext, Addr, AsyncContext, Context as ActorContext_, Handler, Message, WrapFuture};
+use futures::{FutureExt, StreamExt};
+use serde_json::Value;
+
+use super::{
+    ApiError, Cluster, Context, ListQuery, Resource, WatchKind, WatchQuery,
+    store::{IDLE_LIMIT, Put, Record, Store, StoreState},
+};
+use crate::{
+    actors::kit::{self, Activity, Deadline, Env, Lane, Need, Role, Signal},
+    api::object::{self, NamespacedName},
+};
+
+/// Back-off after a failed list or watch: 0.8 s · 2ⁿ, at most this, stretched by up to 100 %.
+const MAX_BACK_OFF: Duration = Duration::from_secs(30);
+
+/// See [`MAX_BACK_OFF`].
+const FIRST_BACK_OFF: Duration = Duration::from_millis(800);
+
+/// How long a list may take.
+const LIST_TIME: Duration = Duration::from_secs(300);
+
+/// What a router watches, and what it keeps of it.
+pub struct RouterOptions<R> {
+    /// Place in the census and in logs, e.g. `source/managedresources`.
+    pub name: String,
+    /// The kind.
+    pub resource: Resource,
+    /// Namespaces; `None` means all of them (or cluster scope).
+    pub scopes: Vec<Option<String>>,
+    /// Only objects with these labels.
+    pub label_selector: Option<String>,
+    /// Whether metadata is enough.
+    pub metadata_only: bool,
+    /// Whether to begin with a list of everything.
+    pub start: Start,
+    /// What is kept of an object.
+    pub record: ReadRecord<R>,
+    /// Whether anybody wants to know of an object.
+    pub keep: Box<dyn Fn(&NamespacedName) -> bool>,
+}
+
+/// Makes a record of an object; `None` if the object cannot be read.
+pub type ReadRecord<R> = Box<dyn Fn(&Value) -> Option<R>>;
+
+/// How a router begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// With a list of all objects.
+    List,
+    /// With what changes from now on.
+    Now,
+}
+
+/// A difference between what was known and what is known now.
+pub struct Change<'a, R> {
+    /// The object.
+    pub name: &'a NamespacedName,
+    /// What was known of it.
+    pub old: Option<&'a R>,
+    /// What is known of it; `None` where it left the view: it is gone, or no longer selected.
+    pub new: Option<&'a R>,
+    /// How it became known.
+    pub how: How<'a>,
+}
+
+/// How a change became known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How<'a> {
+    /// By the first list, or by the replay of the store to a new filter.
+    First,
+    /// By a watch event.
+    Event,
+    /// By the list after a lost watch.
+    Relist,
+    /// By the answer to a write of this process; `writer` names who wrote.
+    Own {
+        /// The key of the actor that wrote.
+        writer: &'a str,
+    },
+}
+
+/// A running watch router. Cheap to clone.
+pub struct Router<R: Record> {
+    core: Rc<Core<R>>,
+    actor: Addr<RouterActor<R>>,
+}
+
+type Filter<R> = Rc<dyn Fn(&Change<'_, R>)>;
+
+struct Core<R: Record> {
+    cluster: Cluster,
+    env: Env,
+    options: RouterOptions<R>,
+    store: Store<R>,
+    scopes: Vec<ScopeState>,
+    filters: RefCell<Vec<Filter<R>>>,
+    /// Raised when the state of the store changes.
+    signal: Signal,
+    cell: kit::Cell,
+}
+
+#[derive(Default)]
+struct ScopeState {
+    /// The version to watch from.
+    position: RefCell<Option<String>>,
+    listed: Cell<bool>,
+    error: RefCell<Option<String>>,
+    heard: Cell<Option<tokio::time::Instant>>,
+}
+
+/// The actor that hosts a router's loops, one per scope.
+struct RouterActor<R: Record> {
+    core: Rc<Core<R>>,
+}
+
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Stop;
+
+// === impl Router ===
+
+impl<R: Record> Clone for Router<R> {
+    fn clone(&self) -> Self {
+        Self { core: self.core.clone(), actor: self.actor.clone() }
+    }
+}
+
+impl<R: Record> Router<R> {
+    /// Starts watching.
+    pub fn start(cluster: &Cluster, options: RouterOptions<R>, env: &Env) -> Self {
+        let cell = env.census.enter(format!("watch/{}", options.name), Role::Router);
+        let scopes = options.scopes.iter().map(|_| ScopeState::default()).collect();
+        let core = Rc::new(Core {
+            cluster: cluster.clone(),
+            env: env.clone(),
+            options,
+            store: Store::default(),
+            scopes,
+            filters: RefCell::default(),
+            signal: Signal::default(),
+            cell,
+        });
+        let actor = RouterActor { core: core.clone() }.start();
+        Self { core, actor }
+    }
+
+    /// What is known.
+    pub fn store(&self) -> &Store<R> {
+        &self.core.store
+    }
+
+    /// The kind it watches.
+    pub fn resource(&self) -> &Resource {
+        &self.core.options.resource
+    }
+
+    /// Raised when the state of the store changes.
+    pub fn signal(&self) -> &Signal {
+        &self.core.signal
+    }
+
+    /// For duties that cannot run before the first list is there.
+    pub fn need(&self) -> Need {
+        let core = self.core.clone();
+        Need {
+            name: self.core.options.name.clone(),
+            ready: Rc::new(move || core.scopes.iter().all(|scope| scope.listed.get())),
+            signal: self.core.signal.clone(),
+        }
+    }
+
+    /// Adds a filter. It is told at once of everything in the store, as [`How::First`], and of each change from now on.
+    pub fn subscribe(&self, filter: impl Fn(&Change<'_, R>) + 'static) {
+        for name in self.core.store.names() {
+            if let Some(record) = self.core.store.get(&name) {
+                filter(&Change { name: &name, old: None, new: Some(&record), how: How::First });
+            }
+        }
+        self.core.filters.borrow_mut().push(Rc::new(filter));
+    }
+
+    /// Enters the answer to a write of this process, as if the watch had reported it.
+    pub fn wrote(&self, object: &Value, writer: &str) {
+        self.core.upsert(object, How::Own { writer });
+    }
+
+    /// Enters an object of a list that this process read for another reason.
+    pub fn found(&self, object: &Value) {
+        self.core.upsert(object, How::First);
+    }
+
+    /// Enters that a DELETE of this process was answered with *gone*.
+    pub fn deleted(&self, name: &NamespacedName, writer: &str) {
+        self.core.remove(name, u64::MAX, How::Own { writer });
+    }
+
+    /// Forgets an object that nobody is interested in any more.
+    pub fn forget(&self, name: &NamespacedName) {
+        if !(self.core.options.keep)(name) {
+            drop(self.core.store.take(name, u64::MAX));
+        }
+    }
+
+    /// Ends the watch. The store stays as it is, and is no longer fresh.
+    pub fn stop(&self) {
+        self.core.store.set_state(StoreState::Off);
+        self.core.env.census.leave(self.core.cell.path());
+        kit::post(&self.actor, Stop);
+    }
+}
+
+// === impl RouterActor ===
+
+impl<R: Record> Unpin for RouterActor<R> {}
+
+impl<R: Record> Actor for RouterActor<R> {
+    type Context = ActorContext_<Self>;
+
+    fn started(&mut self, ctx: &mut ActorContext_<Self>) {
+        for index in 0..self.core.scopes.len() {
+            ctx.spawn(self.core.clone().run(index).into_actor(self));
+        }
+    }
+}
+
+impl<R: Record> Handler<Stop> for RouterActor<R> {
+    type Result = ();
+
+    fn handle(&mut self, _: Stop, ctx: &mut ActorContext_<Self>) {
+        ctx.stop();
+    }
+}
+
+// === impl Core ===
+
+impl<R: Record> Core<R> {
+    /// Lists and watches one scope for ever.
+    async fn run(self: Rc<Self>, index: usize) {
+        let mut failures = 0u32;
+        loop {
+            let round = AssertUnwindSafe(self.round(index)).catch_unwind().await;
+            let scope = &self.scopes[index];
+            match round {
+                Ok(Ok(())) => {
+                    failures = 0;
+                    scope.error.replace(None);
+                    self.show();
+                    continue;
+                }
+                Ok(Err(error)) => {
+                    if error.is_expired() {
+                        scope.position.replace(None);
+                        if failures == 0 {
+                            // The first time the list follows at once; a server that says so for ever gets the back-off.
+                            failures = 1;
+                            continue;
+                        }
+                    }
+                    tracing::warn!(router = %self.options.name, error = %error, "watch failed");
+                    scope.error.replace(Some(error.to_string()));
+                }
+                Err(_) => {
+                    scope.position.replace(None);
+                    scope.error.replace(Some("the router panicked and lists again".to_owned()));
+                }
+            }
+            self.show();
+            let back_off = FIRST_BACK_OFF.saturating_mul(1 << failures.min(10)).min(MAX_BACK_OFF);
+            failures = failures.saturating_add(1);
+            tokio::time::sleep(self.env.random.jitter(back_off, 1.0)).await;
+        }
+    }
+
+    /// One list if there is no position, then one watch until it ends.
+    async fn round(&self, index: usize) -> Result<(), ApiError> {
+        let scope = &self.scopes[index];
+        let position = scope.position.borrow().clone();
+        let position = match position {
+            Some(position) => position,
+            None => {
+                let position = self.list(index).await?;
+                scope.position.replace(Some(position.clone()));
+                scope.listed.set(true);
+                scope.error.replace(None);
+                self.heard(index);
+                position
+            }
+        };
+        let query = WatchQuery {
+            label_selector: self.options.label_selector.clone(),
+            resource_version: Some(position),
+            metadata_only: self.options.metadata_only,
+            ..WatchQuery::default()
+        };
+        let namespace = self.options.scopes[index].as_deref();
+        let mut stream = self.cluster.watch(&self.options.resource, namespace, query).await?;
+        self.heard(index);
+        loop {
+            // Silence for too long means a connection that died without a word: the watch is taken up again.
+            let Ok(next) = tokio::time::timeout(IDLE_LIMIT, stream.next()).await else { return Ok(()) };
+            let Some(event) = next else { return Ok(()) };
+            let event = event?;
+            self.heard(index);
+            let version = object::resource_version(&event.object).to_owned();
+            match event.kind {
+                WatchKind::Added | WatchKind::Modified => self.upsert(&event.object, How::Event),
+                WatchKind::Deleted => {
+                    let number = version.parse().unwrap_or(u64::MAX);
+                    self.remove(&NamespacedName::of(&event.object), number, How::Event);
+                }
+                WatchKind::Bookmark => {}
+            }
+            if !version.is_empty() {
+                scope.position.replace(Some(version));
+            }
+        }
+    }
+
+    /// Reads what is there and gives the version to watch from.
+    async fn list(&self, index: usize) -> Result<String, ApiError> {
+        let first = !self.scopes[index].listed.get();
+        let namespace = self.options.scopes[index].as_deref();
+        let context = Context {
+            lane: Lane::Background,
+            deadline: Deadline::after(LIST_TIME),
+            key: self.options.name.as_str().into(),
+        };
+        let query = ListQuery {
+            label_selector: self.options.label_selector.clone(),
+            metadata_only: self.options.metadata_only,
+            ..ListQuery::default()
+        };
+        if first && self.options.start == Start::Now {
+            let one = ListQuery { limit: Some(1), metadata_only: true, ..query };
+            let page = self.cluster.list(&context, &self.options.resource, namespace, &one).await?;
+            return Ok(page.resource_version);
+        }
+        let how = if first { How::First } else { How::Relist };
+        let mut seen = BTreeSet::new();
+        let mut version = String::new();
+        let scope = self.options.scopes[index].clone();
+        let mut pages = self.cluster.pages(context, self.options.resource.clone(), scope, query);
+        while let Some(page) = pages.next().await {
+            let page = page?;
+            version = page.resource_version;
+            for object in &page.items {
+                let name = NamespacedName::of(object);
+                if (self.options.keep)(&name) {
+                    seen.insert(name);
+                    self.upsert(object, how);
+                }
+            }
+        }
+        let number = version.parse().unwrap_or(u64::MAX);
+        for name in self.store.names() {
+            let in_scope = namespace.is_none_or(|namespace| namespace == name.namespace);
+            if in_scope && !seen.contains(&name) {
+                self.remove(&name, number, how);
+            }
+        }
+        Ok(version)
+    }
+
+    fn upsert(&self, object: &Value, how: How<'_>) {
+        let name = NamespacedName::of(object);
+        if !(self.options.keep)(&name) {
+            return;
+        }
+        let Some(record) = (self.options.record)(object) else {
+            tracing::warn!(router = %self.options.name, object = %name, "an object cannot be read and is left out");
+            return;
+        };
+        if let Put::Stored(old) = self.store.put(&name, record.clone()) {
+            self.tell(&Change { name: &name, old: old.as_ref(), new: Some(&record), how });
+        }
+    }
+
+    fn remove(&self, name: &NamespacedName, version: u64, how: How<'_>) {
+        if let Some(old) = self.store.take(name, version) {
+            self.tell(&Change { name, old: Some(&old), new: None, how });
+        }
+    }
+
+    fn tell(&self, change: &Change<'_, R>) {
+        let filters = self.filters.borrow().clone();
+        for filter in filters {
+            filter(change);
+        }
+    }
+
+    fn heard(&self, index: usize) {
+        let now = self.env.clock.monotonic();
+        self.scopes[index].heard.set(Some(now));
+        let all: Option<Vec<_>> = self.scopes.iter().map(|scope| scope.heard.get()).collect();
+        if let Some(oldest) = all.and_then(|all| all.into_iter().min()) {
+            self.store.heard(oldest);
+        }
+        if self.store.state() != StoreState::Synced {
+            self.show();
+        }
+    }
+
+    /// Brings the store's state and the census up to date.
+    fn show(&self) {
+        let listed = self.scopes.iter().all(|scope| scope.listed.get());
+        let error = self.scopes.iter().find_map(|scope| scope.error.borrow().clone());
+        let state = match &error {
+            // A store that was complete once keeps its state while the watch is taken up again; its age tells the rest.
+            Some(error) if !listed || !self.store.is_fresh() => StoreState::Failing(error.clone()),
+            Some(_) | None if listed => StoreState::Synced,
+            Some(_) | None => StoreState::Starting,
+        };
+        let now = self.env.clock.wall();
+        let records = self.store.len();
+        self.cell.update(now, |cell| {
+            cell.activity = match state {
+                StoreState::Off => Activity::Stopped,
+                StoreState::Starting => Activity::Starting,
+                StoreState::Synced => Activity::Idle,
+                StoreState::Failing(_) => Activity::Failing,
+            };
+            cell.line = format!("{records} records");
+            if let Some(error) = error {
+                cell.last_error = Some((now, error));
+            }
+        });
+        if self.store.set_state(state) {
+            self.signal.raise();
+        }
+    }
+}

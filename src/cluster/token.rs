@@ -1,0 +1,252 @@
+//! Who we are to the API server: the `Authorization` header, read anew from a token file in time (spec 70 §8.1), and the
+//! `User-Agent`, from which the server derives our field manager (spec 70 §8.3).
+//!
+//! kube has a layer for token files too; ours also reads the file anew when the server answers 401 (fault 9).
+
+use std::{
+    future::Future,
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use http::{
+    HeaderValue, Request, Response, StatusCode,
+    header::{AUTHORIZATION, USER_AGENT},
+};
+use tokio::time::Instant;
+use tower::BoxError;
+
+use super::client::ConnectionError;
+
+/// A token file is read again after this time at the latest.
+const YOUNG: Duration = Duration::from_secs(50);
+
+/// Credentials that go into a header; client certificates are the TLS stack's.
+#[derive(Clone)]
+pub(super) enum Credentials {
+    /// None, or a client certificate.
+    None,
+    /// A token or a name and password, as given.
+    Fixed(HeaderValue),
+    /// The content of a file.
+    File(Arc<TokenFile>),
+}
+
+/// A token in a file that somebody else replaces.
+pub(super) struct TokenFile {
+    path: PathBuf,
+    token: Mutex<Token>,
+}
+
+struct Token {
+    header: HeaderValue,
+    /// `None`: read again before the next request.
+    read_at: Option<Instant>,
+}
+
+/// The service that adds both headers.
+#[derive(Clone)]
+pub(super) struct Identified<S> {
+    pub(super) inner: S,
+    pub(super) credentials: Credentials,
+    pub(super) user_agent: HeaderValue,
+}
+
+// === impl Credentials ===
+
+impl Credentials {
+    /// A bearer token.
+    pub(super) fn token(token: &str) -> Result<Self, ConnectionError> {
+        Ok(Self::Fixed(bearer(token).ok_or(ConnectionError::BadToken)?))
+    }
+
+    /// Name and password.
+    pub(super) fn password(name: &str, password: &str) -> Result<Self, ConnectionError> {
+        let value = format!("Basic {}", STANDARD.encode(format!("{name}:{password}")));
+        Ok(Self::Fixed(sensitive(&value).ok_or(ConnectionError::BadToken)?))
+    }
+
+    /// A token file, which must be readable now.
+    pub(super) fn file(path: &Path) -> Result<Self, ConnectionError> {
+        let header = read(path)?;
+        let token = Mutex::new(Token { header, read_at: Some(Instant::now()) });
+        Ok(Self::File(Arc::new(TokenFile { path: path.into(), token })))
+    }
+
+    /// The header of a request that is sent now.
+    fn header(&self) -> Option<HeaderValue> {
+        match self {
+            Self::None => None,
+            Self::Fixed(header) => Some(header.clone()),
+            Self::File(file) => Some(file.header()),
+        }
+    }
+
+    /// The server did not accept them.
+    fn refused(&self) {
+        match self {
+            Self::None | Self::Fixed(_) => {}
+            Self::File(file) => file.token.lock().unwrap_or_else(PoisonError::into_inner).read_at = None,
+        }
+    }
+}
+
+// === impl TokenFile ===
+
+impl TokenFile {
+    fn header(&self) -> HeaderValue {
+        let mut token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        if token.read_at.is_none_or(|at| at.elapsed() >= YOUNG) {
+            match read(&self.path) {
+                Ok(header) => token.header = header,
+                Err(error) => tracing::warn!(%error, "the old token stays in use"),
+            }
+            token.read_at = Some(Instant::now());
+        }
+        token.header.clone()
+    }
+}
+
+/// Reads a token file. It is small and in memory, so the arbiter is not held up.
+fn read(path: &Path) -> Result<HeaderValue, ConnectionError> {
+    let unreadable = |reason: String| ConnectionError::TokenFile { path: path.into(), reason };
+    let token = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+    match token.trim() {
+        "" => Err(unreadable("it is empty".into())),
+        token => bearer(token).ok_or_else(|| unreadable("it holds no token".into())),
+    }
+}
+
+fn bearer(token: &str) -> Option<HeaderValue> {
+    sensitive(&format!("Bearer {token}"))
+}
+
+fn sensitive(value: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(value).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+// === impl Identified ===
+
+impl<S, I, O> tower::Service<Request<I>> for Identified<S>
+where
+    S: tower::Service<Request<I>, Response = Response<O>>,
+    S::Error: Into<BoxError>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<O>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<O>, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, mut request: Request<I>) -> Self::Future {
+        request.headers_mut().insert(USER_AGENT, self.user_agent.clone());
+        if let Some(header) = self.credentials.header() {
+            request.headers_mut().insert(AUTHORIZATION, header);
+        }
+        let (answer, credentials) = (self.inner.call(request), self.credentials.clone());
+        Box::pin(async move {
+            let answer = answer.await.map_err(Into::into)?;
+            if answer.status() == StatusCode::UNAUTHORIZED {
+                credentials.refused();
+            }
+            Ok(answer)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU16, Ordering};
+
+    use tokio::time::sleep;
+    use tower::service_fn;
+
+    use super::*;
+
+    /// A service that answers with a code, and shows what it was sent.
+    fn identified(
+        credentials: Credentials,
+        code: Arc<AtomicU16>,
+    ) -> impl tower::Service<Request<()>, Response = Response<String>, Error = BoxError> {
+        let inner = service_fn(move |request: Request<()>| {
+            let text = |name| request.headers().get(name).map_or("", |value| value.to_str().unwrap()).to_owned();
+            let shown = format!("{} | {}", text(AUTHORIZATION), text(USER_AGENT));
+            let answer = Response::builder().status(code.load(Ordering::Relaxed)).body(shown);
+            async move { Ok::<_, BoxError>(answer.unwrap()) }
+        });
+        Identified { inner, credentials, user_agent: HeaderValue::from_static("me/1") }
+    }
+
+    async fn sent(
+        service: &mut impl tower::Service<Request<()>, Response = Response<String>, Error = BoxError>,
+    ) -> String {
+        service.call(Request::new(())).await.unwrap().into_body()
+    }
+
+    fn ok() -> Arc<AtomicU16> {
+        Arc::new(AtomicU16::new(200))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn fixed_credentials_become_a_header() {
+        let cases = [
+            (Credentials::None, " | me/1"),
+            (Credentials::token("abc").unwrap(), "Bearer abc | me/1"),
+            (Credentials::password("u", "p").unwrap(), "Basic dTpw | me/1"),
+        ];
+
+        for (credentials, expected) in cases {
+            assert_eq!(sent(&mut identified(credentials, ok())).await, expected);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_file_is_read_again_after_fifty_seconds() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, "old\n").unwrap();
+        let mut service = identified(Credentials::file(file.path()).unwrap(), ok());
+
+        std::fs::write(&file, "new\n").unwrap();
+        sleep(YOUNG - Duration::from_millis(1)).await;
+        assert_eq!(sent(&mut service).await, "Bearer old | me/1");
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(sent(&mut service).await, "Bearer new | me/1");
+
+        drop(file);
+        sleep(YOUNG).await;
+        assert_eq!(sent(&mut service).await, "Bearer new | me/1");
+    }
+
+    /// fault 9
+    #[tokio::test(start_paused = true)]
+    async fn a_token_file_is_read_again_after_a_401() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, "old").unwrap();
+        let code = Arc::new(AtomicU16::new(401));
+        let mut service = identified(Credentials::file(file.path()).unwrap(), code.clone());
+
+        std::fs::write(&file, "new").unwrap();
+        assert_eq!(sent(&mut service).await, "Bearer old | me/1");
+        assert_eq!(sent(&mut service).await, "Bearer new | me/1");
+    }
+
+    #[test]
+    fn a_token_file_that_cannot_be_used_is_named_without_its_content() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, "se\u{7}cret").unwrap();
+
+        let error = read(file.path()).unwrap_err().to_string();
+
+        assert!(error.contains(&file.path().display().to_string()));
+        assert!(!error.contains("cret"), "{error}");
+    }
+}
