@@ -7,13 +7,14 @@ use std::{
 
 use serde_json::{Number, Value};
 
+use super::merge::MergeContext;
 use crate::api::{
     keys,
     object::{self, truthy},
 };
 
-/// Built-in kinds whose `metadata.generation` grows with every change outside of metadata and status, as measured on a real
-/// control plane. Kinds without a generation are missing, and so are kinds that have one that never changes
+/// Built-in kinds whose `metadata.generation` grows with every change outside of metadata and status, as measured on a
+/// real control plane. Kinds without a generation are missing, and so are kinds that have one that never changes
 /// (`PriorityClass`): the presence of the field proves nothing.
 const GENERATION_COVERS_BODY: [(&str, &str); 17] = [
     ("", "Pod"),
@@ -71,6 +72,24 @@ pub fn generation_covers_body(group: &str, kind: &str) -> bool {
 pub fn hash(value: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     write_value(&mut hasher, value);
+    hasher.finish()
+}
+
+/// A hash of all that decides what a merge would send, except the live object and the old labels: the manifest and the
+/// context. With an equal [`Record`] of the live object, an equal hash means that a merge would find what it found
+/// before.
+pub fn hash_of_intent(manifest: &Value, context: &MergeContext<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    write_value(&mut hasher, manifest);
+    write_text(&mut hasher, context.origin);
+    hasher.write_usize(context.labels.len());
+    for (key, value) in context.labels {
+        write_text(&mut hasher, key);
+        write_text(&mut hasher, value);
+    }
+    for flag in [context.force_overwrite_labels, context.force_overwrite_annotations, context.preserve_replicas] {
+        hasher.write_u8(flag.into());
+    }
     hasher.finish()
 }
 
@@ -206,6 +225,8 @@ impl Record {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -283,6 +304,32 @@ mod tests {
         assert_ne!(hash(&parse(r#"["ab",""]"#)), hash(&parse(r#"["a","b"]"#)));
         assert_ne!(hash(&parse("9007199254740993")), hash(&parse("9007199254740992")));
         assert_ne!(hash(&parse("null")), hash(&parse("{}")));
+    }
+
+    #[test]
+    fn an_intent_changes_with_the_manifest_the_labels_and_each_flag() {
+        let (none, some) = (BTreeMap::new(), BTreeMap::from([("a".to_owned(), "1".to_owned())]));
+        let before = MergeContext {
+            origin: "ns/mr",
+            labels: &none,
+            old: None,
+            force_overwrite_labels: false,
+            force_overwrite_annotations: false,
+            preserve_replicas: false,
+        };
+        let changed = [
+            MergeContext { origin: "ns/other", ..before },
+            MergeContext { labels: &some, ..before },
+            MergeContext { force_overwrite_labels: true, ..before },
+            MergeContext { force_overwrite_annotations: true, ..before },
+            MergeContext { preserve_replicas: true, ..before },
+        ];
+
+        let hashes: BTreeSet<u64> = changed.iter().map(|context| hash_of_intent(&deployment(), context)).collect();
+
+        assert_eq!(hashes.len(), changed.len());
+        assert!(!hashes.contains(&hash_of_intent(&deployment(), &before)));
+        assert_ne!(hash_of_intent(&json!({}), &before), hash_of_intent(&deployment(), &before));
     }
 
     #[test]

@@ -54,14 +54,17 @@ impl ScaledObjects {
         let mut broken = Vec::new();
         for autoscaler in autoscalers {
             match target(autoscaler) {
-                Ok(key) => drop(scaled.keys.insert(key)),
+                Ok(key) => {
+                    scaled.keys.insert(key);
+                }
                 Err(error) => broken.push(error),
             }
         }
         (scaled, broken)
     }
 
-    /// Whether an autoscaler scales the object, under its own or an equivalent group and kind. Then its live replicas count.
+    /// Whether an autoscaler scales the object, under its own or an equivalent group and kind. Then its live replicas
+    /// count.
     pub fn contains(&self, key: &ObjectKey, equivalences: &Equivalences) -> bool {
         self.keys.contains(key) || equivalences.of_key(key).any(|other| self.keys.contains(&other))
     }

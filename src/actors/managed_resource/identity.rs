@@ -10,9 +10,9 @@ use crate::api::{
     object::{self, GroupKind, GroupVersionKind, ObjectKey},
 };
 
-/// Groups that the API server itself serves. Kinds of all other groups come from CRDs or aggregated APIs; these come too
-/// from `*.k8s.io` groups, so the suffix proves nothing.
-const BUILT_IN_GROUPS: [&str; 23] = [
+/// Groups that the API server itself serves. Kinds of all other groups come from CRDs or aggregated APIs; these come
+/// too from `*.k8s.io` groups, so the suffix proves nothing.
+const BUILT_IN_GROUPS: [&str; 24] = [
     "",
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
@@ -36,6 +36,7 @@ const BUILT_IN_GROUPS: [&str; 23] = [
     "resource.k8s.io",
     "scheduling.k8s.io",
     "storage.k8s.io",
+    "storagemigration.k8s.io",
 ];
 
 /// Kinds that existed in two groups, with the same objects behind both.
@@ -74,8 +75,8 @@ pub fn is_built_in_group(group: &str) -> bool {
     BUILT_IN_GROUPS.contains(&group)
 }
 
-/// The index key (spec 10 §10.1): its namespace is the effective one, so a cluster-scoped object has `default` too and a
-/// failed discovery does not change the key. Its display form is the key string that references are sorted by.
+/// The index key (spec 10 §10.1): its namespace is the effective one, so a cluster-scoped object has `default` too and
+/// a failed discovery does not change the key. Its display form is the key string that references are sorted by.
 pub fn index_key(group: &str, kind: &str, namespace: &str, name: &str) -> ObjectKey {
     ObjectKey {
         group: group.to_owned(),
@@ -174,8 +175,8 @@ impl<'a> OldIndex<'a> {
     /// Finds the old reference of a wanted object: by its key, else by an equivalent group and kind.
     ///
     /// **All** references to the object count as found from then on, not just the one that is returned. Both
-    /// `extensions/Ingress a` and `networking.k8s.io/Ingress a` may be listed (spec 10 §9.7 records the union of old and
-    /// new references), and deleting one would delete the other.
+    /// `extensions/Ingress a` and `networking.k8s.io/Ingress a` may be listed (spec 10 §9.7 records the union of old
+    /// and new references), and deleting one would delete the other.
     pub fn find(&mut self, key: &ObjectKey, equivalences: &Equivalences) -> Option<&'a ResourceRef> {
         let mut hit = None;
         for candidate in std::iter::once(key.clone()).chain(equivalences.of_key(key)) {

@@ -62,8 +62,8 @@ pub fn labels_to_inject(inject_labels: &BTreeMap<String, String>, managed_by: &s
 /// Overlays the labels of an object, of its pod template and of its volume claim templates with `labels`
 /// (spec 10 §11.4).
 ///
-/// Deviations: `null` counts as absent everywhere, and a custom kind whose `spec.template` is no map is left alone there.
-/// On an error the manifest may already be changed in part; it is not applied then.
+/// Deviations: `null` counts as absent everywhere, and a custom kind whose `spec.template` is no map is left alone
+/// there. On an error the manifest may already be changed in part; it is not applied then.
 pub fn inject_labels(manifest: &mut Value, labels: &BTreeMap<String, String>) -> Result<(), InjectError> {
     let custom_kind = !identity::is_built_in_group(&identity::gvk_of(manifest).group);
     inject_into_metadata(manifest, labels)?;
@@ -86,8 +86,8 @@ pub fn inject_labels(manifest: &mut Value, labels: &BTreeMap<String, String>) ->
     Ok(())
 }
 
-/// Labels or annotations of an object as the rules see them (spec 10 §11.5): `null` is the empty string, and the whole map
-/// is absent if any other value is no string.
+/// Labels or annotations of an object as the rules see them (spec 10 §11.5): `null` is the empty string, and the whole
+/// map is absent if any other value is no string.
 pub fn string_map(object: &Value, field: &str) -> BTreeMap<String, String> {
     let entries = object.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_object);
     let text = |value: &Value| if value.is_null() { Some(String::new()) } else { value.as_str().map(str::to_owned) };

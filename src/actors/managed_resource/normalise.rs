@@ -43,8 +43,8 @@ pub fn normalise_namespace(manifest: &mut Value, scope: Scope) {
 
 /// The key of a recorded object as it would be if the scope had been known when it was recorded (spec 10 §11.8).
 ///
-/// The reference to a cluster-scoped custom object may carry a namespace from the time before its kind was served. Taken
-/// literally it would be another object than the one of today's manifest, and be deleted.
+/// The reference to a cluster-scoped custom object may carry a namespace from the time before its kind was served.
+/// Taken literally it would be another object than the one of today's manifest, and be deleted.
 pub fn scope_normalised_key(key: ObjectKey, scope: Scope) -> ObjectKey {
     match scope {
         Scope::Cluster => identity::index_key(&key.group, &key.kind, "", &key.name),

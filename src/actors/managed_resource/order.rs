@@ -53,9 +53,9 @@ pub fn rank(kind: &str) -> usize {
 
 /// Groups objects so that those of one group may be applied side by side and the groups one after the other.
 ///
-/// Groups follow the kind ranks; each unknown kind is a group of its own, in byte order. Within a group the order is that
-/// of the names, then of the namespaces. Objects that may be the same one (equal kind, namespace and name, in whatever
-/// API group) never share a group: a second one goes to an extra group right after, in the given order.
+/// Groups follow the kind ranks; each unknown kind is a group of its own, in byte order. Within a group the order is
+/// that of the names, then of the namespaces. Objects that may be the same one (equal kind, namespace and name, in
+/// whatever API group) never share a group: a second one goes to an extra group right after, in the given order.
 pub fn ranks<T>(items: Vec<T>, key: impl Fn(&T) -> &ObjectKey) -> Vec<Vec<T>> {
     let mut seen: BTreeMap<(String, String, String), usize> = BTreeMap::new();
     let mut groups: BTreeMap<(usize, String, usize), Vec<T>> = BTreeMap::new();
@@ -78,8 +78,8 @@ pub fn ranks<T>(items: Vec<T>, key: impl Fn(&T) -> &ObjectKey) -> Vec<Vec<T>> {
     groups
 }
 
-/// The reverse of [`ranks`], for deletion: custom objects before their CRDs, workloads before what they use ("better than
-/// upstream" 4). Equal keys are listed once.
+/// The reverse of [`ranks`], for deletion: custom objects before their CRDs, workloads before what they use ("better
+/// than upstream" 4). Equal keys are listed once.
 pub fn deletion_ranks<T>(items: Vec<T>, key: impl Fn(&T) -> &ObjectKey) -> Vec<Vec<T>> {
     let mut seen = BTreeSet::new();
     let items = items.into_iter().filter(|item| seen.insert(key(item).clone())).collect();

@@ -41,16 +41,17 @@ pub struct Input<'a> {
 pub struct Plan {
     /// The objects to apply, in processing order; [`super::order::ranks`] brings them in the order of application.
     pub objects: Vec<PlannedObject>,
-    /// What the status lists at the end, sorted by key string (spec 10 §9.6): references to the objects, and those that would
-    /// be [`Plan::removed`] if everything had been decoded, since their objects are still there (decision 9). Objects with
-    /// an [`PlannedObject::error`] have none: nothing could ever be found under it.
+    /// What the status lists at the end, sorted by key string (spec 10 §9.6): references to the objects, and those
+    /// that would be [`Plan::removed`] if everything had been decoded, since their objects are still there (decision
+    /// 9). Objects with an [`PlannedObject::error`] have none: nothing could ever be found under it.
     pub references: Vec<ResourceRef>,
     /// Those of the references whose object no old reference named: they join the status before anything is applied
     /// (spec 10 §9.7). Sorted by key string.
     pub added: Vec<ResourceRef>,
     /// Old references nothing in the bundle asks for any more; sorted by key string. They are to be deleted.
     pub removed: Vec<ResourceRef>,
-    /// Old references whose manifest is in Ignore mode now; sorted by key string. They are to be released (spec 10 §14).
+    /// Old references whose manifest is in Ignore mode now; sorted by key string. They are to be released (spec 10
+    /// §14).
     pub released: Vec<ResourceRef>,
     /// Keys that several manifests have, each once, sorted. They are applied one after the other; for a warning.
     pub duplicates: Vec<ObjectKey>,
@@ -109,8 +110,8 @@ pub enum ManifestError {
 
 /// Plans a pass.
 ///
-/// Guarantees: an object that the bundle wants, under any equivalent group and kind, is never in [`Plan::removed`]; one in
-/// Ignore mode is in `removed` as little.
+/// Guarantees: an object that the bundle wants, under any equivalent group and kind, is never in [`Plan::removed`];
+/// one in Ignore mode is in `removed` as little.
 pub fn plan(input: Input<'_>) -> Plan {
     let Input { documents, old, equivalences, labels, decoding_failed, scope } = input;
     let old_key = |reference: &ResourceRef| {

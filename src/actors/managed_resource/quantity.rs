@@ -1,7 +1,7 @@
 //! Amounts of resources that are equal although they are written differently: `1000m` and `1`, `1024Mi` and `1Gi`.
 //!
-//! The API server rewrites quantities to their shortest form, so a manifest and the live object that came of it differ in
-//! their text. The comparison is exact: no floating point, no rounding.
+//! The API server rewrites quantities to their shortest form, so a manifest and the live object that came of it differ
+//! in their text. The comparison is exact: no floating point, no rounding.
 
 use serde_json::Value;
 

@@ -24,8 +24,8 @@ pub enum SelectorError {
 /// The label selector, as a query parameter, of the claims to delete before the object: a StatefulSet with volume claim
 /// templates. `None` for all other objects.
 ///
-/// Deviation: the full selector is used, with its `matchExpressions`, and an empty one is refused. Upstream deletes every
-/// claim of the namespace then.
+/// Deviation: the full selector is used, with its `matchExpressions`, and an empty one is refused. Upstream deletes
+/// every claim of the namespace then.
 pub fn claims_to_delete(live: &Value) -> Result<Option<String>, SelectorError> {
     let gvk = identity::gvk_of(live);
     let is_stateful_set = gvk.kind == "StatefulSet" && matches!(gvk.group.as_str(), "apps" | "extensions");

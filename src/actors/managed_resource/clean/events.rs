@@ -11,7 +11,8 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// The newest five of the (core `v1`) events, the oldest of them first; `None` if there is none. No newline at either end.
+/// The newest five of the (core `v1`) events, the oldest of them first; `None` if there is none. No newline at either
+/// end.
 pub fn warnings(events: &[Value], now: Timestamp) -> Option<String> {
     if events.is_empty() {
         return None;
@@ -25,8 +26,8 @@ pub fn warnings(events: &[Value], now: Timestamp) -> Option<String> {
     Some(text)
 }
 
-/// The age of something as `kubectl` writes it, in whole units: `95s`, `4m7s`, `75m`, `3h20m`, `30h`, `2d5h`, `40d`, `2y12d`.
-/// Without a time it is `<unknown>`.
+/// The age of something as `kubectl` writes it, in whole units: `95s`, `4m7s`, `75m`, `3h20m`, `30h`, `2d5h`, `40d`,
+/// `2y12d`. Without a time it is `<unknown>`.
 pub fn age(of: Option<Timestamp>, now: Timestamp) -> String {
     let Some(of) = of else { return "<unknown>".to_owned() };
     let elapsed = now.duration_since(of).as_secs();

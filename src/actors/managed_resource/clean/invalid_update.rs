@@ -57,8 +57,8 @@ pub fn react<'a>(
     }
 }
 
-/// Whether an error means that somebody else changed the object: the reason `Conflict`, not `AlreadyExists` (which has the
-/// same HTTP status). Such an error is reported without any frame.
+/// Whether an error means that somebody else changed the object: the reason `Conflict`, not `AlreadyExists` (which has
+/// the same HTTP status). Such an error is reported without any frame.
 pub fn is_conflict(code: u16, reason: &str) -> bool {
     reason == "Conflict" || reason.is_empty() && code == 409
 }
@@ -88,8 +88,8 @@ fn invalid_propagation(display: &str, value: &str) -> String {
     )
 }
 
-/// Whether a user re-created an immutable ConfigMap or Secret with other content. Only the first forbidden field counts; a
-/// changed type of a Secret is no such cause.
+/// Whether a user re-created an immutable ConfigMap or Secret with other content. Only the first forbidden field
+/// counts; a changed type of a Secret is no such cause.
 fn is_immutable<'a>(causes: impl IntoIterator<Item = (&'a str, &'a str)>, merged: &Value) -> bool {
     let mut forbidden = causes.into_iter().filter(|(kind, _)| *kind == FORBIDDEN);
     is_config_map_or_secret(&identity::gvk_of(merged))

@@ -101,9 +101,9 @@ fn is_config_map_or_secret(gvk: &GroupVersionKind) -> bool {
     gvk.group.is_empty() && gvk.version == "v1" && matches!(gvk.kind.as_str(), "ConfigMap" | "Secret")
 }
 
-/// The *other* ManagedResource of the same source cluster that an object's origin annotation names (decisions 10 and 11).
-/// Whether it exists, the caller must ask; if it does, the object is not ours to delete. An origin that cannot be read, or
-/// of another cluster, names nobody.
+/// The *other* ManagedResource of the same source cluster that an object's origin annotation names (decisions 10 and
+/// 11). Whether it exists, the caller must ask; if it does, the object is not ours to delete. An origin that cannot be
+/// read, or of another cluster, names nobody.
 pub fn other_owner(origin: Option<&str>, own: &Origin) -> Option<NamespacedName> {
     let origin: Origin = origin?.parse().ok()?;
     (origin.cluster_id == own.cluster_id && origin.key != own.key).then_some(origin.key)
@@ -111,8 +111,8 @@ pub fn other_owner(origin: Option<&str>, own: &Origin) -> Option<NamespacedName>
 
 // === deletion ===
 
-/// The policy an object of this API group is deleted with; `None` sends no policy (spec 10 §13.4). Foreground deletion of
-/// RBAC objects or Services blocks.
+/// The policy an object of this API group is deleted with; `None` sends no policy (spec 10 §13.4). Foreground deletion
+/// of RBAC objects or Services blocks.
 pub fn propagation(group: &str) -> Option<Propagation> {
     matches!(group, "apps" | "extensions" | "batch").then_some(Propagation::Foreground)
 }
@@ -174,8 +174,8 @@ pub fn still_pending(display: &str, error: Option<&str>, events: Option<&str>) -
 
 // === release ===
 
-/// JSON merge patch that releases an object in Ignore mode (spec 10 §14); `None` if its origin is not ours (any more): then
-/// there is nothing to do. The managed-by label stays.
+/// JSON merge patch that releases an object in Ignore mode (spec 10 §14); `None` if its origin is not ours (any more):
+/// then there is nothing to do. The managed-by label stays.
 pub fn release_patch(live: &Value, own_origin: &str) -> Option<Value> {
     let is_ours = object::annotation(live, keys::ORIGIN) == Some(own_origin);
     is_ours.then(|| json!({"metadata": {"annotations": {keys::ORIGIN: null, keys::DESCRIPTION: null}}}))

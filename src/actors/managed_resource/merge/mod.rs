@@ -78,8 +78,8 @@ struct Rule<'a> {
     force_overwrite_annotations: bool,
 }
 
-/// The object to `PUT`, given the live one (spec 10 §11.3.4, §12). The manifest is the one from before label injection; one
-/// with the labels in it gives the same result.
+/// The object to `PUT`, given the live one (spec 10 §11.3.4, §12). The manifest is the one from before label
+/// injection; one with the labels in it gives the same result.
 pub fn merge(manifest: &Value, live: &Value, context: &MergeContext<'_>) -> Result<Value, MergeError> {
     if is_ignored(manifest) {
         return Ok(without_description(live));
@@ -168,9 +168,9 @@ impl<'a> Rule<'a> {
 
 // === helpers of the rules ===
 
-/// Makes a field of `to` what it is in `from`: absent (or null) there means absent here.
+/// Makes a field of `to` what it is in `from`: absent there means absent here.
 fn copy_field(to: &mut Map<String, Value>, from: Option<&Value>, field: &str) {
-    match from.and_then(|from| from.get(field)).filter(|value| !value.is_null()) {
+    match from.and_then(|from| from.get(field)) {
         Some(value) => to.insert(field.to_owned(), value.clone()),
         None => to.remove(field),
     };

@@ -12,8 +12,8 @@ const NODE_PORT: &str = "NodePort";
 const LOAD_BALANCER: &str = "LoadBalancer";
 const EXTERNAL_NAME: &str = "ExternalName";
 
-/// What two ports may have in common, the strongest reason to keep a node port first. A name says more than a number, and
-/// the same number may serve two protocols (DNS).
+/// What two ports may have in common, the strongest reason to keep a node port first. A name says more than a number,
+/// and the same number may serve two protocols (DNS).
 const MATCHES: [fn(&Value, &Value) -> bool; 5] = [
     |new, old| same_port(new, old) && name(new) == name(old) && protocol(new) == protocol(old),
     |new, old| !name(new).is_empty() && name(new) == name(old),
@@ -67,9 +67,9 @@ fn merge_spec(spec: &mut Map<String, Value>, live: &Value) {
     }
 }
 
-/// Gives ports without a node port one of the live ones. A live port gives its number away once, no number is used twice
-/// for one protocol, and none that the manifest asks for itself is given away (a deviation: upstream takes the last match,
-/// and can so send one number twice).
+/// Gives ports without a node port one of the live ones. A live port gives its number away once, no number is used
+/// twice for one protocol, and none that the manifest asks for itself is given away (a deviation: upstream takes the
+/// last match, and can so send one number twice).
 fn keep_node_ports(spec: &mut Map<String, Value>, live: &Value) {
     let Some(ports) = spec.get_mut("ports").and_then(Value::as_array_mut) else { return };
     let old_ports = live.get("ports").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);

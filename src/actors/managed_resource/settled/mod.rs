@@ -1,8 +1,8 @@
 //! Whether a merged object needs to be sent (spec 10 §11.3.3, architecture §6 "Settled").
 //!
-//! Two answers to that question. [`differs`] compares strictly, as the specification says; it calls nearly every object
-//! different that the API server has given defaults. [`settled`] looks through defaults: it is what keeps a restart from
-//! sending every object once more.
+//! Two answers to that question. [`differs`] compares strictly, as the specification says; it calls nearly every
+//! object different that the API server has given defaults. [`settled`] looks through defaults: it is what keeps a
+//! restart from sending every object once more.
 
 mod owners;
 
@@ -19,6 +19,9 @@ const LIMIT_RANGE_MAPS: [&str; 5] = ["max", "min", "default", "defaultRequest", 
 /// Fields that are one amount.
 const AMOUNTS: [&str; 3] = ["sizeLimit", "divisor", "averageValue"];
 
+/// Fields of an object that are no part of its body: metadata is compared for itself, and a merge keeps the status.
+const BESIDE_THE_BODY: [&str; 2] = ["metadata", "status"];
+
 /// Compares merged with live, knowing where amounts are written.
 #[derive(Clone, Copy)]
 struct Comparison {
@@ -27,9 +30,21 @@ struct Comparison {
     limit_range: bool,
 }
 
+/// What a map is the value of.
+#[derive(Clone, Copy)]
+enum Holder<'a> {
+    /// The object itself.
+    Object,
+    /// A field of that name.
+    Field(&'a str),
+    /// A list.
+    List,
+}
+
 /// Whether two objects differ in the sense of spec 10 §11.3: then the merged one is sent.
 ///
-/// Numbers are compared by value. `null`, an empty map and an empty list are equal; an absent field equals none of them.
+/// Numbers are compared by value. `null`, an empty map and an empty list are equal; an absent field equals none of
+/// them.
 pub fn differs(merged: &Value, live: &Value) -> bool {
     !equal(merged, live)
 }
@@ -38,13 +53,13 @@ pub fn differs(merged: &Value, live: &Value) -> bool {
 ///
 /// It would not if each of its fields is so in the live object, and each further field of the live object is either a
 /// default or was allocated by the API server: no *other* manager than `own_manager` owns it, as the live object's
-/// `managedFields` say. Further fields of our own are taken for defaults; a field that the manifest *no longer* has looks
-/// the same. So the answer is good only while the manifest is the one that was last applied, which the caller knows from
-/// the checksum and the generation in the status.
+/// `managedFields` say. Further fields of our own are taken for defaults; a field that the manifest *no longer* has
+/// looks the same. So the answer is good only while the manifest is the one that was last applied, which the caller
+/// knows from the checksum and the generation in the status.
 ///
-/// Labels, annotations, owner references and all other metadata must be equal, since a merge starts from the live ones.
-/// The status is passed over: a merge never changes it. On any doubt the answer is no: to send an object that is settled
-/// does no harm.
+/// Labels, annotations, owner references and all other metadata must be equal, since a merge starts from the live
+/// ones. The status is passed over: a merge never changes it. On any doubt the answer is no: to send an object that is
+/// settled does no harm.
 pub fn settled(merged: &Value, live: &Value, own_manager: &str) -> bool {
     let (Some(merged_fields), Some(live_fields)) = (merged.as_object(), live.as_object()) else { return false };
     if !equal(&merged["metadata"], &live["metadata"]) {
@@ -57,17 +72,8 @@ pub fn settled(merged: &Value, live: &Value, own_manager: &str) -> bool {
     };
     let is_secret = gvk.group.is_empty() && gvk.kind == "Secret";
     let resolved = if is_secret { without_string_data(merged_fields, live_fields) } else { None };
-    let body = |fields: &Map<String, Value>| -> Map<String, Value> {
-        let in_body = |field: &str| field != "metadata" && field != "status";
-        fields.iter().filter(|(field, _)| in_body(field)).map(|(field, value)| (field.clone(), value.clone())).collect()
-    };
-
-    comparison.covers_map(
-        &body(resolved.as_ref().unwrap_or(merged_fields)),
-        &body(live_fields),
-        &ForeignFields::of(live, own_manager),
-        None,
-    )
+    let merged_fields = resolved.as_ref().unwrap_or(merged_fields);
+    comparison.covers_map(merged_fields, live_fields, &ForeignFields::of(live, own_manager), Holder::Object)
 }
 
 /// Deep equality with `null`, the empty map and the empty list as one, and numbers by value.
@@ -130,36 +136,38 @@ fn without_string_data(merged: &Map<String, Value>, live: &Map<String, Value>) -
 // === impl Comparison ===
 
 impl Comparison {
-    /// Each merged field is so in live, and the rest of live is nobody else's. `field` is the name both maps have.
+    /// Each merged field is so in live, and the rest of live is nobody else's.
     fn covers_map(
         self,
         merged: &Map<String, Value>,
         live: &Map<String, Value>,
         foreign: &ForeignFields<'_>,
-        field: Option<&str>,
+        holder: Holder<'_>,
     ) -> bool {
-        let amounts = field.is_some_and(|field| self.holds_amounts(field));
-        let merged_are_covered = merged.iter().filter(|(_, value)| !value.is_null()).all(|(name, value)| {
+        let amounts = matches!(holder, Holder::Field(field) if self.holds_amounts(field));
+        let is_compared = |(name, value): &(&String, &Value)| {
+            // A null asks for nothing: what the API server fills in there is a default like any other.
+            !(value.is_null() || matches!(holder, Holder::Object) && BESIDE_THE_BODY.contains(&name.as_str()))
+        };
+        let merged_are_covered = merged.iter().filter(is_compared).all(|(name, value)| {
             let Some(live) = live.get(name) else { return false };
             (amounts || self.is_amount(name)) && quantity::same_amount(value, live)
-                || self.covers(value, live, &foreign.field(name), Some(name))
+                || self.covers(value, live, &foreign.field(name), Holder::Field(name))
         });
-        // A null asks for nothing: what the API server fills in there is a default like any other.
-        let further =
-            live.iter().filter(|(name, value)| !value.is_null() && merged.get(*name).is_none_or(Value::is_null));
-        merged_are_covered && further.map(|(name, _)| name).all(|name| !foreign.field(name).own_something())
+        let is_further = |name: &String| merged.get(name).is_none_or(Value::is_null);
+        let mut further = live.iter().filter(is_compared).filter(|(name, _)| is_further(name));
+        merged_are_covered && further.all(|(name, _)| !foreign.field(name).own_something())
     }
 
-    fn covers(self, merged: &Value, live: &Value, foreign: &ForeignFields<'_>, field: Option<&str>) -> bool {
+    fn covers(self, merged: &Value, live: &Value, foreign: &ForeignFields<'_>, holder: Holder<'_>) -> bool {
         match (merged, live) {
-            (Value::Object(merged), Value::Object(live)) => self.covers_map(merged, live, foreign, field),
+            (Value::Object(merged), Value::Object(live)) => self.covers_map(merged, live, foreign, holder),
             (Value::Array(merged), Value::Array(live)) => {
+                let mut items = merged.iter().zip(live).enumerate();
                 merged.len() == live.len()
-                    && merged
-                        .iter()
-                        .zip(live)
-                        .enumerate()
-                        .all(|(index, (merged, live))| self.covers(merged, live, &foreign.item(index, live), None))
+                    && items.all(|(index, (merged, live))| {
+                        self.covers(merged, live, &foreign.item(index, live), Holder::List)
+                    })
             }
             _ => equal(merged, live),
         }
