@@ -297,6 +297,8 @@ mod tests {
 
     use super::*;
 
+    type Predicate = fn(&ApiError) -> bool;
+
     fn answer(code: u16, body: &Value) -> ApiError {
         let code = StatusCode::from_u16(code).unwrap();
         ApiError::Status(Status::from_answer(code, None, body.to_string().as_bytes(), false).into())
@@ -312,7 +314,7 @@ mod tests {
     /// api-facts §1, §2, §4
     #[test]
     fn answers_are_told_apart() {
-        let cases: [(ApiError, &[fn(&ApiError) -> bool]); 8] = [
+        let cases: [(ApiError, &[Predicate]); 8] = [
             (status(404, "NotFound", "configmaps"), &[ApiError::is_not_found]),
             (status(404, "NotFound", "namespaces"), &[ApiError::is_not_found, ApiError::is_namespace_missing]),
             (status(409, "Conflict", "configmaps"), &[ApiError::is_conflict]),
@@ -322,7 +324,7 @@ mod tests {
             (status(410, "Expired", ""), &[ApiError::is_expired]),
             (status(500, "InternalError", ""), &[ApiError::outcome_unknown]),
         ];
-        let predicates: [fn(&ApiError) -> bool; 9] = [
+        let predicates: [Predicate; 9] = [
             ApiError::is_not_found,
             ApiError::is_namespace_missing,
             ApiError::is_conflict,

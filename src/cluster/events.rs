@@ -330,15 +330,18 @@ impl Notebook {
         kept
     }
 
-    /// Drops what was not used for longest, beyond what is remembered. What waits in the queue stays.
+    /// Drops what was not used for longest, beyond what is remembered. What waits in the queue (fewer) stays.
     fn forget(&mut self) {
-        while self.entries.len() > REMEMBERED || self.uses.len() > 2 * REMEMBERED {
+        if self.uses.len() > 2 * REMEMBERED {
+            let entries = &self.entries;
+            self.uses.retain(|(used, subject)| entries.get(subject).is_some_and(|entry| entry.used == *used));
+        }
+        while self.entries.len() > REMEMBERED {
             let Some((used, subject)) = self.uses.pop_front() else { return };
-            let Some(entry) = self.entries.get(&subject).filter(|entry| entry.used == used) else { continue };
-            if entry.queued || self.entries.len() <= REMEMBERED {
-                self.uses.push_back((used, subject)); // at most REMEMBERED of these
-            } else {
-                self.entries.remove(&subject);
+            match self.entries.get(&subject) {
+                Some(entry) if entry.used == used && entry.queued => self.uses.push_back((used, subject)),
+                Some(entry) if entry.used == used => drop(self.entries.remove(&subject)),
+                Some(_) | None => {} // used again later, or gone
             }
         }
     }

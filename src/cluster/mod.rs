@@ -35,7 +35,7 @@ mod warnings;
 mod watch;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub use client::{Connection, ConnectionError, PodEnvironment, SERVICE_ACCOUNT, user_agent};
 pub use discovery::{Discovery, is_list_kind};

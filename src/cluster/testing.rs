@@ -36,7 +36,7 @@ pub(crate) enum Reply {
 }
 
 type Answered = UnsyncBoxBody<Bytes, std::io::Error>;
-type Script = dyn FnMut(&Seen) -> Reply + Send;
+type Script = Box<dyn FnMut(&Seen) -> Reply + Send>;
 
 /// A server that asks a closure; clones share the record of requests.
 #[derive(Clone)]
@@ -51,7 +51,12 @@ pub(crate) struct Recorded(pub(crate) RefCell<Vec<String>>);
 
 impl Server {
     pub(crate) fn new(script: impl FnMut(&Seen) -> Reply + Send + 'static) -> Self {
-        Self { script: Arc::new(Mutex::new(script)), seen: Arc::default() }
+        Self { script: Arc::new(Mutex::new(Box::new(script))), seen: Arc::default() }
+    }
+
+    /// Does something else from now on.
+    pub(crate) fn replace(&self, script: impl FnMut(&Seen) -> Reply + Send + 'static) {
+        *self.script.lock().unwrap() = Box::new(script);
     }
 
     /// `METHOD path?query` of all requests so far.

@@ -21,6 +21,9 @@ pub(super) struct Version {
     pub(super) stale: Option<String>,
 }
 
+/// A group with the names of its versions.
+pub(super) type GroupVersions = (Arc<str>, Vec<Arc<str>>);
+
 // === impl Served ===
 
 impl Served {
@@ -116,7 +119,7 @@ fn aggregated_version(group: &Arc<str>, version: &Value) -> Result<Version, ApiE
 // === documents of older servers ===
 
 /// Group, and its versions in the order of preference, from `APIVersions` (`/api`) or `APIGroupList` (`/apis`).
-pub(super) fn legacy_groups(document: &Value) -> Result<Vec<(Arc<str>, Vec<Arc<str>>)>, ApiError> {
+pub(super) fn legacy_groups(document: &Value) -> Result<Vec<GroupVersions>, ApiError> {
     if document["kind"] == "APIVersions" {
         let versions = list(document, "versions")?.iter().filter_map(Value::as_str).map(Arc::from).collect();
         return Ok(vec![("".into(), versions)]);

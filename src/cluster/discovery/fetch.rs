@@ -15,7 +15,7 @@ use super::{
         ApiError,
         transport::{Admission, Answer, Call, Transport},
     },
-    documents::{Served, Version, aggregated, api_version, legacy_groups, legacy_resources},
+    documents::{GroupVersions, Served, Version, aggregated, api_version, legacy_groups, legacy_resources},
 };
 
 /// `Accept` of an aggregated document; older servers answer with the plain one.
@@ -64,11 +64,7 @@ async fn fetch_root(
     Ok(served)
 }
 
-async fn fetch_legacy(
-    transport: &Transport,
-    root: &str,
-    groups: Vec<(Arc<str>, Vec<Arc<str>>)>,
-) -> Result<Served, ApiError> {
+async fn fetch_legacy(transport: &Transport, root: &str, groups: Vec<GroupVersions>) -> Result<Served, ApiError> {
     let flat = groups.iter().flat_map(|(group, versions)| versions.iter().map(move |version| (group, version)));
     let fetches = flat
         .map(|(group, version)| async move { (group.clone(), fetch_version(transport, root, group, version).await) });

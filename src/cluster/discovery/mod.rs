@@ -157,10 +157,10 @@ impl Discovery {
 
     async fn find<T>(&self, group: &str, look: impl Fn(&Served) -> Result<T, ApiError>) -> Result<T, ApiError> {
         let running = self.0.running.borrow().as_ref().and_then(WeakShared::upgrade).filter(|it| it.peek().is_none());
-        if !self.is_requested(group) {
-            if let Ok(found) = self.look(&look) {
-                return Ok(found);
-            }
+        if !self.is_requested(group)
+            && let Ok(found) = self.look(&look)
+        {
+            return Ok(found);
         }
         if let Some(running) = running {
             running.await.ok(); // its error is remembered in the state

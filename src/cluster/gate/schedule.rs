@@ -192,7 +192,8 @@ impl Schedule {
         let slots_free = self.in_flight < WRITES_AT_ONCE;
         let wanted = |tokens: &Tokens| tokens.waiting_reads > 0 || slots_free && tokens.waiting_writes > 0;
         let token_wanted = self.rate.is_some() && self.buckets.get(&wish.bucket).is_some_and(wanted);
-        !token_wanted && !(wish.write && self.waiting_writes > 0)
+        let slot_wanted = wish.write && self.waiting_writes > 0;
+        !token_wanted && !slot_wanted
     }
 
     fn may_go(&self, bucket: &Bucket, write: bool) -> bool {

@@ -1,0 +1,267 @@
+//! The actor that carries out what the election says.
+
+use actix::{
+    Actor, ActorFutureExt as _, AsyncContext as _, Context, Handler, Message, ResponseActFuture, SpawnHandle,
+    WrapFuture as _,
+};
+use serde_json::Value;
+use tokio::{
+    sync::{oneshot, watch},
+    time::Instant,
+};
+
+use crate::{
+    actors::kit::{Activity, Cell, Deadline, Lane},
+    cluster::{ApiError, Cluster, Context as RequestContext, Fence, Recorder, Reference, Resource, Target},
+};
+
+use super::election::{Action, Answer, Election, Moment};
+
+/// Why the fence is shut after a loss.
+const LOST: &str = "the leader election lease is lost";
+/// Reason of the Events (spec 70 §12).
+const REASON: &str = "LeaderElection";
+
+/// Whether this process leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leadership {
+    /// Somebody else may.
+    Candidate,
+    /// We do.
+    Leader,
+    /// We did, until the lease was lost: the process must end (`leader election lost`, exit code 1).
+    Lost,
+    /// We did, or tried, until we were asked to stop.
+    Released,
+}
+
+/// Stops trying, and gives the lease up if it is held. Send it when no write is in flight any more ([`Fence::quiet`]);
+/// otherwise let the lease expire. Answers whether the lease is free; `false` also if it was not ours.
+#[derive(Message)]
+#[rtype(result = "bool")]
+pub struct Release;
+
+/// What the actor needs.
+pub struct LeaderSetup {
+    /// The rules, with identity and timing.
+    pub election: Election,
+    /// Namespace of the Lease.
+    pub namespace: String,
+    /// Name of the Lease.
+    pub name: String,
+    /// The source cluster, with the client of its own; requests go beside gate and fence.
+    pub cluster: Cluster,
+    /// Opened by each renewal. Made by [`Fence::leased`] with the same renew deadline.
+    pub fence: Fence,
+    /// Records who leads.
+    pub recorder: Recorder,
+    /// Its place in the census.
+    pub cell: Cell,
+    /// Is told of changes; keep a receiver.
+    pub leadership: watch::Sender<Leadership>,
+}
+
+/// Takes part in the election until it is lost or released.
+pub struct LeaderActor {
+    setup: LeaderSetup,
+    lease: Target,
+    /// The wait or request under way.
+    under_way: Option<SpawnHandle>,
+    /// A request is under way, rather than a wait.
+    busy: bool,
+    /// Who waits for the release.
+    releasing: Option<oneshot::Sender<bool>>,
+}
+
+/// What kind of request is under way.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Read,
+    Write,
+    Release,
+}
+
+// === impl LeaderActor ===
+
+impl LeaderActor {
+    /// An actor that begins when it is started.
+    pub fn new(setup: LeaderSetup) -> Self {
+        let resource = Resource::new("coordination.k8s.io", "v1", "Lease", "leases", true);
+        let lease = resource.at(setup.namespace.as_str(), setup.name.as_str());
+        let setup = LeaderSetup { cluster: setup.cluster.beside(), ..setup };
+        Self { setup, lease, under_way: None, busy: false, releasing: None }
+    }
+
+    fn moment(&self) -> Moment {
+        let (clock, random) = (self.setup.cluster.clock(), self.setup.cluster.random());
+        Moment { now: clock.monotonic(), wall: clock.wall(), random: random.unit() }
+    }
+
+    fn begin(&mut self, ctx: &mut Context<Self>) {
+        let action = self.setup.election.begin(self.moment());
+        self.carry_out(action, ctx);
+    }
+
+    fn carry_out(&mut self, action: Action, ctx: &mut Context<Self>) {
+        self.report();
+        if self.releasing.is_some() {
+            return self.release(ctx);
+        }
+        match action {
+            Action::Get => self.request(Step::Read, None, ctx),
+            Action::Create(lease) | Action::Update(lease) => self.request(Step::Write, Some(lease), ctx),
+            Action::Wait(time) => {
+                self.busy = false;
+                self.under_way = Some(ctx.run_later(time, |actor, ctx| actor.begin(ctx)));
+            }
+            Action::Lost => self.lose(),
+        }
+    }
+
+    fn request(&mut self, step: Step, lease: Option<Value>, ctx: &mut Context<Self>) {
+        self.busy = true;
+        let (cluster, at) = (self.setup.cluster.clone(), self.lease.clone());
+        let ctx_of_request = self.request_context();
+        let request = async move { send(&cluster, &ctx_of_request, &at, lease).await };
+        let request = request.into_actor(self).map(move |result, actor, ctx| actor.ended(step, result, ctx));
+        self.under_way = Some(ctx.spawn(request));
+    }
+
+    /// A holder's request ends when the lease is lost, at the latest.
+    fn request_context(&self) -> RequestContext {
+        let limit = Deadline::after(self.setup.election.timing().request_timeout());
+        let lost_at = self.setup.election.lost_at().filter(|lost_at| *lost_at > Instant::now()).map(Deadline);
+        RequestContext::new(Lane::Live, lost_at.map_or(limit, |lost_at| lost_at.min(limit)), "leader-election")
+    }
+
+    fn ended(&mut self, step: Step, result: Result<Value, ApiError>, ctx: &mut Context<Self>) {
+        self.busy = false;
+        let answer = match result {
+            Ok(lease) => Answer::Lease(lease),
+            Err(error) if error.is_not_found() => Answer::Missing,
+            Err(error) => {
+                tracing::warn!(lease = %self.lease, %error, "leader election request failed");
+                self.note_error(&error);
+                Answer::Failed
+            }
+        };
+        let at = self.moment();
+        let action = match step {
+            Step::Read => self.setup.election.read(answer, at),
+            Step::Write => self.setup.election.written(answer, at),
+            Step::Release => return self.released(matches!(answer, Answer::Lease(_))),
+        };
+        self.carry_out(action, ctx);
+    }
+
+    /// Tells fence and listeners what the election has come to.
+    fn report(&mut self) {
+        let Some(held_since) = self.setup.election.held_since() else { return };
+        self.setup.fence.renewed(held_since);
+        if *self.setup.leadership.borrow() == Leadership::Candidate {
+            let identity = self.setup.election.identity();
+            tracing::info!(lease = %self.lease, identity, "became leader");
+            self.setup.recorder.normal(&self.reference(), REASON, &format!("{identity} became leader"));
+            self.tell(Leadership::Leader);
+        }
+    }
+
+    fn lose(&mut self) {
+        self.setup.fence.shut(LOST);
+        let holder = self.setup.election.holder().unwrap_or_default();
+        tracing::error!(lease = %self.lease, holder, "leader election lost");
+        self.record_end();
+        self.tell(Leadership::Lost);
+    }
+
+    fn release(&mut self, ctx: &mut Context<Self>) {
+        if self.busy {
+            return; // an answer under way may change what is to be released
+        }
+        if let Some(handle) = self.under_way.take() {
+            ctx.cancel_future(handle);
+        }
+        match self.setup.election.release(self.moment()) {
+            Some(lease) => self.request(Step::Release, Some(lease), ctx),
+            None => self.released(false),
+        }
+    }
+
+    fn released(&mut self, free: bool) {
+        if *self.setup.leadership.borrow() == Leadership::Leader {
+            self.record_end();
+        }
+        if *self.setup.leadership.borrow() != Leadership::Lost {
+            self.tell(Leadership::Released);
+        }
+        if let Some(waiting) = self.releasing.take() {
+            waiting.send(free).unwrap_or_default(); // nobody waits any more: nobody to tell
+        }
+    }
+
+    fn record_end(&self) {
+        let message = format!("{} stopped leading", self.setup.election.identity());
+        self.setup.recorder.normal(&self.reference(), REASON, &message);
+    }
+
+    fn reference(&self) -> Reference {
+        Reference {
+            api_version: self.lease.resource.api_version(),
+            kind: self.lease.resource.kind.to_string(),
+            namespace: self.lease.namespace.clone(),
+            name: self.lease.name.clone(),
+            uid: self.setup.election.uid().to_owned(),
+        }
+    }
+
+    fn tell(&self, leadership: Leadership) {
+        self.setup.leadership.send_replace(leadership);
+        let (activity, line) = match leadership {
+            Leadership::Candidate => (Activity::Waiting, "candidate"),
+            Leadership::Leader => (Activity::Running, "leader"),
+            Leadership::Lost => (Activity::Failing, "lost the lease"),
+            Leadership::Released => (Activity::Stopped, "released"),
+        };
+        self.setup.cell.update(self.setup.cluster.clock().wall(), |state| {
+            state.activity = activity;
+            state.line = line.into();
+        });
+    }
+
+    fn note_error(&self, error: &ApiError) {
+        let now = self.setup.cluster.clock().wall();
+        self.setup.cell.update(now, |state| state.last_error = Some((now, error.to_string())));
+    }
+}
+
+impl Actor for LeaderActor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        self.tell(Leadership::Candidate);
+        self.begin(ctx);
+    }
+}
+
+impl Handler<Release> for LeaderActor {
+    type Result = ResponseActFuture<Self, bool>;
+
+    fn handle(&mut self, _: Release, ctx: &mut Self::Context) -> Self::Result {
+        let (sender, receiver) = oneshot::channel();
+        self.releasing = Some(sender);
+        self.release(ctx);
+        Box::pin(async move { receiver.await.unwrap_or(false) }.into_actor(self))
+    }
+}
+
+/// Reads the Lease, creates it, or replaces it if it has a version.
+async fn send(cluster: &Cluster, ctx: &RequestContext, at: &Target, lease: Option<Value>) -> Result<Value, ApiError> {
+    match lease {
+        None => cluster.get(ctx, at).await,
+        Some(lease) if crate::api::object::resource_version(&lease).is_empty() => cluster.create(ctx, at, &lease).await,
+        Some(lease) => cluster.replace(ctx, at, None, &lease).await,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+use std::{
+    future::Future,
+    rc::Rc,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use actix::{Addr, System};
+use serde_json::json;
+use tokio::time::sleep;
+
+use super::*;
+use crate::{
+    actors::{
+        kit::{Census, Role},
+        leader::Timing,
+    },
+    cluster::{
+        NoObserver,
+        testing::{Reply, Seen, Server, json as reply, late, status},
+    },
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Runs a test on a system whose time is virtual.
+fn run<T>(test: impl Future<Output = T>) -> T {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    System::with_tokio_rt(runtime).block_on(test)
+}
+
+/// A server with one Lease, whose trouble can be chosen.
+#[derive(Clone, Default)]
+struct Leases(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    lease: Option<Value>,
+    version: u64,
+    trouble: Option<fn() -> Reply>,
+}
+
+impl Leases {
+    fn server(&self) -> Server {
+        Server::new(self.script())
+    }
+
+    fn script(&self) -> impl FnMut(&Seen) -> Reply + Send + use<> {
+        let this = self.clone();
+        move |seen| {
+            let mut state = this.0.lock().unwrap();
+            if seen.line.contains("/events") {
+                return reply(201, &json!({}));
+            }
+            if let Some(trouble) = state.trouble {
+                return trouble();
+            }
+            if seen.line.starts_with("GET") {
+                return state.lease.as_ref().map_or_else(|| status(404, "NotFound", "none"), |lease| reply(200, lease));
+            }
+            let stored = state.lease.as_ref().map(|lease| lease["metadata"]["resourceVersion"].clone());
+            let sent = &seen.body["metadata"]["resourceVersion"];
+            if stored.unwrap_or_default() != *sent {
+                return status(409, "Conflict", "changed");
+            }
+            state.version += 1;
+            let mut lease = seen.body.clone();
+            lease["metadata"]["uid"] = "u".into();
+            lease["metadata"]["resourceVersion"] = state.version.to_string().into();
+            state.lease = Some(lease.clone());
+            reply(200, &lease)
+        }
+    }
+
+    fn trouble(&self, trouble: Option<fn() -> Reply>) {
+        self.0.lock().unwrap().trouble = trouble;
+    }
+
+    fn holder(&self) -> String {
+        let state = self.0.lock().unwrap();
+        state.lease.as_ref().map_or("", |lease| lease["spec"]["holderIdentity"].as_str().unwrap()).to_owned()
+    }
+}
+
+struct Replica {
+    address: Addr<LeaderActor>,
+    fence: Fence,
+    leadership: watch::Receiver<Leadership>,
+    recorder: Recorder,
+}
+
+fn replica(server: &Server, identity: &str) -> Replica {
+    let timing = Timing::new(15 * SECOND, 10 * SECOND, 2 * SECOND).unwrap();
+    let fence = Fence::leased(timing.renew_deadline());
+    let cluster = server.cluster_with(fence.clone(), Rc::new(NoObserver));
+    let recorder = Recorder::new(&cluster, "leader");
+    let (sender, leadership) = watch::channel(Leadership::Candidate);
+    let setup = LeaderSetup {
+        election: Election::new(identity.into(), "ns".into(), "grm".into(), timing, Instant::now()),
+        namespace: "ns".into(),
+        name: "grm".into(),
+        cluster,
+        fence: fence.clone(),
+        recorder: recorder.clone(),
+        cell: Census::default().enter("leader", Role::Service),
+        leadership: sender,
+    };
+    Replica { address: LeaderActor::new(setup).start(), fence, leadership, recorder }
+}
+
+impl Replica {
+    fn is(&self, leadership: Leadership) -> bool {
+        *self.leadership.borrow() == leadership
+    }
+}
+
+#[test]
+fn one_of_two_leads_and_its_fence_stays_open() {
+    run(async {
+        let leases = Leases::default();
+        let server = leases.server();
+        let (first, second) = (replica(&server, "a"), replica(&server, "b"));
+
+        for _ in 0..100 {
+            sleep(SECOND).await;
+            assert!(first.is(Leadership::Leader) && first.fence.check().is_ok());
+            assert!(second.is(Leadership::Candidate) && second.fence.check().is_err());
+        }
+
+        let reads = server.lines().iter().filter(|line| line.starts_with("GET")).count();
+        assert!((20..60).contains(&reads), "only the candidate reads: {reads}");
+    });
+}
+
+#[test]
+fn a_released_lease_is_taken_over_soon() {
+    run(async {
+        let leases = Leases::default();
+        let server = leases.server();
+        let (first, second) = (replica(&server, "a"), replica(&server, "b"));
+        sleep(5 * SECOND).await;
+
+        assert!(first.address.send(Release).await.unwrap());
+        assert_eq!(leases.holder(), "");
+        assert!(first.is(Leadership::Released));
+        sleep(5 * SECOND).await;
+
+        assert!(second.is(Leadership::Leader));
+        assert!(!first.address.send(Release).await.unwrap());
+        assert_eq!(leases.holder(), "b");
+    });
+}
+
+/// fault 16
+#[test]
+fn a_leader_that_cannot_renew_loses_and_nobody_writes_at_the_same_time() {
+    run(async {
+        let leases = Leases::default();
+        let (good, bad) = (leases.server(), leases.server());
+        let first = replica(&bad, "a");
+        sleep(SECOND).await;
+        let second = replica(&good, "b");
+        sleep(5 * SECOND).await;
+
+        // only the first one's requests vanish
+        bad.replace(|_| late(3600, Reply::Broken));
+        for _ in 0..400 {
+            sleep(SECOND / 10).await;
+            assert!(first.fence.check().is_err() || second.fence.check().is_err());
+        }
+
+        assert!(first.is(Leadership::Lost));
+        assert!(second.is(Leadership::Leader));
+        assert!(first.fence.check().unwrap_err().to_string().contains("lost"));
+    });
+}
+
+#[test]
+fn a_short_outage_does_not_end_the_term() {
+    run(async {
+        let leases = Leases::default();
+        let server = leases.server();
+        let leader = replica(&server, "a");
+        sleep(5 * SECOND).await;
+
+        leases.trouble(Some(|| status(500, "InternalError", "down")));
+        sleep(7 * SECOND).await;
+        leases.trouble(None);
+        sleep(20 * SECOND).await;
+
+        assert!(leader.is(Leadership::Leader));
+        assert!(leader.fence.check().is_ok());
+    });
+}
+
+/// spec 70 §12
+#[test]
+fn begin_and_end_of_a_term_are_recorded_on_the_lease() {
+    run(async {
+        let leases = Leases::default();
+        let server = leases.server();
+        let leader = replica(&server, "a");
+        sleep(SECOND).await;
+        leader.address.send(Release).await.unwrap();
+
+        leader.recorder.flush(Deadline::after(SECOND)).await;
+
+        let requests = server.requests();
+        let events: Vec<_> =
+            requests.iter().filter(|seen| seen.line.contains("/events")).map(|seen| &seen.body).collect();
+        let messages: Vec<_> = events.iter().map(|event| event["message"].as_str().unwrap()).collect();
+        assert_eq!(messages, ["a became leader", "a stopped leading"]);
+        assert_eq!(
+            events[0]["involvedObject"],
+            json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "namespace": "ns", "name": "grm", "uid": "u"})
+        );
+        assert_eq!(events[0]["reason"], "LeaderElection");
+    });
+}
+
+#[test]
+fn a_release_waits_for_the_renewal_under_way() {
+    run(async {
+        let leases = Leases::default();
+        let server = leases.server();
+        let leader = replica(&server, "a");
+        sleep(SECOND).await;
+        let mut script = leases.script();
+        server.replace(move |seen| late(1, script(seen)));
+        sleep(SECOND + SECOND / 2).await; // the renewal was sent half a second ago
+
+        assert!(leader.address.send(Release).await.unwrap());
+
+        assert_eq!(leases.holder(), "");
+    });
+}

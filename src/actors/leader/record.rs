@@ -1,0 +1,117 @@
+//! The Lease as JSON. Fields that are not ours survive, because a foreign candidate may need them.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::api::object;
+
+/// A Lease as it was read or written last.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Lease(Value);
+
+// === impl Lease ===
+
+impl Lease {
+    pub(super) fn new(lease: Value) -> Self {
+        Self(lease)
+    }
+
+    /// A Lease that does not exist yet.
+    pub(super) fn absent(namespace: &str, name: &str) -> Self {
+        Self(json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"namespace": namespace, "name": name},
+        }))
+    }
+
+    pub(super) fn holder(&self) -> &str {
+        self.0["spec"]["holderIdentity"].as_str().unwrap_or_default()
+    }
+
+    /// For how long its holder may be trusted without a renewal. Zero if it does not say.
+    pub(super) fn duration(&self) -> Duration {
+        Duration::from_secs(self.0["spec"]["leaseDurationSeconds"].as_u64().unwrap_or_default())
+    }
+
+    pub(super) fn uid(&self) -> &str {
+        object::uid(&self.0)
+    }
+
+    /// Whether the same candidate holds it in the same term and has not renewed it: only the record counts, not what
+    /// others do to the object's metadata.
+    pub(super) fn same_record(&self, other: &Self) -> bool {
+        self.0["spec"] == other.0["spec"]
+    }
+
+    /// The Lease renewed by its holder.
+    pub(super) fn renewed(&self, duration: Duration, now: Timestamp) -> Value {
+        self.with(&[("leaseDurationSeconds", duration.as_secs().into()), ("renewTime", micros(now).into())])
+    }
+
+    /// The Lease taken over. A first holder begins at 0 transitions.
+    pub(super) fn taken(&self, by: &str, duration: Duration, now: Timestamp) -> Value {
+        let before = self.0["spec"]["leaseTransitions"].as_u64().unwrap_or_default();
+        let transitions = if self.uid().is_empty() { 0 } else { before + 1 };
+        self.with(&[
+            ("holderIdentity", by.into()),
+            ("leaseDurationSeconds", duration.as_secs().into()),
+            ("acquireTime", micros(now).into()),
+            ("renewTime", micros(now).into()),
+            ("leaseTransitions", transitions.into()),
+        ])
+    }
+
+    /// The Lease given up: nobody holds it, and candidates need not wait (spec 70 §12).
+    pub(super) fn released(&self, now: Timestamp) -> Value {
+        self.with(&[
+            ("holderIdentity", "".into()),
+            ("leaseDurationSeconds", 1.into()),
+            ("acquireTime", micros(now).into()),
+            ("renewTime", micros(now).into()),
+        ])
+    }
+
+    fn with(&self, fields: &[(&str, Value)]) -> Value {
+        let mut lease = self.0.clone();
+        for (field, value) in fields {
+            lease["spec"][*field] = value.clone();
+        }
+        lease
+    }
+}
+
+/// A MicroTime: the server insists on six decimals (api-facts §8).
+fn micros(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// api-facts §8
+    #[test]
+    fn times_have_six_decimals() {
+        assert_eq!(micros("2026-01-02T03:04:05Z".parse().unwrap()), "2026-01-02T03:04:05.000000Z");
+        assert_eq!(micros("2026-01-02T03:04:05.123456789Z".parse().unwrap()), "2026-01-02T03:04:05.123456Z");
+    }
+
+    #[test]
+    fn foreign_fields_survive() {
+        let lease = Lease::new(json!({"metadata": {"uid": "u", "resourceVersion": "7"},
+            "spec": {"holderIdentity": "other", "leaseTransitions": 3, "strategy": "OldestEmulationVersion"}}));
+
+        let taken = lease.taken("me", Duration::from_secs(15), Timestamp::UNIX_EPOCH);
+
+        assert_eq!(
+            taken,
+            json!({"metadata": {"uid": "u", "resourceVersion": "7"}, "spec": {"holderIdentity": "me",
+                "leaseDurationSeconds": 15, "acquireTime": "1970-01-01T00:00:00.000000Z",
+                "renewTime": "1970-01-01T00:00:00.000000Z", "leaseTransitions": 4,
+                "strategy": "OldestEmulationVersion"}})
+        );
+    }
+}
