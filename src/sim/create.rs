@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     body, defaults,
@@ -82,6 +82,10 @@ impl State {
         if !generated {
             let text = "name or generateName is required";
             return Err(Failure::invalid(kind, "", vec![Cause::required("metadata.name", text)]));
+        }
+        if kind.plural == "certificatesigningrequests" && value["spec"].is_object() {
+            value["spec"]["username"] = request.info.user.clone().into();
+            value["spec"]["groups"] = json!(["system:authenticated"]);
         }
         defaults::apply(kind, &mut value, None, &mut self.allocations)?;
         let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();

@@ -244,6 +244,11 @@ fn limit(request: &Request) -> Result<Option<usize>, Failure> {
 }
 
 fn requested_one_of_many(kind: &Kind) -> Failure {
+    if kind.custom {
+        return Failure::not_acceptable(
+            "you requested PartialObjectMetadata, but the requested object is a list (*unstructured.UnstructuredList)",
+        );
+    }
     let package = if kind.group.is_empty() { "core" } else { kind.group.split('.').next().unwrap_or_default() };
     let list = &kind.list_kind;
     Failure::not_acceptable(&format!(

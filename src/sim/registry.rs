@@ -13,8 +13,6 @@ pub(super) struct Registry {
     kinds: BTreeMap<(String, String, String), Arc<Kind>>,
     /// Groups and versions that are compiled into the server.
     built_in: BTreeSet<(String, String)>,
-    /// Grows with each change.
-    version: u64,
 }
 
 // === impl Registry ===
@@ -63,14 +61,8 @@ impl Registry {
         self.all().any(|kind| kind.group == group && kind.version == version)
     }
 
-    /// Grows whenever something is served that was not, or the other way around.
-    pub(super) fn version(&self) -> u64 {
-        self.version
-    }
-
     /// Serves the kinds of a definition in place of those it had.
     pub(super) fn replace_custom(&mut self, group: &str, resource: &str, kinds: Vec<Kind>) {
-        self.version += 1;
         self.kinds.retain(|_, kind| !(kind.custom && kind.group == group && kind.plural == resource));
         for kind in kinds {
             self.kinds.insert(place(&kind), Arc::new(kind));

@@ -147,26 +147,34 @@ impl State {
 
     fn resource(&mut self, request: &Request, read_as_of: Option<u64>) -> Result<Reply, Refusal> {
         let kind = self.resolve(request)?;
+        let reply = self.resource_of(&kind, request, read_as_of)?;
+        Ok(match (reply, &kind.warning) {
+            (Reply::Body(answer), Some(warning)) => Reply::Body(answer.with_warnings(std::slice::from_ref(warning))),
+            (reply, _) => reply,
+        })
+    }
+
+    fn resource_of(&mut self, kind: &Arc<Kind>, request: &Request, read_as_of: Option<u64>) -> Result<Reply, Refusal> {
         let info = &request.info;
         let allowed = |verb: &str| kind.verbs.iter().any(|known| *known == verb);
         if !info.subresource.is_empty() {
-            return Ok(Reply::Body(self.subresource(&kind, request)?));
+            return Ok(Reply::Body(self.subresource(kind, request)?));
         }
         if !allowed(&info.verb) {
             return Err(Failure::method_not_allowed().into());
         }
         if kind.is_review() {
-            return Ok(Reply::Body(self.review(&kind, request)?));
+            return Ok(Reply::Body(self.review(kind, request)?));
         }
         let reply = match (&request.method, info.name.is_empty()) {
-            (&Method::GET, false) => Reply::Body(self.get(&kind, request, read_as_of)?),
-            (&Method::GET, true) if info.verb == "watch" => return self.watch(&kind, request),
-            (&Method::GET, true) => Reply::Body(self.list(&kind, request, read_as_of)?),
-            (&Method::POST, true) => Reply::Body(self.create(&kind, request)?),
-            (&Method::PUT, false) => Reply::Body(self.replace(&kind, request)?),
-            (&Method::PATCH, false) => Reply::Body(self.patch(&kind, request)?),
-            (&Method::DELETE, false) => Reply::Body(self.delete(&kind, request)?),
-            (&Method::DELETE, true) => Reply::Body(self.delete_collection(&kind, request)?),
+            (&Method::GET, false) => Reply::Body(self.get(kind, request, read_as_of)?),
+            (&Method::GET, true) if info.verb == "watch" => return self.watch(kind, request),
+            (&Method::GET, true) => Reply::Body(self.list(kind, request, read_as_of)?),
+            (&Method::POST, true) => Reply::Body(self.create(kind, request)?),
+            (&Method::PUT, false) => Reply::Body(self.replace(kind, request)?),
+            (&Method::PATCH, false) => Reply::Body(self.patch(kind, request)?),
+            (&Method::DELETE, false) => Reply::Body(self.delete(kind, request)?),
+            (&Method::DELETE, true) => Reply::Body(self.delete_collection(kind, request)?),
             _ => return Err(Failure::method_not_allowed().into()),
         };
         Ok(reply)

@@ -33,8 +33,6 @@ pub(super) struct Scope {
 pub(super) struct Object {
     /// As it was written, with `apiVersion` and `kind` of the version it was written in.
     pub(super) value: Value,
-    /// The revision of the write, which is also in `metadata.resourceVersion`.
-    pub(super) revision: u64,
     /// Its JSON behind `apiVersion` and `kind`: made once, sent to many.
     tail: OnceLock<Bytes>,
 }
@@ -100,8 +98,8 @@ impl Scope {
 // === impl Object ===
 
 impl Object {
-    fn new(value: Value, revision: u64) -> Arc<Self> {
-        Arc::new(Self { value, revision, tail: OnceLock::new() })
+    fn new(value: Value) -> Arc<Self> {
+        Arc::new(Self { value, tail: OnceLock::new() })
     }
 
     /// The JSON of the object without `apiVersion`, `kind` and the opening brace.
@@ -143,7 +141,7 @@ impl Storage {
         if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.insert("resourceVersion".into(), self.revision.to_string().into());
         }
-        let after = Object::new(value, self.revision);
+        let after = Object::new(value);
         let before = self.objects.insert(key.clone(), after.clone());
         self.append(Change { revision: self.revision, key, before, after: Some(after) })
     }

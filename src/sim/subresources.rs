@@ -6,12 +6,12 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::{
-    kinds::Kind,
+    kinds::{Kind, Scale},
     patch,
     request::Request,
     state::{Answer, State, single_form},
     status::Failure,
-    update::{Part, Writing},
+    update::{Part, Writing, Written},
 };
 
 /// Subresources of the real API server that the simulator knows but does not do.
@@ -32,23 +32,26 @@ const REFUSED: [(&str, &str); 12] = [
 
 impl State {
     pub(super) fn subresource(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
-        let place = (kind.group.as_str(), kind.plural.as_str(), request.info.subresource.as_str());
-        match place {
-            (_, _, "status") if kind.has_status => self.part(kind, request, Part::Status),
-            (_, _, "scale") if scales(kind) => self.scale(kind, request),
-            ("", "namespaces", "finalize") if request.method == Method::PUT => {
-                self.replace_part(kind, request, Part::Finalize)
-            }
-            ("certificates.k8s.io", "certificatesigningrequests", "approval") => {
-                self.part(kind, request, Part::Approval)
-            }
-            ("", "serviceaccounts", "token") if request.method == Method::POST => self.create_token(request),
-            (_, plural, name) if REFUSED.contains(&(plural, name)) => {
-                Err(Failure::not_simulated(&format!("the subresource {plural}/{name}")))
-            }
-            (_, _, "scale") if kind.custom => Err(Failure::not_simulated("the subresource scale of custom kinds")),
-            _ if kind.custom => Err(Failure::not_found(kind, &request.info.name)),
-            _ => Err(Failure::unknown_resource()),
+        let name = request.info.subresource.as_str();
+        let Some(known) = kind.subresource(name) else {
+            return Err(match (kind.plural.as_str(), name) {
+                place if !kind.custom && REFUSED.contains(&place) => {
+                    Failure::not_simulated(&format!("the subresource {}/{name}", kind.plural))
+                }
+                _ if kind.custom => Failure::not_found(kind, &request.info.name),
+                _ => Failure::unknown_resource(),
+            });
+        };
+        if !known.verbs.iter().any(|verb| *verb == request.info.verb) {
+            return Err(Failure::method_not_allowed());
+        }
+        match name {
+            "status" => self.part(kind, request, Part::Status),
+            "approval" => self.part(kind, request, Part::Approval),
+            "finalize" => self.part(kind, request, Part::Finalize),
+            "scale" => self.scale(kind, request),
+            "token" => self.create_token(request),
+            other => Err(Failure::not_simulated(&format!("the subresource {}/{other}", kind.plural))),
         }
     }
 
@@ -68,8 +71,9 @@ impl State {
     fn scale(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
         let key = self.key_of(kind, request);
         let live = self.storage.get(&key).cloned().ok_or_else(|| Failure::not_found(kind, &key.name))?;
-        let scale = scale_of(&live.value);
-        let sent = match request.method {
+        let places = kind.scale.as_ref().ok_or_else(Failure::unknown_resource)?;
+        let scale = scale_of(places, &live.value);
+        let sent: Value = match request.method {
             Method::GET => return Ok(Answer::of_value(200, &scale)),
             Method::PUT => serde_json::from_slice(&request.body)
                 .map_err(|error| Failure::bad_request(&format!("the body is no Scale: {error}")))?,
@@ -78,51 +82,63 @@ impl State {
             }
             _ => return Err(Failure::method_not_allowed()),
         };
-        let sent: Value = sent;
-        let mut value = super::update::in_version(kind, &live.value)?;
         let Some(replicas) = sent["spec"].get("replicas").map_or(Some(0), Value::as_i64) else {
             return Err(Failure::bad_request("spec.replicas of the Scale is no number"));
         };
-        if value["spec"].is_object() {
-            value["spec"]["replicas"] = replicas.into();
-        }
+        let mut value = super::update::in_version(kind, &live.value)?;
+        set(&mut value, &places.spec_replicas, replicas.into());
         let metadata = super::body::metadata(&mut value);
-        metadata.remove("resourceVersion");
-        if let Some(version) = sent["metadata"].get("resourceVersion") {
-            metadata.insert("resourceVersion".into(), version.clone());
-        }
-        self.write(kind, &key, value, Writing::of(request, Part::Scale, false))?;
-        let live = self.storage.get(&key).cloned().ok_or_else(|| Failure::not_found(kind, &key.name))?;
-        Ok(Answer::of_value(200, &scale_of(&live.value)))
+        let version = sent["metadata"].get("resourceVersion").cloned();
+        metadata.insert("resourceVersion".into(), version.unwrap_or_else(|| live_version(&live.value)));
+        let written = self.write(kind, &key, value, Writing::of(request, Part::Scale, false))?;
+        let scale = match &written {
+            Written::Stored(object) => scale_of(places, &object.value),
+            Written::Value(value) => scale_of(places, value),
+        };
+        Ok(Answer::of_value(200, &scale))
     }
 }
 
-fn scales(kind: &Kind) -> bool {
-    matches!(
-        (kind.group.as_str(), kind.plural.as_str()),
-        ("apps", "deployments" | "statefulsets" | "replicasets") | ("", "replicationcontrollers")
-    )
+/// An update of a scale without a version means whatever is there.
+fn live_version(live: &Value) -> Value {
+    live["metadata"]["resourceVersion"].clone()
 }
 
-/// The Scale of a workload.
-fn scale_of(object: &Value) -> Value {
+/// Sets a value at a JSON pointer whose parents may be missing. Parents that are no objects are left alone.
+fn set(object: &mut Value, pointer: &str, content: Value) {
+    let mut place = object;
+    for field in pointer.split('/').skip(1) {
+        if place.is_null() {
+            *place = json!({});
+        }
+        let Some(fields) = place.as_object_mut() else { return };
+        place = fields.entry(field).or_insert(Value::Null);
+    }
+    *place = content;
+}
+
+/// The Scale of an object.
+fn scale_of(places: &Scale, object: &Value) -> Value {
     let metadata = &object["metadata"];
-    let labels = object["spec"]["selector"].get("matchLabels").unwrap_or(&object["spec"]["selector"]);
-    let selector: Vec<_> = labels
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default()))
-        .collect();
+    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default();
+    let selector = places.selector.as_deref().and_then(|pointer| object.pointer(pointer));
+    let mut status = json!({"replicas": number(&places.status_replicas)});
+    match selector {
+        Some(Value::String(text)) => status["selector"] = text.as_str().into(),
+        Some(selector @ Value::Object(_)) => {
+            let labels = selector.get("matchLabels").unwrap_or(selector).as_object().into_iter().flatten();
+            let terms = labels.map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default()));
+            status["selector"] = terms.collect::<Vec<_>>().join(",").into();
+        }
+        _ => {}
+    }
     json!({
         "kind": "Scale", "apiVersion": "autoscaling/v1",
         "metadata": {
             "name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"],
             "resourceVersion": metadata["resourceVersion"], "creationTimestamp": metadata["creationTimestamp"],
         },
-        "spec": {"replicas": object["spec"]["replicas"]},
-        "status": {
-            "replicas": object["status"]["replicas"].as_i64().unwrap_or_default(), "selector": selector.join(","),
-        },
+        "spec": {"replicas": number(&places.spec_replicas)},
+        "status": status,
     })
 }

@@ -153,7 +153,9 @@ impl State {
         settle_metadata(kind, &old, &mut new)?;
         defaults::apply(kind, &mut new, Some(&old), &mut self.allocations)?;
         validate::update(kind, &old, &new, writing.part.subresource())?;
-        if kinds::bumps_generation(kind, &old, &new) {
+        // Writers of a part may write annotations, which count as a new generation of Deployments elsewhere.
+        let counts = matches!(writing.part, Part::Main | Part::Scale);
+        if counts && kinds::bumps_generation(kind, &old, &new) {
             let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
             body::metadata(&mut new).insert("generation".into(), (generation + 1).into());
         }
