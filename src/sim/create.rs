@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     body, defaults,
@@ -85,7 +85,7 @@ impl State {
         }
         if kind.plural == "certificatesigningrequests" && value["spec"].is_object() {
             value["spec"]["username"] = request.info.user.clone().into();
-            value["spec"]["groups"] = json!(["system:authenticated"]);
+            value["spec"]["groups"] = request.groups.clone().into();
         }
         defaults::apply(kind, &mut value, None, &mut self.allocations)?;
         let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();

@@ -163,7 +163,7 @@ impl State {
         let live = self.storage.get(key).cloned().ok_or_else(|| Failure::not_found(kind, &key.name))?;
         check_preconditions(kind, &live.value, options.preconditions.as_ref())?;
 
-        let mut value = super::update::in_version(kind, &live.value)?;
+        let mut value = super::update::in_version(kind, &live.value)?.into_owned();
         let mut warnings = Vec::new();
         settle_finalizers(kind, &mut value, propagation, &mut warnings);
         let grace = grace_period(kind, &value, options.grace_period_seconds);
@@ -177,7 +177,7 @@ impl State {
             }
             return Ok((Deleted::Gone(live), warnings));
         }
-        let unchanged = value == super::update::in_version(kind, &live.value)?;
+        let unchanged = value == *super::update::in_version(kind, &live.value)?;
         if dry_run || unchanged {
             return Ok((Deleted::Held(value), warnings));
         }

@@ -10,6 +10,7 @@ use super::{
     request::Request,
     state::{Answer, State},
     status::Failure,
+    storage::Scope,
 };
 
 /// The version whose behaviour was measured.
@@ -39,10 +40,19 @@ impl State {
     pub(super) fn groups(&self, core: bool, request: &Request) -> Result<Answer, Failure> {
         let kinds: Vec<_> = self.registry.all().cloned().collect();
         if !negotiate_discovery(&request.accept)? {
-            let document = if core { discovery::api_versions() } else { discovery::group_list(&kinds) };
+            let mut document = if core { discovery::api_versions() } else { discovery::group_list(&kinds) };
+            for (group, version) in self.dead_versions().iter().filter(|_| !core) {
+                let entry = json!({"groupVersion": format!("{group}/{version}"), "version": version});
+                add_version(&mut document["groups"], "/name", group, &entry);
+            }
             return Ok(Answer::of_value(200, &document));
         }
-        let mut body = render::to_vec(&discovery::aggregated(&kinds, core));
+        let mut document = discovery::aggregated(&kinds, core);
+        for (group, version) in self.dead_versions().iter().filter(|_| !core) {
+            let entry = json!({"version": version, "freshness": "Stale"});
+            add_version(&mut document["items"], "/metadata/name", group, &entry);
+        }
+        let mut body = render::to_vec(&document);
         let etag = format!("\"{}\"", hex(&Sha256::digest(&body)));
         body.push(b'\n');
         let headers =
@@ -52,6 +62,18 @@ impl State {
         answer.content_type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList".into();
         answer.headers = headers;
         Ok(answer)
+    }
+
+    /// Groups and versions of APIServices whose own server is missing.
+    fn dead_versions(&self) -> Vec<(String, String)> {
+        let scope = Scope::new("apiregistration.k8s.io", "apiservices", None);
+        let services = self.storage.scan(&scope).map(|(_, service)| &service.value["spec"]);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        services
+            .filter(|spec| !spec["service"].is_null())
+            .map(|spec| (text(&spec["group"]), text(&spec["version"])))
+            .filter(|(group, version)| !self.registry.is_served(group, version))
+            .collect()
     }
 
     /// `/apis/<group>`.
@@ -71,6 +93,22 @@ impl State {
             Some(document) => Ok(Answer::of_value(200, &document)),
             None => Err(self.unknown(group, version)),
         }
+    }
+}
+
+/// Adds a version to its group's entry in a list, or an entry for the group.
+fn add_version(entries: &mut Value, name: &str, group: &str, version: &Value) {
+    let Some(entries) = entries.as_array_mut() else { return };
+    match entries.iter_mut().find(|entry| entry.pointer(name).is_some_and(|name| name == group)) {
+        Some(entry) => {
+            if let Some(versions) = entry["versions"].as_array_mut() {
+                versions.push(version.clone());
+            }
+        }
+        None if name == "/name" => {
+            entries.push(json!({"name": group, "versions": [version], "preferredVersion": version}));
+        }
+        None => entries.push(json!({"metadata": {"name": group}, "versions": [version]})),
     }
 }
 

@@ -66,7 +66,7 @@ use owners::OwnerIndex;
 use record::Journal;
 use registry::Registry;
 use request::Request;
-use service::{ApiService, Seat};
+use service::ApiService;
 use state::{ServerClock, State};
 use storage::{Key, Scope, Storage};
 use watch::Watches;
@@ -118,6 +118,8 @@ pub struct Behaviour {
 pub struct ClientOptions {
     /// The authenticated user.
     pub user: String,
+    /// The groups the user is in.
+    pub groups: Vec<String>,
     /// Its `User-Agent`, if the requests do not say: up to `/` it is the manager of the fields it writes.
     pub user_agent: String,
     /// Clients of one process crash together.
@@ -236,13 +238,13 @@ impl Sim {
     /// A client of this user, in a process of its own.
     pub fn client_as(&self, user: &str, user_agent: &str) -> kube::Client {
         let process = Process::new();
-        self.client_of(ClientOptions { user: user.into(), user_agent: user_agent.into(), process })
+        let groups = vec!["system:authenticated".into()];
+        self.client_of(ClientOptions { user: user.into(), groups, user_agent: user_agent.into(), process })
     }
 
     /// A client in a given process, which can crash.
     pub fn client_of(&self, options: ClientOptions) -> kube::Client {
-        let seat = Seat { user: options.user, user_agent: options.user_agent, process: options.process };
-        kube::Client::new(ApiService { shared: self.shared.clone(), seat: Arc::new(seat) }, "default")
+        kube::Client::new(ApiService { shared: self.shared.clone(), seat: Arc::new(options) }, "default")
     }
 
     // === faults ===
@@ -447,10 +449,10 @@ impl Shared {
     }
 
     /// Numbers and records a request.
-    fn arrive(&self, parts: &http::request::Parts, seat: &Seat) -> Request {
+    fn arrive(&self, parts: &http::request::Parts, seat: &ClientOptions) -> Request {
         let mut journal = lock(&self.journal);
         let number = journal.next_number();
-        let request = Request::new(number, parts, &seat.user, &seat.user_agent);
+        let request = Request::new(number, parts, seat);
         journal.request(&request.info);
         request
     }

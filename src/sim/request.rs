@@ -6,6 +6,8 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, header};
 use serde::Serialize;
 
+use super::ClientOptions;
+
 /// The facts of a request that do not depend on what is stored: what fault functions see and what is recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -47,6 +49,8 @@ pub(super) struct Request {
     pub(super) method: Method,
     pub(super) query: Query,
     pub(super) accept: String,
+    /// The groups of the user.
+    pub(super) groups: Vec<String>,
     /// `If-None-Match`, for discovery.
     pub(super) if_none_match: Option<String>,
     pub(super) body: Bytes,
@@ -106,8 +110,8 @@ impl Query {
 // === impl Request ===
 
 impl Request {
-    /// Reads everything but the body. `user` is who the client is, `agent` its name where the request says none.
-    pub(super) fn new(number: u64, parts: &http::request::Parts, user: &str, agent: &str) -> Self {
+    /// Reads everything but the body.
+    pub(super) fn new(number: u64, parts: &http::request::Parts, client: &ClientOptions) -> Self {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let (target, mut info) = parse_path(parts.uri.path());
         info.verb = match target {
@@ -118,14 +122,15 @@ impl Request {
         info.path = parts.uri.path().to_owned();
         info.query = parts.uri.query().unwrap_or_default().to_owned();
         info.content_type = media_type(header_text(&parts.headers, header::CONTENT_TYPE).unwrap_or_default());
-        info.user = user.to_owned();
-        info.user_agent = header_text(&parts.headers, header::USER_AGENT).unwrap_or(agent).to_owned();
+        info.user = client.user.clone();
+        info.user_agent = header_text(&parts.headers, header::USER_AGENT).unwrap_or(&client.user_agent).to_owned();
         Self {
             info,
             target,
             method: parts.method.clone(),
             query,
             accept: header_text(&parts.headers, header::ACCEPT).unwrap_or_default().to_owned(),
+            groups: client.groups.clone(),
             if_none_match: header_text(&parts.headers, header::IF_NONE_MATCH).map(str::to_owned),
             body: Bytes::new(),
         }

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use tower::BoxError;
 
 use super::{
-    Shared,
+    ClientOptions, Shared,
     body::LARGEST_BODY,
     fault::{Fault, Process, Seen, WatchEnd, disconnected},
     request::Request,
@@ -31,14 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 #[derive(Clone)]
 pub(super) struct ApiService {
     pub(super) shared: Arc<Shared>,
-    pub(super) seat: Arc<Seat>,
-}
-
-/// Who a client is.
-pub(super) struct Seat {
-    pub(super) user: String,
-    pub(super) user_agent: String,
-    pub(super) process: Process,
+    pub(super) seat: Arc<ClientOptions>,
 }
 
 type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;

@@ -85,7 +85,7 @@ impl State {
         let Some(replicas) = sent["spec"].get("replicas").map_or(Some(0), Value::as_i64) else {
             return Err(Failure::bad_request("spec.replicas of the Scale is no number"));
         };
-        let mut value = super::update::in_version(kind, &live.value)?;
+        let mut value = super::update::in_version(kind, &live.value)?.into_owned();
         set(&mut value, &places.spec_replicas, replicas.into());
         let metadata = super::body::metadata(&mut value);
         let version = sent["metadata"].get("resourceVersion").cloned();

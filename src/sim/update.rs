@@ -1,6 +1,6 @@
 //! PUT and PATCH: conflicts, what a part of the API may change, generation, no-op writes, the last finalizer (facts §4, §5).
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Map, Value};
 
@@ -190,13 +190,17 @@ pub(super) fn is_finished(value: &Value) -> bool {
 }
 
 /// A stored value in the version of `kind`.
-pub(super) fn in_version(kind: &Kind, stored: &Value) -> Result<Value, Failure> {
-    let mut value = match super::convert::to_version(kind, stored)? {
-        Some(converted) => converted,
-        None => stored.clone(),
-    };
-    value["apiVersion"] = kind.api_version().into();
-    Ok(value)
+pub(super) fn in_version<'a>(kind: &Kind, stored: &'a Value) -> Result<Cow<'a, Value>, Failure> {
+    if let Some(converted) = super::convert::to_version(kind, stored)? {
+        return Ok(Cow::Owned(converted));
+    }
+    let api_version = kind.api_version();
+    if stored["apiVersion"] == api_version {
+        return Ok(Cow::Borrowed(stored));
+    }
+    let mut value = stored.clone();
+    value["apiVersion"] = api_version.into();
+    Ok(Cow::Owned(value))
 }
 
 fn check_name(value: &mut Value, name: &str) -> Result<(), Failure> {

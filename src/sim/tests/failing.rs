@@ -32,7 +32,9 @@ fn a_crash_silences_all_clients_of_the_process() {
         let sim = Sim::new(options());
         let process = Process::new();
         let client = |process: &Process| {
-            let options = ClientOptions { user: "u".into(), user_agent: "a/1".into(), process: process.clone() };
+            let groups = Vec::new();
+            let options =
+                ClientOptions { user: "u".into(), groups, user_agent: "a/1".into(), process: process.clone() };
             Bench { sim: sim.clone(), client: sim.client_of(options) }
         };
         let (first, second) = (client(&process), client(&process));

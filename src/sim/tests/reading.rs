@@ -146,6 +146,28 @@ fn discovery_is_not_sent_again_while_it_has_not_changed() {
     });
 }
 
+/// Facts §2, §7: an APIService whose server is missing.
+#[test]
+fn a_group_without_its_server_is_stale_and_unavailable() {
+    run(async {
+        let bench = Bench::new();
+        let service = json!({
+            "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1.dead.io"},
+            "spec": {"group": "dead.io", "version": "v1", "service": {"name": "s", "namespace": "default"},
+                "groupPriorityMinimum": 1, "versionPriority": 1},
+        });
+        bench.sim.put(service).unwrap();
+
+        let answer = bench.get("/apis/dead.io/v1/things").await;
+        let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+        let aggregated = bench.get_as("/apis", accept).await;
+
+        assert_eq!((answer.code, answer.text.as_str()), (503, "service unavailable\n"));
+        assert!(answer.headers.get("retry-after").is_none());
+        assert!(aggregated.text.contains("Stale"));
+    });
+}
+
 /// The client library's own discovery and typed reads work on it.
 #[test]
 fn the_client_library_discovers_and_reads() {
