@@ -115,7 +115,7 @@ impl State {
         let change = patch::Patch::parse(kind, &request.info.content_type, &request.body)?;
         let key = self.key_of(kind, request);
         let live = self.storage.get(&key).cloned().ok_or_else(|| Failure::not_found(kind, &key.name))?;
-        let mut value = change.apply(kind, &in_version(kind, &live.value)?)?;
+        let mut value = change.apply(kind, in_version(kind, &live.value)?.as_ref())?;
         if value["kind"] != kind.kind.as_str() || value["apiVersion"] != kind.api_version() {
             return Err(Failure::patched_to_another_type());
         }
