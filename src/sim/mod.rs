@@ -1,0 +1,5 @@
+//! The simulated API server (list of modules only).
+#![allow(dead_code, reason = "the HTTP service uses them")]
+
+mod kinds;
+mod status;
