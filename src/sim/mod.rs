@@ -2,4 +2,5 @@
 #![allow(dead_code, reason = "the HTTP service uses them")]
 
 mod kinds;
+mod selector;
 mod status;
