@@ -1,6 +1,9 @@
 //! The simulated API server (list of modules only).
 #![allow(dead_code, reason = "the HTTP service uses them")]
 
+mod discovery;
 mod kinds;
 mod selector;
 mod status;
+
+pub use status::Failure;

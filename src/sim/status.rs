@@ -10,15 +10,15 @@ use super::kinds::Kind;
 
 /// Why a request is refused, as the complete answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failure {
+pub struct Failure {
     /// The HTTP status.
-    pub(super) code: u16,
+    pub code: u16,
     /// The body, with its last line feed.
-    pub(super) body: Bytes,
+    pub body: Bytes,
     /// `application/json` or a plain text type.
-    pub(super) content_type: &'static str,
+    pub content_type: &'static str,
     /// `Retry-After` in seconds.
-    pub(super) retry_after: Option<u32>,
+    pub retry_after: Option<u32>,
 }
 
 /// One finding about one field: an entry of `details.causes`.
