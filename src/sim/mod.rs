@@ -3,6 +3,7 @@
 
 mod discovery;
 mod kinds;
+mod lists;
 mod selector;
 mod status;
 
