@@ -4,6 +4,7 @@
 mod discovery;
 mod kinds;
 mod lists;
+mod patch;
 mod selector;
 mod status;
 
