@@ -23,6 +23,7 @@ mod documents;
 mod fault;
 mod kinds;
 mod list;
+mod lists;
 mod managed_fields;
 mod negotiate;
 mod owners;
