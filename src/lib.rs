@@ -6,3 +6,5 @@ pub mod cli;
 pub mod cluster;
 pub mod dashboard;
 pub mod logging;
+#[cfg(feature = "sim")]
+pub mod sim;

@@ -92,7 +92,7 @@ async fn announce(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Re
         return Ok(());
     }
     let now = run.controller.env.clock.wall();
-    run.write_status(|status| status::change_detected(status, references, now)).await?;
+    run.write_status(|status| status::change_detected(status, &bundle.plan.added, now)).await?;
     memory.announced = Some(announced);
     Ok(())
 }
