@@ -1,0 +1,130 @@
+//! A row of the table, and the runner.
+
+use std::io::Write;
+
+use anyhow::Result;
+use futures::future::{FutureExt, LocalBoxFuture};
+
+use crate::api::Api;
+
+/// One behaviour of the API.
+pub(crate) struct Row {
+    /// The behaviour, as a sentence.
+    pub(crate) name: String,
+    /// Where it is written down.
+    pub(crate) cite: &'static str,
+    /// What the server needs to show it.
+    pub(crate) plane: Plane,
+    check: Box<dyn Fn(Api) -> LocalBoxFuture<'static, Result<()>>>,
+}
+
+/// What runs beside the API server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Plane {
+    /// Nothing: what the API server does by itself.
+    Apiserver,
+    /// kube-controller-manager.
+    Controllers,
+}
+
+/// The rows that failed, and how many there were.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    ran: usize,
+    failures: Vec<String>,
+}
+
+/// A row that needs the API server only.
+pub(crate) fn row<F, R>(name: impl Into<String>, cite: &'static str, check: F) -> Row
+where
+    F: Fn(Api) -> R + 'static,
+    R: Future<Output = Result<()>> + 'static,
+{
+    Row { name: name.into(), cite, plane: Plane::Apiserver, check: Box::new(move |api| check(api).boxed_local()) }
+}
+
+/// Creates the row's namespace, then runs it.
+async fn run_row(row: &Row, api: Api) -> Result<()> {
+    let namespace = serde_json::json!({"metadata": {"name": api.namespace}});
+    api.create("/api/v1/namespaces", &namespace).await?;
+    (row.check)(api).await
+}
+
+/// Whether the environment asks for this row.
+fn wanted(module: &str, row: &Row) -> bool {
+    let Ok(text) = std::env::var("CONTRACT") else { return true };
+    module == text || row.name.contains(&text)
+}
+
+// === impl Row ===
+
+impl Row {
+    /// The same row on a control plane whose controllers run.
+    pub(crate) fn with_controllers(mut self) -> Self {
+        self.plane = Plane::Controllers;
+        self
+    }
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    /// Counts a row.
+    fn add(&mut self, module: &str, row: &Row, result: Result<()>) {
+        self.ran += 1;
+        if let Err(error) = result {
+            self.failures.push(format!("{module}: {} ({})\n    {error:#}", row.name, row.cite));
+        }
+    }
+
+    /// Prints how many rows ran, and fails the test with the list of those that failed.
+    fn finish(self, server: &str) {
+        let Self { ran, failures } = self;
+        // Straight to stderr: the test harness would swallow it when all is well.
+        let _ = writeln!(std::io::stderr(), "{server}: {ran} rows ran, {} failed", failures.len());
+        assert!(ran > 0, "no row matches the filter");
+        assert!(
+            failures.is_empty(),
+            "{} of {ran} rows failed on {server}:\n\n{}\n",
+            failures.len(),
+            failures.join("\n\n")
+        );
+    }
+}
+
+/// Rows against a real control plane: one with and one without controllers, a namespace per row.
+#[cfg(feature = "e2e")]
+pub(crate) mod real {
+    use std::rc::Rc;
+
+    use super::{Api, Outcome, Plane, Row, run_row, wanted};
+    use crate::support::{ControlPlane, Options, User};
+
+    /// Runs the table.
+    pub(crate) fn run(table: Vec<(&'static str, Vec<Row>)>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let mut outcome = Outcome::default();
+        for plane in [Plane::Apiserver, Plane::Controllers] {
+            let rows = table.iter().flat_map(|(module, rows)| rows.iter().map(|row| (*module, row)));
+            let rows: Vec<_> = rows.filter(|(module, row)| row.plane == plane && wanted(module, row)).collect();
+            if !rows.is_empty() {
+                runtime.block_on(run_on(plane, &rows, &mut outcome));
+            }
+        }
+        outcome.finish("the real control plane");
+    }
+
+    async fn run_on(plane: Plane, rows: &[(&'static str, &Row)], outcome: &mut Outcome) {
+        let options = match plane {
+            Plane::Apiserver => Options::default(),
+            Plane::Controllers => Options::with_controllers(),
+        };
+        let server = Rc::new(ControlPlane::start(options).await.expect("a control plane starts"));
+        let client = server.client(User::Admin).await.expect("a client of it");
+        for (index, (module, row)) in rows.iter().enumerate() {
+            let forget = Rc::clone(&server);
+            let api = Api::new(client.clone(), format!("row-{index:03}"), Rc::new(move || forget.compact()));
+            outcome.add(module, row, run_row(row, api).await);
+        }
+    }
+}
