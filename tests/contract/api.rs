@@ -20,11 +20,14 @@ pub(crate) const JSON: &str = "application/json-patch+json";
 /// Kubernetes' own, built-in kinds only.
 pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
+/// Makes a server forget its history.
+pub(crate) type Forget = Rc<dyn Fn() -> LocalBoxFuture<'static, Result<()>>>;
+
 /// One server, and a namespace of the row's own in it.
 #[derive(Clone)]
 pub(crate) struct Api {
     client: kube::Client,
-    forget: Rc<dyn Fn() -> Result<()>>,
+    forget: Forget,
     /// The row's namespace; it exists, is empty, and its name is unique: names of cluster-scoped objects start with it.
     pub(crate) namespace: String,
 }
@@ -64,7 +67,7 @@ pub(crate) struct Call {
 
 impl Api {
     /// `forget` makes the server forget the versions before now, so that they are "too old".
-    pub(crate) fn new(client: kube::Client, namespace: String, forget: Rc<dyn Fn() -> Result<()>>) -> Self {
+    pub(crate) fn new(client: kube::Client, namespace: String, forget: Forget) -> Self {
         Self { client, forget, namespace }
     }
 
@@ -168,9 +171,10 @@ impl Api {
         Ok(())
     }
 
-    /// Makes every version before now too old to list or watch from.
-    pub(crate) fn forget_history(&self) -> Result<()> {
-        (self.forget)()
+    /// Makes every version before now too old to list or watch from. Only for rows that run alone: a real server has to
+    /// be restarted.
+    pub(crate) async fn forget_history(&self) -> Result<()> {
+        (self.forget)().await
     }
 }
 

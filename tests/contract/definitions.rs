@@ -48,6 +48,16 @@ async fn condition(api: &Api, name: &str, kind: &str) -> Result<Value> {
     found.ok_or_else(|| anyhow::anyhow!("no condition {kind}: {object}"))
 }
 
+/// Waits for the condition Established; it is False, with reason Installing, at first.
+async fn established(api: &Api, name: &str) -> Result<Value> {
+    api.eventually("Established", async || {
+        let condition = condition(api, name, "Established").await?;
+        equal("status", &condition["status"], &json!("True"))?;
+        Ok(condition)
+    })
+    .await
+}
+
 fn lifecycle() -> Vec<Row> {
     vec![
         row("before its definition a kind is a plain 404, afterwards it is served", "facts §7", |api| async move {
@@ -72,10 +82,9 @@ fn lifecycle() -> Vec<Row> {
             let name = format!("things.{}", group(&api));
             api.create(DEFINITIONS, &definition(&group(&api), "things", "Thing")).await?;
 
-            let established =
-                api.eventually("Established", async || condition(&api, &name, "Established").await).await?;
+            let established = established(&api, &name).await?;
 
-            includes("Established", &established, &json!({"status": "True", "reason": "InitialNamesAccepted"}))?;
+            equal("reason", &established["reason"], &json!("InitialNamesAccepted"))?;
             let accepted = condition(&api, &name, "NamesAccepted").await?;
             includes("NamesAccepted", &accepted, &json!({"status": "True", "reason": "NoConflicts"}))
         }),
@@ -249,7 +258,7 @@ fn objects() -> Vec<Row> {
         row("a definition that is applied again as it was keeps its version", "facts §4", |api| async move {
             let name = format!("things.{}", group(&api));
             api.define(&definition(&group(&api), "things", "Thing")).await?;
-            api.eventually("Established", async || condition(&api, &name, "Established").await).await?;
+            established(&api, &name).await?;
             let object = api.get(format!("{DEFINITIONS}/{name}")).await?.code(200)?.body;
             let mut manifest = definition(&group(&api), "things", "Thing");
             manifest["metadata"]["resourceVersion"] = object["metadata"]["resourceVersion"].clone();

@@ -75,11 +75,13 @@ enum Deleted {
     Status,
     /// The object without deletionTimestamp: gone.
     Object,
+    /// The object with deletionTimestamp and without finalizers, though it is gone.
+    Dying,
     /// The object with deletionTimestamp: it is still there.
     Pending,
 }
 
-use Deleted::{Object, Pending, Status};
+use Deleted::{Dying, Object, Pending, Status};
 use Generation::{Absent, Constant, Content, ContentAndAnnotations, ContentAndLabels};
 use Missing::{Created, NotFound};
 use Scope::{Cluster, Namespaced};
@@ -109,8 +111,8 @@ fn table() -> Vec<Kind> {
         ("v1", "ServiceAccount", "serviceaccounts", Namespaced, Absent, Written, NotFound, Object, |_| json!({}), || json!({"automountServiceAccountToken": false})),
         ("v1", "Namespace", "namespaces", Cluster, Absent, Written, NotFound, Pending, |_| json!({}), || json!({"metadata": {"ownerReferences": []}})),
         ("v1", "Node", "nodes", Cluster, Absent, Written, NotFound, Status, |_| json!({}), || json!({"spec": {"unschedulable": true}})),
-        ("v1", "Pod", "pods", Namespaced, Content, Written, NotFound, Object, |_| json!({"spec": {"containers": [{"name": "c", "image": "i"}]}}), || json!({"spec": {"activeDeadlineSeconds": 9}})),
-        ("v1", "ReplicationController", "replicationcontrollers", Namespaced, Content, Written, NotFound, Object, |_| json!({"spec": {"selector": {"a": "b"}, "template": pod_template()}}), || json!({"spec": {"replicas": 2}})),
+        ("v1", "Pod", "pods", Namespaced, Content, Written, NotFound, Dying, |_| json!({"spec": {"containers": [{"name": "c", "image": "i"}]}}), || json!({"spec": {"activeDeadlineSeconds": 9}})),
+        ("v1", "ReplicationController", "replicationcontrollers", Namespaced, Content, Written, NotFound, Status, |_| json!({"spec": {"selector": {"a": "b"}, "template": pod_template()}}), || json!({"spec": {"replicas": 2}})),
         ("v1", "PersistentVolumeClaim", "persistentvolumeclaims", Namespaced, Absent, Written, NotFound, Pending, |_| json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}), || json!({"metadata": {"finalizers": ["a.b/c", "kubernetes.io/pvc-protection"]}})),
         ("v1", "PersistentVolume", "persistentvolumes", Cluster, Absent, Written, NotFound, Pending, |_| json!({"spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/x"}}}), || json!({"spec": {"capacity": {"storage": "2Gi"}}})),
         ("v1", "Endpoints", "endpoints", Namespaced, Absent, Written, Created, Status, |_| json!({}), || json!({"subsets": [{"addresses": [{"ip": "1.2.3.4"}]}]})),
@@ -121,7 +123,7 @@ fn table() -> Vec<Kind> {
         ("apps/v1", "StatefulSet", "statefulsets", Namespaced, Content, Written, NotFound, Status, |_| json!({"spec": {"serviceName": "s", "selector": {"matchLabels": {"a": "b"}}, "template": pod_template()}}), || json!({"spec": {"replicas": 2}})),
         ("apps/v1", "DaemonSet", "daemonsets", Namespaced, Content, Written, NotFound, Status, |_| json!({"spec": deployment("")["spec"]}), || json!({"spec": {"minReadySeconds": 2}})),
         ("apps/v1", "ReplicaSet", "replicasets", Namespaced, Content, Written, NotFound, Status, |_| json!({"spec": deployment("")["spec"]}), || json!({"spec": {"replicas": 2}})),
-        ("batch/v1", "Job", "jobs", Namespaced, Content, Written, NotFound, Object, |_| json!({"spec": {"suspend": true, "template": job_pod()}}), || json!({"spec": {"parallelism": 2}})),
+        ("batch/v1", "Job", "jobs", Namespaced, Content, Written, NotFound, Status, |_| json!({"spec": {"suspend": true, "template": job_pod()}}), || json!({"spec": {"parallelism": 2}})),
         ("batch/v1", "CronJob", "cronjobs", Namespaced, Content, Written, NotFound, Status, |_| json!({"spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": job_pod()}}}}), || json!({"spec": {"suspend": true}})),
         ("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", Namespaced, Absent, Written, NotFound, Status, |_| json!({"spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}}}), || json!({"spec": {"maxReplicas": 4}})),
         ("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", Namespaced, Content, Refused, NotFound, Status, |_| json!({"spec": {"minAvailable": 1}}), || json!({"spec": {"minAvailable": 2}})),
@@ -175,6 +177,7 @@ fn rows_of(kind: Kind) -> [Row; 4] {
     let delete = match kind.delete {
         Status => "is gone after DELETE, and a Status says so",
         Object => "is gone after DELETE, and the object without deletionTimestamp says so",
+        Dying => "is gone after DELETE, but the object with deletionTimestamp is the answer",
         Pending => "is answered with its deletionTimestamp on DELETE, and stays for a while",
     };
     [
@@ -312,7 +315,7 @@ async fn check_delete(api: Api, kind: Kind) -> Result<()> {
     let deleting = answer.body["metadata"]["deletionTimestamp"].is_string();
     let expected = if kind.delete == Status { "Status" } else { kind.kind };
     equal("kind of the answer", &answer.body["kind"], &json!(expected))?;
-    holds(deleting == (kind.delete == Pending), "deletionTimestamp", &answer.body)?;
+    holds(deleting == matches!(kind.delete, Pending | Dying), "deletionTimestamp", &answer.body)?;
     let code = if kind.delete == Pending { 200 } else { 404 };
     if kind.kind != "CustomResourceDefinition" {
         // An empty definition goes a moment later, by the API server itself.

@@ -23,6 +23,8 @@ pub(crate) struct Row {
 pub(crate) enum Plane {
     /// Nothing: what the API server does by itself.
     Apiserver,
+    /// Nothing, and nobody else: the server loses its history on the way, which takes a restart.
+    Alone,
     /// kube-controller-manager.
     Controllers,
 }
@@ -64,6 +66,12 @@ impl Row {
         self.plane = Plane::Controllers;
         self
     }
+
+    /// The same row without other rows beside it, so that it may forget history.
+    pub(crate) fn alone(mut self) -> Self {
+        self.plane = Plane::Alone;
+        self
+    }
 }
 
 // === impl Outcome ===
@@ -97,34 +105,59 @@ impl Outcome {
 pub(crate) mod real {
     use std::rc::Rc;
 
+    use futures::stream::{self, StreamExt};
+    use tokio::sync::Mutex;
+
     use super::{Api, Outcome, Plane, Row, run_row, wanted};
-    use crate::support::{ControlPlane, Options, User};
+    use crate::{
+        api::Forget,
+        support::{ControlPlane, Options, User},
+    };
+
+    /// Most rows wait for the server most of the time; more at once gain nothing on two cores.
+    const ROWS_AT_ONCE: usize = 8;
 
     /// Runs the table.
     pub(crate) fn run(table: Vec<(&'static str, Vec<Row>)>) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let mut outcome = Outcome::default();
-        for plane in [Plane::Apiserver, Plane::Controllers] {
+        for (options, planes) in [
+            (Options::default(), [Plane::Apiserver, Plane::Alone].as_slice()),
+            (Options::with_controllers(), &[Plane::Controllers]),
+        ] {
             let rows = table.iter().flat_map(|(module, rows)| rows.iter().map(|row| (*module, row)));
-            let rows: Vec<_> = rows.filter(|(module, row)| row.plane == plane && wanted(module, row)).collect();
+            let rows: Vec<_> =
+                rows.filter(|(module, row)| planes.contains(&row.plane) && wanted(module, row)).collect();
             if !rows.is_empty() {
-                runtime.block_on(run_on(plane, &rows, &mut outcome));
+                runtime.block_on(run_on(options, &rows, &mut outcome));
             }
         }
         outcome.finish("the real control plane");
     }
 
-    async fn run_on(plane: Plane, rows: &[(&'static str, &Row)], outcome: &mut Outcome) {
-        let options = match plane {
-            Plane::Apiserver => Options::default(),
-            Plane::Controllers => Options::with_controllers(),
-        };
-        let server = Rc::new(ControlPlane::start(options).await.expect("a control plane starts"));
+    async fn run_on(options: Options, rows: &[(&'static str, &Row)], outcome: &mut Outcome) {
+        let server = ControlPlane::start(options).await.expect("a control plane starts");
         let client = server.client(User::Admin).await.expect("a client of it");
-        for (index, (module, row)) in rows.iter().enumerate() {
-            let forget = Rc::clone(&server);
-            let api = Api::new(client.clone(), format!("row-{index:03}"), Rc::new(move || forget.compact()));
-            outcome.add(module, row, run_row(row, api).await);
+        let server = Rc::new(Mutex::new(server));
+        let forget: Forget = Rc::new(move || {
+            let server = Rc::clone(&server);
+            Box::pin(async move {
+                let mut server = server.lock().await;
+                server.compact()?;
+                server.restart_apiserver().await
+            })
+        });
+        let checks = rows.iter().enumerate().map(|(number, (module, row))| {
+            let api = Api::new(client.clone(), format!("row-{number:03}"), Rc::clone(&forget));
+            let check = async move { (*module, *row, run_row(row, api).await) };
+            (row.plane, check)
+        });
+        let (alone, together): (Vec<_>, Vec<_>) = checks.partition(|(plane, _)| *plane == Plane::Alone);
+        for (checks, at_once) in [(together, ROWS_AT_ONCE), (alone, 1)] {
+            let mut results = stream::iter(checks.into_iter().map(|(_, check)| check)).buffered(at_once);
+            while let Some((module, row, result)) = results.next().await {
+                outcome.add(module, row, result);
+            }
         }
     }
 }

@@ -65,7 +65,8 @@ fn built_in() -> Vec<Row> {
             "facts §4",
             |api| async move {
                 let path = format!("{}/s/status", api.at("v1", "services"));
-                let body = json!({"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}});
+                let body =
+                    json!({"metadata": {"name": "s"}, "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}});
                 let created = api.create(api.at("v1", "services"), &body).await?;
                 let status = json!({"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}});
 

@@ -261,7 +261,7 @@ fn forms() -> Vec<Row> {
             "bookmarks have kind, apiVersion and a version, and come before the end of a stream",
             "facts §3",
             |api| async move {
-                let mut watch = from_now(&api, "&allowWatchBookmarks=true&timeoutSeconds=4").await?;
+                let mut watch = from_now(&api, "&allowWatchBookmarks=true&timeoutSeconds=8").await?;
                 let secret = api.create(api.at("v1", "secrets"), &json!({"metadata": {"name": "s"}})).await?;
 
                 let event = watch.next().await?.unwrap_or_default();
@@ -285,21 +285,36 @@ fn ends() -> Vec<Row> {
             "a watch from a version that is too old is one ERROR event in a 200 stream",
             "facts §3",
             |api| async move {
-                api.create_map("a", json!({})).await?;
-                api.forget_history()?;
+                let object = api.create_map("a", json!({})).await?;
+                api.create_map("b", json!({})).await?;
+                api.forget_history().await?;
 
-                let mut watch = api.watch(&format!("{}?resourceVersion=1", api.maps())).await?;
+                let mut watch = api.watch(&format!("{}?resourceVersion={}", api.maps(), version(&object))).await?;
 
                 let event = watch.next().await?.unwrap_or_default();
                 let message = event["object"]["message"].clone();
-                let start = "too old resource version: 1 (";
-                holds(message.as_str().is_some_and(|text| text.starts_with(start)), start, &event)?;
+                let start = format!("too old resource version: {} (", version(&object));
+                holds(message.as_str().is_some_and(|text| text.starts_with(&start)), &start, &event)?;
                 let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
                 "message": message, "reason": "Expired", "code": 410});
                 equal("event", &event, &json!({"type": "ERROR", "object": status}))?;
                 equal("the end", &json!(watch.next().await?), &json!(null))
             },
-        ),
+        )
+        .alone(),
+        row("a streaming list starts from a version that is too old", "facts §3", |api| async move {
+            let object = api.create_map("a", json!({})).await?;
+            api.create_map("b", json!({})).await?;
+            api.forget_history().await?;
+
+            let query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+            let mut watch = api.watch(&format!("{}?{query}&resourceVersion={}", api.maps(), version(&object))).await?;
+
+            watch.expect("ADDED", "a").await?;
+            watch.expect("ADDED", "b").await?;
+            Ok(())
+        })
+        .alone(),
         row("timeoutSeconds ends a stream without an event", "facts §3", |api| async move {
             let mut watch = from_now(&api, "&timeoutSeconds=1").await?;
 
