@@ -2,3 +2,5 @@
 
 pub mod actors;
 pub mod api;
+#[cfg(feature = "sim")]
+pub mod sim;

@@ -1,0 +1,132 @@
+//! Request bodies: from bytes to an object of the right kind, with tidy metadata (facts §1).
+
+use serde_json::{Map, Value};
+
+use super::{kinds::Kind, request::Request, status::Failure};
+
+/// Larger bodies are refused.
+pub(super) const LARGEST_BODY: usize = 3_145_728;
+
+/// The fields of `metadata`; others are dropped.
+const METADATA_FIELDS: [&str; 15] = [
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+
+/// The object in the body of a POST or PUT. Its type is checked and filled in.
+pub(super) fn decode(kind: &Kind, request: &Request) -> Result<Value, Failure> {
+    match request.info.content_type.as_str() {
+        "" | "application/json" => {}
+        "application/yaml" | "application/vnd.kubernetes.protobuf" | "application/cbor" => {
+            return Err(Failure::not_simulated("request bodies other than JSON"));
+        }
+        _ => return Err(Failure::unknown_body_format(kind)),
+    }
+    let parsed: Result<Value, _> = serde_json::from_slice(&request.body);
+    let mut value = match parsed {
+        Ok(value @ Value::Object(_)) => value,
+        Ok(_) => return Err(Failure::unrecognized(kind, "couldn't get version/kind; the body is no JSON object")),
+        Err(error) => {
+            return Err(Failure::unrecognized(kind, &format!("couldn't get version/kind; json parse error: {error}")));
+        }
+    };
+    check_type(kind, &mut value)?;
+    tidy(&mut value);
+    Ok(value)
+}
+
+/// Compares `apiVersion` and `kind` with what the path says.
+fn check_type(kind: &Kind, value: &mut Value) -> Result<(), Failure> {
+    let api_version = value["apiVersion"].as_str().unwrap_or_default().to_owned();
+    let name = value["kind"].as_str().unwrap_or_default().to_owned();
+    if kind.custom {
+        if name.is_empty() {
+            return Err(Failure::unrecognized(kind, "Object 'Kind' is missing in the body"));
+        }
+        if api_version != kind.api_version() {
+            return Err(Failure::bad_request(&format!(
+                "the API version in the data ({api_version}) does not match the expected API version ({})",
+                kind.api_version()
+            )));
+        }
+        if name != kind.kind {
+            return Err(Failure::wrong_custom_kind(
+                kind,
+                value["metadata"]["name"].as_str().unwrap_or_default(),
+                &name,
+            ));
+        }
+    } else if (!name.is_empty() && name != kind.kind) || (!api_version.is_empty() && api_version != kind.api_version())
+    {
+        let version = api_version.split('/').next_back().unwrap_or_default();
+        return Err(Failure::bad_request(&format!(
+            "{name} in version \"{version}\" cannot be handled as a {}: converting ({api_version}, Kind={name}) is not possible",
+            kind.kind
+        )));
+    }
+    value["apiVersion"] = kind.api_version().into();
+    value["kind"] = kind.kind.clone().into();
+    Ok(())
+}
+
+/// Drops from `metadata` what is unknown, null or empty: typed metadata does not keep it.
+pub(super) fn tidy(value: &mut Value) {
+    if !value["metadata"].is_object() {
+        value["metadata"] = Value::Object(Map::new());
+    }
+    if let Some(metadata) = value["metadata"].as_object_mut() {
+        metadata.retain(|field, content| {
+            let empty = match &*content {
+                Value::Null => true,
+                Value::String(text) => text.is_empty(),
+                Value::Object(map) => map.is_empty(),
+                // An empty list of managed fields is a request to forget them.
+                Value::Array(list) => list.is_empty() && field != "managedFields",
+                Value::Bool(_) | Value::Number(_) => false,
+            };
+            METADATA_FIELDS.contains(&field.as_str()) && !empty
+        });
+    }
+}
+
+/// The metadata of a value that went through [`tidy`].
+pub(super) fn metadata(value: &mut Value) -> &mut Map<String, Value> {
+    if !value["metadata"].is_object() {
+        value["metadata"] = Value::Object(Map::new());
+    }
+    match &mut value["metadata"] {
+        Value::Object(metadata) => metadata,
+        _ => unreachable!("it was just made an object"),
+    }
+}
+
+/// Checks the body's namespace against the path's and sets it.
+pub(super) fn settle_namespace(kind: &Kind, value: &mut Value, namespace: &str) -> Result<(), Failure> {
+    let metadata = metadata(value);
+    if !kind.namespaced {
+        metadata.remove("namespace");
+        return Ok(());
+    }
+    match metadata.get("namespace").and_then(Value::as_str) {
+        Some(other) if other != namespace => Err(Failure::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        )),
+        _ => {
+            metadata.insert("namespace".into(), namespace.into());
+            Ok(())
+        }
+    }
+}

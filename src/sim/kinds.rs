@@ -1,0 +1,230 @@
+//! What the server knows about each kind: names, verbs and the habits in which kinds differ (facts §4, §6, §7).
+
+mod definition;
+mod table;
+
+use std::{cmp::Reverse, sync::Arc};
+
+use serde_json::Value;
+
+pub(super) use self::{definition::of_definition, table::built_in};
+
+/// One kind in one version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Kind {
+    /// Empty for the core group.
+    pub(super) group: String,
+    pub(super) version: String,
+    pub(super) kind: String,
+    pub(super) plural: String,
+    pub(super) singular: String,
+    pub(super) list_kind: String,
+    pub(super) short_names: Vec<String>,
+    pub(super) categories: Vec<String>,
+    pub(super) namespaced: bool,
+    /// The status is a part of the API of its own: writes of the object do not change it.
+    pub(super) has_status: bool,
+    pub(super) generation: Generation,
+    /// In alphabetical order.
+    pub(super) verbs: Vec<&'static str>,
+    pub(super) subresources: Vec<Subresource>,
+    /// Where the numbers of `/scale` are.
+    pub(super) scale: Option<Scale>,
+    /// An update must say which version it read.
+    pub(super) requires_resource_version: bool,
+    /// An update of a missing object creates it.
+    pub(super) creates_on_update: bool,
+    /// A DELETE that removes the object answers with it instead of a `Status`.
+    pub(super) answers_delete_with_object: bool,
+    /// From a CustomResourceDefinition.
+    pub(super) custom: bool,
+    /// `openAPIV3Schema` of a custom kind.
+    pub(super) schema: Option<Arc<Value>>,
+    /// A `Warning` that comes with each answer.
+    pub(super) warning: Option<String>,
+}
+
+/// A part of a kind's API with a path of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Subresource {
+    /// E.g. `status`.
+    pub(super) name: String,
+    /// Group of what it takes and answers. With an empty version: that of the parent.
+    pub(super) group: String,
+    pub(super) version: String,
+    pub(super) kind: String,
+    pub(super) verbs: Vec<&'static str>,
+}
+
+/// JSON pointers into the scaled object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Scale {
+    /// E.g. `/spec/replicas`.
+    pub(super) spec_replicas: String,
+    pub(super) status_replicas: String,
+    /// A label selector: an object for built-in kinds, a text for custom ones.
+    pub(super) selector: Option<String>,
+}
+
+/// What counts as a new generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Generation {
+    /// The kind does not count.
+    None,
+    Spec,
+    /// Deployments.
+    SpecAndAnnotations,
+    /// EndpointSlices: all but the other metadata.
+    ContentAndLabels,
+    /// All but metadata: custom kinds without a status of its own, and kinds without `spec`.
+    Content,
+    /// All but metadata and status: custom kinds with one.
+    ContentWithoutStatus,
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// `group/version`, or `version` for the core group.
+    pub(super) fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// Group and resource under which objects are stored: events have two groups and one store.
+    pub(super) fn home(&self) -> (&str, &str) {
+        match (self.group.as_str(), self.plural.as_str()) {
+            ("events.k8s.io", "events") => ("", "events"),
+            home => home,
+        }
+    }
+
+    /// Whether objects are answered and not stored.
+    pub(super) fn is_review(&self) -> bool {
+        self.verbs == ["create"]
+    }
+
+    pub(super) fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|subresource| subresource.name == name)
+    }
+
+    /// `plural.group`, or `plural` for the core group: as messages name a resource.
+    pub(super) fn group_resource(&self) -> String {
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    /// Group and plural name, to look rules up.
+    pub(super) fn resource(&self) -> (&str, &str) {
+        (&self.group, &self.plural)
+    }
+}
+
+// === impl Scale ===
+
+impl Scale {
+    /// Where all built-in kinds have them.
+    fn built_in() -> Self {
+        Self {
+            spec_replicas: "/spec/replicas".into(),
+            status_replicas: "/status/replicas".into(),
+            selector: Some("/spec/selector".into()),
+        }
+    }
+}
+
+/// Whether a write makes a new generation of the object. A write of `/status` makes none of a Deployment although it may
+/// write annotations: callers know the part.
+pub(super) fn bumps_generation(kind: &Kind, old: &Value, new: &Value) -> bool {
+    let differ = |pointer: &str| old.pointer(pointer) != new.pointer(pointer);
+    let changed = match kind.generation {
+        Generation::None => return false,
+        Generation::Spec => differ("/spec"),
+        Generation::SpecAndAnnotations => differ("/spec") || differ("/metadata/annotations"),
+        Generation::ContentAndLabels => content_differs(old, new, &[]) || differ("/metadata/labels"),
+        Generation::Content => content_differs(old, new, &[]),
+        Generation::ContentWithoutStatus => content_differs(old, new, &["status"]),
+    };
+    let is_deleting = |value: &Value| value.pointer("/metadata/deletionTimestamp").is_some();
+    changed || (is_deleting(new) && !is_deleting(old))
+}
+
+/// Whether two objects differ outside of their type, metadata and `except`.
+fn content_differs(old: &Value, new: &Value, except: &[&str]) -> bool {
+    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return old != new };
+    let counts = |field: &&String| {
+        !matches!(field.as_str(), "apiVersion" | "kind" | "metadata") && !except.contains(&field.as_str())
+    };
+    old.keys().chain(new.keys()).filter(counts).any(|field| old.get(field) != new.get(field))
+}
+
+/// Sorts versions as Kubernetes does: `v2`, `v1`, `v2beta1`, `v1alpha3`, then other names by alphabet.
+pub(super) fn version_order(version: &str) -> (u8, Reverse<u32>, Reverse<u32>, String) {
+    let numbers = || {
+        let rest = version.strip_prefix('v')?;
+        let (major, stage) = match rest.find(|letter: char| !letter.is_ascii_digit()) {
+            None => (rest, None),
+            Some(at) => (&rest[..at], Some(&rest[at..])),
+        };
+        let major = major.parse().ok()?;
+        match stage {
+            None => Some((0, major, 0)),
+            Some(stage) => {
+                let (rank, minor) = match (stage.strip_prefix("beta"), stage.strip_prefix("alpha")) {
+                    (Some(minor), _) => (1, minor),
+                    (None, Some(minor)) => (2, minor),
+                    (None, None) => return None,
+                };
+                Some((rank, major, minor.parse().ok()?))
+            }
+        }
+    };
+    match numbers() {
+        Some((rank, major, minor)) => (rank, Reverse(major), Reverse(minor), String::new()),
+        None => (3, Reverse(0), Reverse(0), version.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn kind(plural: &str) -> Kind {
+        built_in().into_iter().find(|kind| kind.plural == plural).unwrap()
+    }
+
+    /// The table of facts §4.
+    #[test]
+    fn generations_are_bumped_by_what_each_kind_counts() {
+        let old = json!({"metadata": {"name": "a"}, "spec": {"a": 1}, "status": {"b": 1}, "endpoints": []});
+        let spec = json!({"metadata": {"name": "a"}, "spec": {"a": 2}, "status": {"b": 1}, "endpoints": []});
+        let status = json!({"metadata": {"name": "a"}, "spec": {"a": 1}, "status": {"b": 2}, "endpoints": []});
+        let labels = json!({"metadata": {"name": "a", "labels": {"l": "m"}}, "spec": {"a": 1}, "status": {"b": 1}, "endpoints": []});
+        let annotations = json!({"metadata": {"name": "a", "annotations": {"l": "m"}}, "spec": {"a": 1}, "status": {"b": 1}, "endpoints": []});
+        let deleted = json!({"metadata": {"name": "a", "deletionTimestamp": "t"}, "spec": {"a": 1}, "status": {"b": 1}, "endpoints": []});
+        // plural → spec, status, labels, annotations, deletion
+        let table = [
+            ("deployments", [true, false, false, true, true]),
+            ("statefulsets", [true, false, false, false, true]),
+            ("endpointslices", [true, true, true, false, true]),
+            ("configmaps", [false, false, false, false, false]),
+            ("services", [false, false, false, false, false]),
+        ];
+        for (plural, expected) in table {
+            let kind = kind(plural);
+
+            let bumps = [&spec, &status, &labels, &annotations, &deleted].map(|new| bumps_generation(&kind, &old, new));
+
+            assert_eq!(bumps, expected, "{plural}");
+        }
+    }
+
+    #[test]
+    fn versions_are_sorted_by_maturity_and_age() {
+        let mut versions = ["foo", "v1alpha1", "v1", "v2beta1", "v10", "v1beta2", "v2", "bar"];
+
+        versions.sort_by_key(|version| version_order(version));
+
+        assert_eq!(versions, ["v10", "v2", "v1", "v2beta1", "v1beta2", "v1alpha1", "bar", "foo"]);
+    }
+}

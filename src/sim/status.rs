@@ -1,0 +1,411 @@
+//! Refusals: the `Status` bodies of the API server, byte for byte (facts §0).
+
+mod invalid;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::kinds::Kind;
+
+/// Why a request is refused, as the complete answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The HTTP status.
+    pub code: u16,
+    /// The body, with its last line feed.
+    pub body: Bytes,
+    /// `application/json` or a plain text type.
+    pub content_type: &'static str,
+    /// `Retry-After` in seconds.
+    pub retry_after: Option<u32>,
+}
+
+/// One finding about one field: an entry of `details.causes`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Cause {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) field: String,
+}
+
+/// The body of an answer that is no object. The order of the fields is the server's.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    kind: &'static str,
+    api_version: &'static str,
+    metadata: ListMeta,
+    status: &'static str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    message: String,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Details>,
+    #[serde(skip_serializing_if = "is_zero")]
+    code: u16,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct ListMeta {
+    #[serde(rename = "continue", skip_serializing_if = "String::is_empty")]
+    token: String,
+}
+
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Details {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    group: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    kind: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    uid: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    causes: Vec<Cause>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_seconds: Option<u32>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(code: &u16) -> bool {
+    *code == 0
+}
+
+/// `plural` or `plural.group`, as messages name a resource.
+fn qualified(resource: &str, group: &str) -> String {
+    if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
+}
+
+/// Details that name a resource's object.
+fn of_resource(kind: &Kind, name: &str) -> Details {
+    Details { name: name.into(), group: kind.group.clone(), kind: kind.plural.clone(), ..Details::default() }
+}
+
+/// The body of a successful DELETE that removed an object of a kind that answers so.
+pub(super) fn deleted(kind: &Kind, name: &str, uid: &str) -> Vec<u8> {
+    let details = Details { uid: uid.into(), ..of_resource(kind, name) };
+    to_vec(&Status { status: "Success", details: Some(details), ..Status::new() })
+}
+
+fn to_vec(status: &Status) -> Vec<u8> {
+    // A struct of strings and numbers always has a JSON form.
+    let mut body = serde_json::to_vec(status).unwrap_or_default();
+    body.push(b'\n');
+    body
+}
+
+// === impl Status ===
+
+impl Status {
+    fn new() -> Self {
+        Self { kind: "Status", api_version: "v1", ..Self::default() }
+    }
+}
+
+// === impl Cause ===
+
+impl Cause {
+    fn new(reason: &'static str, field: &str, message: String) -> Self {
+        Self { reason, message, field: field.into() }
+    }
+
+    /// A field is missing. `text` may be empty.
+    pub(super) fn required(field: &str, text: &str) -> Self {
+        let colon = if text.is_empty() { "" } else { ": " };
+        Self::new("FieldValueRequired", field, format!("Required value{colon}{text}"))
+    }
+
+    pub(super) fn invalid(field: &str, value: &Value, text: &str) -> Self {
+        Self::new("FieldValueInvalid", field, format!("Invalid value: {value}: {text}"))
+    }
+
+    pub(super) fn forbidden(field: &str, text: &str) -> Self {
+        Self::new("FieldValueForbidden", field, format!("Forbidden: {text}"))
+    }
+
+    pub(super) fn not_supported(field: &str, value: &Value, supported: &[&str]) -> Self {
+        let supported: Vec<String> = supported.iter().map(|text| Value::from(*text).to_string()).collect();
+        let text = format!("Unsupported value: {value}: supported values: {}", supported.join(", "));
+        Self::new("FieldValueNotSupported", field, text)
+    }
+
+    pub(super) fn too_long(field: &str, most_bytes: u64) -> Self {
+        Self::new("FieldValueTooLong", field, format!("Too long: may not be more than {most_bytes} bytes"))
+    }
+
+    pub(super) fn duplicate(field: &str, value: &Value) -> Self {
+        Self::new("FieldValueDuplicate", field, format!("Duplicate value: {value}"))
+    }
+
+    /// A value of the wrong JSON type, in custom kinds.
+    pub(super) fn type_invalid(field: &str, value: &Value, text: &str) -> Self {
+        Self::new("FieldValueTypeInvalid", field, format!("Invalid value: {value}: {text}"))
+    }
+
+    fn line(&self) -> String {
+        format!("{}: {}", self.field, self.message)
+    }
+}
+
+// === impl Failure ===
+
+impl Failure {
+    fn of(status: Status) -> Self {
+        let retry_after = status.details.as_ref().and_then(|details| details.retry_after_seconds);
+        let body = to_vec(&Status { status: "Failure", ..status }).into();
+        let code = status.code;
+        Self { code, body, content_type: "application/json", retry_after }
+    }
+
+    fn plain(code: u16, body: &'static str) -> Self {
+        Self {
+            code,
+            body: Bytes::from_static(body.as_bytes()),
+            content_type: "text/plain; charset=utf-8",
+            retry_after: None,
+        }
+    }
+
+    fn new(code: u16, reason: &'static str, message: impl Into<String>, details: Option<Details>) -> Self {
+        Self::of(Status { code, reason, message: message.into(), details, ..Status::new() })
+    }
+
+    fn generic(code: u16, reason: &'static str, message: &str) -> Self {
+        Self::new(code, reason, message, Some(Details::default()))
+    }
+
+    // --- 400
+
+    /// 400 with any text.
+    pub(super) fn bad_request(text: &str) -> Self {
+        Self::new(400, "BadRequest", text, None)
+    }
+
+    /// 400: a body that is no object of the kind. `text` says why.
+    pub(super) fn unrecognized(kind: &Kind, text: &str) -> Self {
+        Self::bad_request(&format!("the object provided is unrecognized (must be of type {}): {text}", kind.kind))
+    }
+
+    /// 400: a body with a field of the wrong type, or an unknown one where those are refused.
+    pub(super) fn cannot_be_handled(kind: &Kind, text: &str) -> Self {
+        let Kind { kind, version, .. } = kind;
+        Self::bad_request(&format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {text}"))
+    }
+
+    // --- 401, 403
+
+    /// 401.
+    pub(super) fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized", None)
+    }
+
+    /// 403 with any text; `name` may be empty.
+    pub(super) fn forbidden(kind: &Kind, name: &str, text: &str) -> Self {
+        Self::forbidden_with(kind, name, text, Vec::new())
+    }
+
+    fn forbidden_with(kind: &Kind, name: &str, text: &str, causes: Vec<Cause>) -> Self {
+        let resource = qualified(&kind.plural, &kind.group);
+        let message = match name {
+            "" => format!("{resource} is forbidden: {text}"),
+            name => format!("{resource} \"{name}\" is forbidden: {text}"),
+        };
+        Self::new(403, "Forbidden", message, Some(Details { causes, ..of_resource(kind, name) }))
+    }
+
+    /// 403: a user may not do this. `resource` is `plural` or `plural/subresource`; cluster scope has no namespace.
+    pub(super) fn not_allowed(
+        kind: &Kind,
+        name: &str,
+        user: &str,
+        verb: &str,
+        resource: &str,
+        namespace: &str,
+    ) -> Self {
+        let place = match namespace {
+            "" => "at the cluster scope".to_owned(),
+            namespace => format!("in the namespace \"{namespace}\""),
+        };
+        let group = &kind.group;
+        let text = format!("User \"{user}\" cannot {verb} resource \"{resource}\" in API group \"{group}\" {place}");
+        Self::forbidden(kind, name, &text)
+    }
+
+    /// 403: a user may not read a path that is no resource.
+    pub(super) fn path_not_allowed(user: &str, verb: &str, path: &str) -> Self {
+        let message = format!("forbidden: User \"{user}\" cannot {verb} path \"{path}\"");
+        Self::generic(403, "Forbidden", &message)
+    }
+
+    /// 403: nothing new goes into a namespace that is being deleted.
+    pub(super) fn namespace_terminating(kind: &Kind, name: &str, namespace: &str) -> Self {
+        let text = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let cause = format!("namespace {namespace} is being terminated");
+        Self::forbidden_with(kind, name, &text, vec![Cause::new("NamespaceTerminating", "metadata.namespace", cause)])
+    }
+
+    // --- 404, 405, 406
+
+    /// 404 of an object.
+    pub(super) fn not_found(kind: &Kind, name: &str) -> Self {
+        Self::missing(&kind.plural, &kind.group, name)
+    }
+
+    /// 404 of an object of any resource.
+    pub(super) fn missing(resource: &str, group: &str, name: &str) -> Self {
+        let details = Details { name: name.into(), group: group.into(), kind: resource.into(), ..Details::default() };
+        Self::new(404, "NotFound", format!("{} \"{name}\" not found", qualified(resource, group)), Some(details))
+    }
+
+    /// 404 of the namespace of a new object.
+    pub(super) fn namespace_not_found(name: &str) -> Self {
+        Self::missing("namespaces", "", name)
+    }
+
+    /// 404 of a resource in a group of the server's own.
+    pub(super) fn unknown_resource() -> Self {
+        Self::generic(404, "NotFound", "the server could not find the requested resource")
+    }
+
+    /// 404 of any other path.
+    pub(super) fn page_not_found() -> Self {
+        Self::plain(404, "404 page not found\n")
+    }
+
+    /// 405.
+    pub(super) fn method_not_allowed() -> Self {
+        Self::generic(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+    }
+
+    /// 406 with any text.
+    pub(super) fn not_acceptable(text: &str) -> Self {
+        Self::new(406, "NotAcceptable", text, None)
+    }
+
+    // --- 409
+
+    /// 409: the name is taken.
+    pub(super) fn already_exists(kind: &Kind, name: &str) -> Self {
+        Self::exists(kind, name, "")
+    }
+
+    /// 409: the name is taken by an object that is being deleted.
+    pub(super) fn already_exists_deleting(kind: &Kind, name: &str) -> Self {
+        Self::exists(kind, name, "object is being deleted: ")
+    }
+
+    fn exists(kind: &Kind, name: &str, prefix: &str) -> Self {
+        let message = format!("{prefix}{} \"{name}\" already exists", qualified(&kind.plural, &kind.group));
+        Self::new(409, "AlreadyExists", message, Some(of_resource(kind, name)))
+    }
+
+    /// 409: the sent version is not the stored one.
+    pub(super) fn conflict(kind: &Kind, name: &str) -> Self {
+        let text = "the object has been modified; please apply your changes to the latest version and try again";
+        Self::conflict_because(kind, name, text)
+    }
+
+    /// 409 with any text.
+    pub(super) fn conflict_because(kind: &Kind, name: &str, text: &str) -> Self {
+        let resource = qualified(&kind.plural, &kind.group);
+        let message = format!("Operation cannot be fulfilled on {resource} \"{name}\": {text}");
+        Self::new(409, "Conflict", message, Some(of_resource(kind, name)))
+    }
+
+    /// 409: the sent uid is not the stored one.
+    pub(super) fn uid_conflict(kind: &Kind, namespace: &str, name: &str, sent: &str, stored: &str) -> Self {
+        let group = if kind.custom { format!("{}/", kind.group) } else { String::new() };
+        let namespace = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+        let key = format!("/registry/{group}{}/{namespace}{name}", kind.plural);
+        let text = format!(
+            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
+             UID in precondition: {sent}, UID in object meta: {stored}"
+        );
+        Self::conflict_because(kind, name, &text)
+    }
+
+    /// 409: a DELETE's `preconditions.uid`.
+    pub(super) fn uid_precondition(kind: &Kind, name: &str, asked: &str, stored: &str) -> Self {
+        let text = format!(
+            "the UID in the precondition ({asked}) does not match the UID in record ({stored}). The object might have been \
+             deleted and then recreated"
+        );
+        Self::precondition(kind, name, &text)
+    }
+
+    /// 409: a DELETE's `preconditions.resourceVersion`.
+    pub(super) fn version_precondition(kind: &Kind, name: &str, asked: &str, stored: &str) -> Self {
+        let text = format!(
+            "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({stored}). The \
+             object might have been modified"
+        );
+        Self::precondition(kind, name, &text)
+    }
+
+    /// These name the kind where other conflicts name the resource.
+    fn precondition(kind: &Kind, name: &str, text: &str) -> Self {
+        let details =
+            Details { name: name.into(), group: kind.group.clone(), kind: kind.kind.clone(), ..Details::default() };
+        let qualified = qualified(&kind.kind, &kind.group);
+        let message = format!("Operation cannot be fulfilled on {qualified} \"{name}\": {text}");
+        Self::new(409, "Conflict", message, Some(details))
+    }
+
+    // --- 410
+
+    /// 410: a page's revision is gone. `token` continues with the present state.
+    pub(super) fn continue_expired(token: &str) -> Self {
+        let message = "The provided continue parameter is too old to display a consistent list result. You can start a new \
+                       list without the continue parameter, or use the continue token in this response to retrieve the \
+                       remainder of the results. Continuing with the provided token results in an inconsistent list - \
+                       objects that were created, modified, or deleted between the time the first chunk was returned and \
+                       now may show up in the list.";
+        let metadata = ListMeta { token: token.into() };
+        Self::of(Status { code: 410, reason: "Expired", message: message.into(), metadata, ..Status::new() })
+    }
+
+    /// 410: the asked-for revision of a list is gone.
+    pub(super) fn list_expired() -> Self {
+        Self::new(410, "Expired", "The resourceVersion for the provided list is too old.", None)
+    }
+
+    /// The error event of a watch whose start is gone; `oldest` is the first revision that is left.
+    pub(super) fn watch_expired(asked: u64, oldest: u64) -> Self {
+        Self::new(410, "Expired", format!("too old resource version: {asked} ({oldest})"), None)
+    }
+
+    // --- 413, 415
+
+    /// 413.
+    pub(super) fn too_large(limit: usize) -> Self {
+        let message = format!("Request entity too large: limit is {limit}");
+        Self::new(413, "RequestEntityTooLarge", message, None)
+    }
+
+    /// 415 of a POST or PUT.
+    pub(super) fn unknown_body_format(kind: &Kind) -> Self {
+        let more = if kind.custom { "" } else { ", application/vnd.kubernetes.protobuf" };
+        Self::unknown_format(&format!("application/json, application/yaml{more}"))
+    }
+
+    /// 415 of a patch type that custom kinds do not have.
+    pub(super) fn unknown_custom_patch() -> Self {
+        Self::unknown_format("application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml")
+    }
+
+    fn unknown_format(accepted: &str) -> Self {
+        let text =
+            format!("the body of the request was in an unknown format - accepted media types include: {accepted}");
+        Self::new(415, "UnsupportedMediaType", text, None)
+    }
+
+    /// 415 of a patch type that nobody knows.
+    pub(super) fn unsupported_media_type() -> Self {
+        Self::generic(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+    }
+}
