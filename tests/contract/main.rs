@@ -61,6 +61,12 @@ fn table() -> Vec<(&'static str, Vec<Row>)> {
     ]
 }
 
+#[cfg(feature = "sim")]
+#[test]
+fn the_simulator_does_what_the_table_says() {
+    row::simulated::run(table());
+}
+
 #[cfg(feature = "e2e")]
 #[test]
 fn a_real_control_plane_does_what_the_table_says() {

@@ -161,3 +161,65 @@ pub(crate) mod real {
         }
     }
 }
+
+/// Rows against the simulator: each in a fresh one, on one thread, in virtual time.
+#[cfg(feature = "sim")]
+pub(crate) mod simulated {
+    use std::{
+        panic::{AssertUnwindSafe, catch_unwind},
+        rc::Rc,
+    };
+
+    use anyhow::{Result, anyhow};
+    use gardener_resource_manager::{
+        actors::kit::{Clock, Random},
+        sim::{Behaviour, ClientOptions, Process, Sim, SimOptions},
+    };
+
+    use super::{Api, Outcome, Plane, Row, run_row, wanted};
+
+    /// Runs the table.
+    pub(crate) fn run(table: Vec<(&'static str, Vec<Row>)>) {
+        let mut outcome = Outcome::default();
+        for (module, rows) in &table {
+            for row in rows.iter().filter(|row| wanted(module, row)) {
+                let result = catch_unwind(AssertUnwindSafe(|| run_one(row)));
+                outcome.add(module, row, result.unwrap_or_else(|_| Err(anyhow!("it panicked, see above"))));
+            }
+        }
+        outcome.finish("the simulator");
+    }
+
+    fn run_one(row: &Row) -> Result<()> {
+        // Without I/O: a socket by mistake is an error at once.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+        runtime.block_on(async {
+            let start = "2030-01-01T00:00:00Z".parse()?;
+            let mut options = SimOptions::new(Clock::starting_at(start), Random::seeded(1));
+            options.behaviour = match row.plane {
+                Plane::Apiserver | Plane::Alone => Behaviour::without_controllers(),
+                Plane::Controllers => {
+                    Behaviour { namespace_contents: Some("bundle".to_owned()), ..Behaviour::default() }
+                }
+            };
+            let sim = Sim::new(options);
+            // Rights are not the simulator's business but for system:masters, whose members may do everything.
+            sim.set_reviewer(|spec| (spec["groups"].to_string().contains("system:masters"), String::new()));
+            let client = sim.client_of(ClientOptions {
+                user: "admin".to_owned(),
+                groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()],
+                user_agent: "contract".to_owned(),
+                process: Process::new(),
+            });
+            let api = Api::new(
+                client,
+                "row-000".to_owned(),
+                Rc::new(move || {
+                    sim.compact();
+                    Box::pin(async { Ok(()) })
+                }),
+            );
+            run_row(row, api).await
+        })
+    }
+}
