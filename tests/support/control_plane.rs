@@ -41,6 +41,7 @@ pub(crate) struct ControlPlane {
     port: u16,
     etcd_port: u16,
     apiserver_arguments: Vec<String>,
+    controllers: Option<String>,
 }
 
 /// How a control plane differs from the usual one.
@@ -131,14 +132,13 @@ impl ControlPlane {
             port: free_port()?,
             etcd_port: free_port()?,
             apiserver_arguments: Vec::new(),
+            controllers: options.controllers.clone(),
         };
         plane.write_files(&options)?;
         plane.start_etcd()?;
         plane.apiserver_arguments = plane.apiserver_arguments(&options);
         plane.start_apiserver().await?;
-        if let Some(controllers) = &options.controllers {
-            plane.start_controller_manager(controllers)?;
-        }
+        plane.start_controller_manager()?;
         Ok(plane)
     }
 
@@ -196,10 +196,13 @@ impl ControlPlane {
         self.processes.remove(&component);
     }
 
-    /// Kills kube-apiserver and starts it again with the same arguments, port and certificate.
+    /// Kills kube-apiserver and starts it again with the same arguments, port and certificate. The same happens to
+    /// kube-controller-manager, which may or may not survive the loss of its server.
     pub(crate) async fn restart_apiserver(&mut self) -> Result<()> {
+        self.kill(Component::ControllerManager);
         self.kill(Component::Apiserver);
-        self.start_apiserver().await
+        self.start_apiserver().await?;
+        self.start_controller_manager()
     }
 
     /// Drops the history in etcd before now, so that versions the server does not cache are gone.
@@ -336,7 +339,8 @@ impl ControlPlane {
         Ok(Ok(()))
     }
 
-    fn start_controller_manager(&mut self, controllers: &str) -> Result<()> {
+    fn start_controller_manager(&mut self) -> Result<()> {
+        let Some(controllers) = &self.controllers else { return Ok(()) };
         let kubeconfig = self.kubeconfig(User::Admin).display().to_string();
         let arguments = [
             format!("--kubeconfig={kubeconfig}"),
