@@ -172,10 +172,12 @@ impl State {
                 (None, Some(_)) if self.behaviour.namespace_contents.is_some() => {
                     self.agenda.add(REACTION, Duty::FillNamespace { name });
                 }
-                (before, Some(after)) if self.behaviour.namespace_deletion && is_deleting(&after.value) => {
-                    if before.as_ref().is_none_or(|before| !is_deleting(&before.value)) {
-                        self.agenda.add(EMPTYING, Duty::EmptyNamespace { name });
-                    }
+                (before, Some(after))
+                    if self.behaviour.namespace_deletion
+                        && is_deleting(&after.value)
+                        && before.as_ref().is_none_or(|before| !is_deleting(&before.value)) =>
+                {
+                    self.agenda.add(EMPTYING, Duty::EmptyNamespace { name });
                 }
                 _ => {}
             }
