@@ -103,7 +103,7 @@ impl State {
             set_condition(&mut value, &now, "Established", ("False", "NotAccepted", "not all names are accepted"));
         } else {
             let mut names = spec["names"].clone();
-            if names["listKind"].is_null() {
+            if names.is_object() && names["listKind"].is_null() {
                 names["listKind"] = format!("{}List", names["kind"].as_str().unwrap_or_default()).into();
             }
             value["status"]["acceptedNames"] = names;
@@ -258,7 +258,7 @@ impl State {
     fn finish_namespace(&mut self, key: &Key) {
         let Some(namespace) = self.storage.get(key).cloned() else { return };
         let mut value = namespace.value.clone();
-        if let Some(spec) = value["spec"].as_object_mut() {
+        if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {
             spec.remove("finalizers");
         }
         if update::is_finished(&value) {

@@ -423,6 +423,7 @@ impl State {
     }
 
     fn put_fixture(&mut self, kind: &kinds::Kind, key: Key, mut object: Value) -> Result<Value, PutError> {
+        body::check_shape(kind, &object).map_err(PutError::Refused)?;
         body::tidy(&mut object);
         let old = self.storage.get(&key).map(|old| old.value.clone());
         let defaults = defaults::apply(kind, &mut object, old.as_ref(), &mut self.allocations);
