@@ -117,6 +117,10 @@ fn a_restart_over_applied_bundles_writes_nothing() {
         tokio::time::sleep(Duration::from_secs(120)).await;
 
         assert_eq!(world.writes(), [""; 0]);
-        assert!(world.requests().len() <= 50, "{:#?}", world.requests().iter().map(crate::world::brief).collect::<Vec<_>>());
+        assert!(
+            world.requests().len() <= 50,
+            "{:#?}",
+            world.requests().iter().map(crate::world::brief).collect::<Vec<_>>()
+        );
     });
 }

@@ -176,7 +176,8 @@ impl World {
     /// `status/reason` of a condition.
     pub fn condition(&self, name: &str, kind: &str) -> Option<(String, String, String)> {
         let mr = self.mr(name)?;
-        let condition = mr["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)?.clone();
+        let condition =
+            mr["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)?.clone();
         let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
         Some((text("status"), text("reason"), text("message")))
     }
