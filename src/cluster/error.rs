@@ -229,7 +229,10 @@ impl Status {
         let details = &value["details"];
         let cause = |cause: &Value| Cause {
             reason: text(&cause["reason"]),
-            message: without_objects(&text(&cause["message"]), secret),
+            message: match cause["field"].as_str() {
+                Some("patch") => LEFT_OUT.into(), // the whole object again
+                Some(_) | None => without_objects(&text(&cause["message"]), secret),
+            },
             field: text(&cause["field"]),
         };
         Self {
@@ -375,7 +378,8 @@ mod tests {
     fn an_object_in_a_message_is_left_out() {
         let message =
             r#" "" is invalid: patch: Invalid value: "{\"data\":{\"password\":\"c2VjcmV0\"}}": illegal base64"#;
-        let cause = json!({"reason": "FieldValueInvalid", "message": message, "field": "patch"});
+        let repeated = r#"Invalid value: "{\"data\":{\"password\":\"c2VjcmV0\"}}": illegal base64"#;
+        let cause = json!({"reason": "FieldValueInvalid", "message": repeated, "field": "patch"});
         let body = json!({"kind": "Status", "reason": "Invalid", "message": message, "details": {"causes": [cause]}});
 
         let error = answer(422, &body);

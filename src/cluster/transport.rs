@@ -35,8 +35,7 @@ pub(super) struct Transport {
     pub(super) warnings: Warnings,
 }
 
-/// One request.
-#[derive(Debug)]
+/// One request. Not printable: its body may be a Secret.
 pub(super) struct Call {
     pub(super) method: Method,
     /// Path and query.

@@ -215,7 +215,7 @@ impl LeaderActor {
     }
 
     fn tell(&self, leadership: Leadership) {
-        self.setup.leadership.send_replace(leadership);
+        self.setup.leadership.send_if_modified(|told| std::mem::replace(told, leadership) != leadership);
         let (activity, line) = match leadership {
             Leadership::Candidate => (Activity::Waiting, "candidate"),
             Leadership::Leader => (Activity::Running, "leader"),

@@ -191,7 +191,7 @@ async fn queue_and_memory_are_bounded_and_drops_are_counted() {
     }
     assert_eq!((recorder.waiting(), drops.0.get()), (QUEUED, 5));
 
-    for round in 0..20 {
+    for round in 0..6 {
         recorder.flush(Deadline::after(REQUEST)).await;
         for index in 0..QUEUED {
             recorder.normal(&regarding(&format!("{round}-{index}")), "R", "m");

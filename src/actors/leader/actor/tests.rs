@@ -133,6 +133,20 @@ fn one_of_two_leads_and_its_fence_stays_open() {
 }
 
 #[test]
+fn listeners_are_told_of_changes_only() {
+    run(async {
+        let server = Leases::default().server();
+        let mut leader = replica(&server, "a");
+
+        leader.leadership.changed().await.unwrap();
+
+        assert!(leader.is(Leadership::Leader));
+        sleep(60 * SECOND).await;
+        assert!(!leader.leadership.has_changed().unwrap());
+    });
+}
+
+#[test]
 fn a_released_lease_is_taken_over_soon() {
     run(async {
         let leases = Leases::default();
