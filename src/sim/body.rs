@@ -44,6 +44,7 @@ pub(super) fn decode(kind: &Kind, request: &Request) -> Result<Value, Failure> {
         }
     };
     check_type(kind, &mut value)?;
+    check_shape(kind, &value).map_err(|text| Failure::cannot_be_handled(kind, &text))?;
     tidy(&mut value);
     Ok(value)
 }
@@ -80,6 +81,25 @@ fn check_type(kind: &Kind, value: &mut Value) -> Result<(), Failure> {
     value["apiVersion"] = kind.api_version().into();
     value["kind"] = kind.kind.clone().into();
     Ok(())
+}
+
+/// Checks the types of the parts that each kind has; the simulator does not know the types of all fields.
+pub(super) fn check_shape(kind: &Kind, value: &Value) -> Result<(), String> {
+    let parts: &[&str] = if kind.custom { &["metadata"] } else { &["metadata", "spec", "status"] };
+    let lists = ["finalizers", "ownerReferences", "managedFields"].map(|field| (field, &value["metadata"][field]));
+    let maps = ["labels", "annotations"].map(|field| (field, &value["metadata"][field]));
+    let wrong_part = parts.iter().find(|part| !value[**part].is_object() && !value[**part].is_null());
+    let wrong_list = lists.iter().find(|(_, list)| !list.is_array() && !list.is_null());
+    let wrong_map = maps.iter().find(|(_, map)| {
+        !map.is_null()
+            && !map.as_object().is_some_and(|map| map.values().all(|text| text.is_string() || text.is_null()))
+    });
+    let field = match (wrong_part, wrong_list, wrong_map) {
+        (Some(part), ..) => (*part).to_owned(),
+        (_, Some((field, _)), _) | (_, _, Some((field, _))) => format!("metadata.{field}"),
+        (None, None, None) => return Ok(()),
+    };
+    Err(format!("json: cannot unmarshal the value of {field} into its Go type"))
 }
 
 /// Drops from `metadata` what is unknown, null or empty: typed metadata does not keep it.

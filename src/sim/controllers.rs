@@ -103,7 +103,7 @@ impl State {
             set_condition(&mut value, &now, "Established", ("False", "NotAccepted", "not all names are accepted"));
         } else {
             let mut names = spec["names"].clone();
-            if names["listKind"].is_null() {
+            if names.is_object() && names["listKind"].is_null() {
                 names["listKind"] = format!("{}List", names["kind"].as_str().unwrap_or_default()).into();
             }
             value["status"]["acceptedNames"] = names;
@@ -172,10 +172,12 @@ impl State {
                 (None, Some(_)) if self.behaviour.namespace_contents.is_some() => {
                     self.agenda.add(REACTION, Duty::FillNamespace { name });
                 }
-                (before, Some(after)) if self.behaviour.namespace_deletion && is_deleting(&after.value) => {
-                    if before.as_ref().is_none_or(|before| !is_deleting(&before.value)) {
-                        self.agenda.add(EMPTYING, Duty::EmptyNamespace { name });
-                    }
+                (before, Some(after))
+                    if self.behaviour.namespace_deletion
+                        && is_deleting(&after.value)
+                        && before.as_ref().is_none_or(|before| !is_deleting(&before.value)) =>
+                {
+                    self.agenda.add(EMPTYING, Duty::EmptyNamespace { name });
                 }
                 _ => {}
             }
@@ -256,7 +258,7 @@ impl State {
     fn finish_namespace(&mut self, key: &Key) {
         let Some(namespace) = self.storage.get(key).cloned() else { return };
         let mut value = namespace.value.clone();
-        if let Some(spec) = value["spec"].as_object_mut() {
+        if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {
             spec.remove("finalizers");
         }
         if update::is_finished(&value) {

@@ -150,6 +150,8 @@ pub enum PutError {
 struct Shared {
     state: Mutex<State>,
     faults: Mutex<Option<FaultFunction>>,
+    /// Held while a fault function is asked: it is taken out of its place meanwhile.
+    asking: Mutex<()>,
     event_faults: Mutex<Option<EventFaultFunction>>,
     journal: Mutex<Journal>,
     latency: Duration,
@@ -160,10 +162,10 @@ struct Shared {
 // === impl SimOptions ===
 
 impl SimOptions {
-    /// Everything on, no latency, a history of 100,000 changes.
+    /// Everything on, no latency, a history of 20,000 changes.
     pub fn new(clock: Clock, random: Random) -> Self {
         let behaviour = Behaviour::default();
-        Self { clock, random, recording: true, history: 100_000, latency: Duration::ZERO, behaviour }
+        Self { clock, random, recording: true, history: 20_000, latency: Duration::ZERO, behaviour }
     }
 }
 
@@ -217,6 +219,7 @@ impl Sim {
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
             faults: Mutex::new(None),
+            asking: Mutex::new(()),
             event_faults: Mutex::new(None),
             journal: Mutex::new(Journal::new(options.recording)),
             latency: options.latency,
@@ -250,7 +253,8 @@ impl Sim {
 
     // === faults ===
 
-    /// Asks this function about each request. It may look at the simulator, and change it.
+    /// Asks this function about each request. It may look at the simulator, and change it; to end the faults from inside,
+    /// return [`Fault::None`].
     pub fn set_faults(&self, faults: impl FnMut(&RequestInfo) -> Fault + Send + 'static) {
         *lock(&self.shared.faults) = Some(Box::new(faults));
     }
@@ -317,16 +321,16 @@ impl Sim {
     /// An object as it is stored. `resource` is written as for kubectl: `configmaps`, `deployments.apps`. The namespace is
     /// empty for cluster scope.
     pub fn object(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
-        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
         let state = self.shared.state();
-        state.storage.get(&Key::new(group, resource, namespace, name)).map(|object| object.value.clone())
+        let (group, resource) = state.home(resource);
+        state.storage.get(&Key::new(&group, &resource, namespace, name)).map(|object| object.value.clone())
     }
 
     /// All objects of a resource, by namespace and name.
     pub fn objects(&self, resource: &str) -> Vec<Value> {
-        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
         let state = self.shared.state();
-        let scope = Scope::new(group, resource, None);
+        let (group, resource) = state.home(resource);
+        let scope = Scope::new(&group, &resource, None);
         let values = state.storage.scan(&scope).map(|(_, object)| object.value.clone());
         values.collect()
     }
@@ -363,9 +367,9 @@ impl Sim {
 
     /// Changes a stored object with a new version, past all rules; `false` if there is none.
     pub fn edit(&self, resource: &str, namespace: &str, name: &str, change: impl FnOnce(&mut Value)) -> bool {
-        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
-        let key = Key::new(group, resource, namespace, name);
         let mut state = self.shared.state();
+        let (group, resource) = state.home(resource);
+        let key = Key::new(&group, &resource, namespace, name);
         let Some(object) = state.storage.get(&key).cloned() else { return false };
         let mut value = object.value.clone();
         change(&mut value);
@@ -375,8 +379,9 @@ impl Sim {
 
     /// Removes an object at once, whatever its finalizers; returns its last state.
     pub fn remove(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
-        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
-        let erased = self.shared.state().erase(&Key::new(group, resource, namespace, name));
+        let mut state = self.shared.state();
+        let (group, resource) = state.home(resource);
+        let erased = state.erase(&Key::new(&group, &resource, namespace, name));
         erased.map(|object| object.value.clone())
     }
 
@@ -395,6 +400,15 @@ impl fmt::Debug for Sim {
 // === impl State: fixtures ===
 
 impl State {
+    /// Group and resource of a name as for kubectl, as they are stored.
+    fn home(&self, resource: &str) -> (String, String) {
+        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+        match self.registry.find_resource(group, resource) {
+            Some(kind) => (kind.home().0.to_owned(), kind.home().1.to_owned()),
+            None => (group.to_owned(), resource.to_owned()),
+        }
+    }
+
     /// Makes sure that a namespace exists.
     fn put_namespace(&mut self, name: &str) {
         let key = Key::new("", "namespaces", "", name);
@@ -409,6 +423,7 @@ impl State {
     }
 
     fn put_fixture(&mut self, kind: &kinds::Kind, key: Key, mut object: Value) -> Result<Value, PutError> {
+        body::check_shape(kind, &object).map_err(PutError::Refused)?;
         body::tidy(&mut object);
         let old = self.storage.get(&key).map(|old| old.value.clone());
         let defaults = defaults::apply(kind, &mut object, old.as_ref(), &mut self.allocations);
@@ -464,6 +479,7 @@ impl Shared {
 
     /// What the fault function says. It is taken out for the call, so that it may use the simulator as it likes.
     fn fault(&self, info: &RequestInfo) -> Fault {
+        let _asking = lock(&self.asking);
         let taken = lock(&self.faults).take();
         let Some(mut faults) = taken else { return Fault::None };
         let fault = faults(info);
@@ -472,6 +488,7 @@ impl Shared {
     }
 
     fn event_fault(&self, info: &EventInfo) -> EventFault {
+        let _asking = lock(&self.asking);
         let taken = lock(&self.event_faults).take();
         let Some(mut faults) = taken else { return EventFault::Deliver };
         let fault = faults(info);

@@ -141,6 +141,12 @@ impl Request {
         self.query.get("dryRun").is_some()
     }
 
+    /// Whether the answer is for people.
+    pub(super) fn is_pretty(&self) -> bool {
+        let agents = ["curl", "Wget", "Mozilla/5.0"];
+        self.query.truthy("pretty") || agents.iter().any(|agent| self.info.user_agent.starts_with(agent))
+    }
+
     /// Who owns the fields that this request writes.
     pub(super) fn field_manager(&self) -> &str {
         let agent = self.info.user_agent.split('/').next().unwrap_or_default();

@@ -156,7 +156,7 @@ impl State {
 
     fn resource_of(&mut self, kind: &Arc<Kind>, request: &Request, read_as_of: Option<u64>) -> Result<Reply, Refusal> {
         let info = &request.info;
-        let allowed = |verb: &str| kind.verbs.iter().any(|known| *known == verb);
+        let allowed = |verb: &str| kind.verbs.contains(&verb);
         if !info.subresource.is_empty() {
             return Ok(Reply::Body(self.subresource(kind, request)?));
         }

@@ -119,6 +119,7 @@ impl State {
         if value["kind"] != kind.kind.as_str() || value["apiVersion"] != kind.api_version() {
             return Err(Failure::patched_to_another_type());
         }
+        body::check_shape(kind, &value).map_err(|text| Failure::patch_result(&text))?;
         body::tidy(&mut value);
         check_name(&mut value, &request.info.name)?;
         body::settle_namespace(kind, &mut value, &request.info.namespace)?;
@@ -262,11 +263,12 @@ fn merge_part(kind: &Kind, old: &Value, sent: Value, part: Part) -> Value {
         }
         Part::Finalize => {
             let mut new = old.clone();
-            new["spec"]["finalizers"] = sent["spec"]["finalizers"].clone();
-            if new["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty)
-                && let Some(spec) = new["spec"].as_object_mut()
-            {
+            let finalizers = sent["spec"]["finalizers"].clone();
+            if let Some(spec) = new.get_mut("spec").and_then(Value::as_object_mut) {
                 spec.remove("finalizers");
+                if finalizers.as_array().is_some_and(|finalizers| !finalizers.is_empty()) {
+                    spec.insert("finalizers".into(), finalizers);
+                }
             }
             new
         }

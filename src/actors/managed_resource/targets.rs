@@ -14,7 +14,10 @@ use std::{
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::fingerprint::{self, Record};
+use super::{
+    bodies::Bodies,
+    fingerprint::{self, Record},
+};
 use crate::{
     actors::kit::{Env, Moment},
     api::object::{GroupKind, NamespacedName, ObjectKey},
@@ -45,6 +48,7 @@ struct Inner {
     kinds: RefCell<BTreeMap<GroupKind, Kind>>,
     interest: Rc<RefCell<Interest>>,
     drift: DriftListener,
+    bodies: Bodies,
 }
 
 struct Kind {
@@ -82,6 +86,7 @@ impl Targets {
             kinds: RefCell::default(),
             interest: Rc::default(),
             drift,
+            bodies: Bodies::default(),
         };
         Self { inner: Rc::new(inner) }
     }
@@ -131,6 +136,19 @@ impl Targets {
             Some(record) => Evidence::Known(record),
             None => Evidence::None,
         }
+    }
+
+    /// The object itself, if what is known of it is just what the last write was answered with.
+    pub fn body(&self, key: &ObjectKey) -> Option<Value> {
+        match self.evidence(key) {
+            Evidence::Known(record) => self.inner.bodies.take(key, &record.resource_version),
+            Evidence::None => None,
+        }
+    }
+
+    /// Keeps what a write was answered with, for the next one.
+    pub fn keep_body(&self, key: &ObjectKey, object: &Value) {
+        self.inner.bodies.keep(key, object);
     }
 
     /// Enters what a read or a write of this process was answered with.

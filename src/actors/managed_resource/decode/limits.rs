@@ -72,6 +72,11 @@ impl Meter {
         Ok(())
     }
 
+    /// Forgets what was spent since: it has been dropped again.
+    pub(super) fn give_back(&mut self, spent_before: usize) {
+        self.spent = self.spent.min(spent_before);
+    }
+
     pub(super) fn is_exhausted(&self) -> bool {
         self.spent > self.limit
     }

@@ -24,6 +24,7 @@ use std::{
     sync::Arc,
 };
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 pub use self::{labels::LabelWarning, limits::Limits};
@@ -101,6 +102,24 @@ pub struct Decoder<'a, I> {
 struct Current<'a> {
     data_key: Arc<str>,
     documents: DataKey<'a>,
+}
+
+/// The data of a raw Secret is not what the API server would have written: a value is no Base64 text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("data key '{0}' of the Secret is no Base64 text")]
+pub struct SecretDataError(pub String);
+
+/// The data of a raw Secret, Base64 decoded. Absent data is empty.
+pub fn secret_data(secret: &Value) -> Result<BTreeMap<String, Vec<u8>>, SecretDataError> {
+    let entries = secret.get("data").and_then(Value::as_object).into_iter().flatten();
+    entries
+        .map(|(key, value)| {
+            // A null is an empty value.
+            let text = if value.is_null() { Some("") } else { value.as_str() };
+            let bytes = text.and_then(|text| STANDARD.decode(text).ok());
+            bytes.map(|bytes| (key.clone(), bytes)).ok_or_else(|| SecretDataError(key.clone()))
+        })
+        .collect()
 }
 
 /// Decodes a whole bundle with the default limits.

@@ -113,13 +113,19 @@ fn integer(plain: &str) -> Option<Scalar> {
     };
     // Rust's parsers take a further sign, which is no digit here.
     if !digits.bytes().all(|digit| (digit as char).is_digit(radix)) {
-        return None;
+        return signed_binary(plain);
     }
 
     if sign.is_empty() {
         return u64::from_str_radix(digits, radix).ok().map(|value| Scalar::Integer(value.into()));
     }
     i64::from_str_radix(&format!("{sign}{digits}"), radix).ok().map(|value| Scalar::Integer(value.into()))
+}
+
+/// `0b-1`: Go's parser looks for a sign behind the prefix as well.
+fn signed_binary(plain: &str) -> Option<Scalar> {
+    let digits = plain.strip_prefix("0b")?;
+    i64::from_str_radix(digits, 2).ok().map(|value| Scalar::Integer(value.into()))
 }
 
 /// `[-+]? ( .digits | digits [ . [digits] ] ) [ e [-+]? digits ]`, or text. Out of range is text as well.
@@ -195,6 +201,7 @@ mod tests {
             ("1_000", 1000),
             ("1__0_", 10),
             ("0x_ff", 255),
+            ("0b-11", -3),
         ] {
             assert_eq!(resolve(text), integer_of(expected), "{text}");
         }

@@ -27,12 +27,53 @@ pub(super) fn document(
     limits: &Limits,
     meter: &mut Meter,
 ) -> Result<Option<Value>, String> {
+    let mut text = Cow::Borrowed(text);
+    let mut last_repair = 0;
+    loop {
+        let spent_before = meter.spent();
+        let Defect { line, column, text: defect, repair } = match parse(&text, limits, meter) {
+            Ok(value) => return Ok(value),
+            Err(defect) => defect,
+        };
+        // Each repair is further down than the one before, so this ends.
+        match repair {
+            Some(offset) if line > last_repair => {
+                last_repair = line;
+                text = Cow::Owned(indent_quoted(&text, offset));
+                meter.give_back(spent_before);
+                meter.charge(text.len())?;
+            }
+            _ => return Err(format!("yaml: line {} column {column}: {defect}", lines_before + line)),
+        }
+    }
+}
+
+fn parse(text: &str, limits: &Limits, meter: &mut Meter) -> Result<Option<Value>, Defect> {
     let mut options = granit_parser::Options::default();
     options.set_emit_comments(false);
     let builder = Builder { limits, meter, stack: Vec::new(), anchors: HashMap::new(), copied: 0, root: None };
-    builder
-        .run(Parser::new_from_str_with_options(text, options))
-        .map_err(|Defect { line, column, text }| format!("yaml: line {} column {column}: {text}", lines_before + line))
+    builder.run(Parser::new_from_str_with_options(text, options))
+}
+
+/// Go's parser lets the lines of a quoted scalar start anywhere; ours wants them indented. Blanks there have no meaning, so
+/// they are added: from the line at `offset` to the first that has a quote, for until there the scalar has not ended.
+fn indent_quoted(text: &str, offset: usize) -> String {
+    const MARGIN: &str = "                                                                ";
+
+    let start = text[..offset].rfind('\n').map_or(0, |at| at + 1);
+    let mut repaired = text[..start].to_owned();
+    let mut rest = text[start..].split_inclusive('\n');
+    for line in rest.by_ref() {
+        if !line.trim().is_empty() {
+            repaired.push_str(MARGIN);
+        }
+        repaired.push_str(line);
+        if line.contains(['"', '\'']) {
+            break;
+        }
+    }
+    repaired.extend(rest);
+    repaired
 }
 
 /// What is wrong, and where: line and column count from one.
@@ -40,6 +81,8 @@ struct Defect {
     line: usize,
     column: usize,
     text: Cow<'static, str>,
+    /// Where a line of a quoted scalar is not indented enough, in bytes.
+    repair: Option<usize>,
 }
 
 struct Builder<'a> {
@@ -91,7 +134,7 @@ struct Node {
 impl Builder<'_> {
     fn run<'i>(mut self, mut parser: Parser<'i, StrInput<'i>>) -> Result<Option<Value>, Defect> {
         while let Some(event) = parser.next_event() {
-            let (event, span) = event.map_err(|error| Defect::of_parser(&error))?;
+            let (event, span) = event.map_err(|error| Defect::of_parser(&error, self.limits))?;
             let is_end = matches!(event, Event::DocumentEnd | Event::StreamEnd);
             self.handle(event).map_err(|text| Defect::at(&span, text))?;
             // What follows `...` is ignored, even if it is broken.
@@ -316,17 +359,22 @@ fn merge(fields: &mut Map<String, Value>, value: Value) -> Result<(), Cow<'stati
 
 impl Defect {
     fn at(span: &Span, text: Cow<'static, str>) -> Self {
-        Self { line: span.start.line(), column: span.start.col() + 1, text }
+        Self { line: span.start.line(), column: span.start.col() + 1, text, repair: None }
     }
 
     /// The parser's texts are fixed, except for some that quote what they found.
-    fn of_parser(error: &ScanError) -> Self {
+    fn of_parser(error: &ScanError, limits: &Limits) -> Self {
         let text = match error.kind() {
+            // The parser's own limit lies above ours, but it looks ahead further than what it has handed out.
+            ErrorKind::RecursionLimitExceeded => limits.depth_text().into(),
             ErrorKind::UnexpectedCharacter { .. } => "unexpected character".into(),
             ErrorKind::MismatchedFlowCollectionEnd { .. } => "a bracket is closed by another one".into(),
             ErrorKind::Custom(_) | ErrorKind::InputIo { .. } | ErrorKind::InputDecoding { .. } => "unreadable".into(),
             kind => kind.to_string().into(),
         };
-        Self { line: error.marker().line(), column: error.marker().col() + 1, text }
+        let marker = error.marker();
+        let repair =
+            matches!(error.kind(), ErrorKind::InvalidQuotedScalarIndent).then(|| marker.byte_offset()).flatten();
+        Self { line: marker.line(), column: marker.col() + 1, text, repair }
     }
 }

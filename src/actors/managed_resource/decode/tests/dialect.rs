@@ -44,6 +44,10 @@ fn yaml_values_mean_what_go_makes_of_them() {
         ("a: |\r\n  x\r\n  y\r\n", json!({"a": "x\ny\n"})),
         ("a: \"\\u00fc\\n\\x41\"\nb: 'it''s'", json!({"a": "ü\nA", "b": "it's"})),
         ("a:\n- 1\n- - 2\n- b: 3\n  c: []", json!({"a": [1, [2], {"b": 3, "c": []}]})),
+        (
+            "m:\n  a: \"x\ny\n\n it's\nz\"\n  b: 'x\n  y\n\"\n  z'\n",
+            json!({"m": {"a": "x y\nit's z", "b": "x y \" z"}}),
+        ),
         ("a: {{x}: 1}", Value::Null),
     ] {
         if expected.is_null() {

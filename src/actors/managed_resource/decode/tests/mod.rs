@@ -191,6 +191,19 @@ fn defective_brotli_is_exactly_one_error_and_other_keys_go_on() {
 }
 
 #[test]
+fn the_data_of_a_raw_secret_is_decoded_from_base64() {
+    let data = secret_data(&json!({"data": {"a": "eA==", "b": "", "c": null}})).unwrap();
+
+    assert_eq!(
+        data,
+        [("a", &b"x"[..]), ("b", b""), ("c", b"")].map(|(key, value)| (key.to_owned(), value.to_vec())).into()
+    );
+    assert_eq!(secret_data(&json!({})).unwrap(), Data::new());
+    assert_eq!(secret_data(&json!({"data": {"a": "geheim!"}})), Err(SecretDataError("a".to_owned())));
+    assert_eq!(secret_data(&json!({"data": {"a": 1}})), Err(SecretDataError("a".to_owned())));
+}
+
+#[test]
 fn labels_that_are_no_strings_are_dropped_with_a_warning() {
     let data = data(&[("k", b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {x: true, y: z}}\n")]);
 

@@ -27,6 +27,7 @@ fn each_bound_is_named_in_its_error() {
     });
     for (name, input, expected) in [
         ("nested flow lists", "a: ".to_owned() + &"[".repeat(50) + &"]".repeat(50), "nested deeper than 10 levels"),
+        ("endless flow lists", "[".repeat(5000), "nested deeper than 10 levels"),
         ("nested block lists", "- ".repeat(50), "nested deeper than 10 levels"),
         ("nested JSON", "{\"a\":".repeat(50) + "1" + &"}".repeat(50), "nested deeper than 10 levels"),
         ("depth by aliases", tower, "nested deeper than 10 levels"),
@@ -35,6 +36,7 @@ fn each_bound_is_named_in_its_error() {
         ("many JSON objects", "{}".repeat(60), "more than 50 documents"),
         ("many broken separators", "---x\n".repeat(60), "more than 50 documents"),
         ("aliases of aliases", bomb, "aliases copy more than 20000 bytes"),
+        ("many repairs", format!("a:\n  b: \"{}\"", "\n'".repeat(2000)), "more than 100000 bytes of memory"),
         ("a large list", format!("a: [{}]", "0,".repeat(3000)), "more than 100000 bytes of memory"),
         ("a large JSON list", format!("{{\"a\":[{}0]}}", "0,".repeat(3000)), "more than 100000 bytes of memory"),
     ] {
