@@ -160,10 +160,17 @@ impl State {
             let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
             body::metadata(&mut new).insert("generation".into(), (generation + 1).into());
         }
+        let first = self.unsettled.contains(key);
+        let keeps_owners = match new["metadata"].get("managedFields") {
+            None => true,
+            sent => sent == old["metadata"].get("managedFields"),
+        };
+        if !first && keeps_owners && has_same_content(&old, &new) {
+            return Ok(Written::Stored(live));
+        }
         let now = self.clock.text();
         managed_fields::record(Some(&old), &mut new, writing.manager, writing.part.subresource(), &now);
-        let first = self.unsettled.contains(key);
-        if !first && is_same(&old, &new) {
+        if !first && *old == new {
             return Ok(Written::Stored(live));
         }
         if writing.dry_run {
@@ -321,20 +328,16 @@ fn settle_metadata(kind: &Kind, old: &Value, new: &mut Value) -> Result<(), Fail
 }
 
 /// Whether two states differ in nothing but the record of who wrote what.
-fn is_same(old: &Value, new: &Value) -> bool {
+fn has_same_content(old: &Value, new: &Value) -> bool {
     let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return old == new };
-    let cleared =
-        |fields: &Map<String, Value>| fields.get("metadata").is_none_or(|metadata| metadata["managedFields"].is_null());
-    let same_metadata = match (old.get("metadata"), new.get("metadata")) {
-        (Some(Value::Object(a)), Some(Value::Object(b))) => {
-            let fields = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key("managedFields"));
-            fields(a) == fields(b)
-                && a.iter().all(|(field, content)| field == "managedFields" || b.get(field) == Some(content))
-        }
-        (a, b) => a == b,
+    let is_same = |old: &Map<String, Value>, new: &Map<String, Value>, except: &str| {
+        let count = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key(except));
+        count(old) == count(new)
+            && old.iter().all(|(field, content)| field == except || new.get(field) == Some(content))
     };
-    same_metadata
-        && (cleared(old) || !cleared(new))
-        && old.len() == new.len()
-        && old.iter().all(|(field, content)| field == "metadata" || new.get(field) == Some(content))
+    let same_metadata = match (old.get("metadata"), new.get("metadata")) {
+        (Some(Value::Object(old)), Some(Value::Object(new))) => is_same(old, new, "managedFields"),
+        (old, new) => old == new,
+    };
+    same_metadata && is_same(old, new, "metadata")
 }
