@@ -12,7 +12,7 @@ use super::{
     state::{Answer, State, single_form},
     status::{Cause, Failure},
     storage::{Key, Object},
-    validate,
+    update, validate,
 };
 
 /// Letters of generated names: no vowels, so that no words come out.
@@ -79,6 +79,7 @@ impl State {
         {
             fields.remove("status");
         }
+        update::complete_status(kind, &mut value);
         if !generated {
             let text = "name or generateName is required";
             return Err(Failure::invalid(kind, "", vec![Cause::required("metadata.name", text)]));

@@ -275,7 +275,8 @@ impl Sim {
         self.shared.state().watches.count()
     }
 
-    /// Answers SubjectAccessReviews: from `spec`, whether it is allowed and why. Without a reviewer they are refused.
+    /// Answers SubjectAccessReviews: from `spec`, whether it is allowed and why; without a reviewer they are refused. It is
+    /// also asked for the rights of impersonated users (header `Impersonate-User`).
     pub fn set_reviewer(&self, reviewer: impl FnMut(&Value) -> (bool, String) + Send + 'static) {
         self.shared.state().reviewer = Some(Box::new(reviewer));
     }

@@ -45,6 +45,8 @@ impl State {
             spec["audiences"] = self.behaviour.audiences.clone().into();
         }
         spec["expirationSeconds"] = seconds.into();
+        // The real answer has it, as null, too.
+        spec["boundObjectRef"] = spec["boundObjectRef"].take();
         let mut facts = json!({
             "namespace": namespace, "serviceaccount": {"name": name, "uid": account.value["metadata"]["uid"]},
         });

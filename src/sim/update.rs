@@ -151,6 +151,9 @@ impl State {
         let old = in_version(kind, &live.value)?;
         check_preconditions(kind, &old, &sent, writing.by_patch)?;
         let mut new = merge_part(kind, &old, sent, writing.part);
+        if writing.part == Part::Approval {
+            date_conditions(&mut new, &self.clock.text());
+        }
         settle_metadata(kind, &old, &mut new)?;
         defaults::apply(kind, &mut new, Some(&old), &mut self.allocations)?;
         validate::update(kind, &old, &new, writing.part.subresource())?;
@@ -253,12 +256,19 @@ fn merge_part(kind: &Kind, old: &Value, sent: Value, part: Part) -> Value {
             if kind.has_status {
                 copy_field(&mut new, old, "status");
             }
+            if kind.group.is_empty() && kind.plural == "namespaces" {
+                if new["spec"].is_null() {
+                    new["spec"] = Value::Object(Map::new());
+                }
+                copy_field(&mut new["spec"], &old["spec"], "finalizers");
+            }
             new
         }
         Part::Scale => sent,
         Part::Status | Part::Approval => {
             let mut new = old.clone();
             copy_field(&mut new, &sent, "status");
+            complete_status(kind, &mut new);
             for field in status_metadata(kind) {
                 let metadata = body::metadata(&mut new);
                 match sent["metadata"].get(*field) {
@@ -278,6 +288,25 @@ fn merge_part(kind: &Kind, old: &Value, sent: Value, part: Part) -> Value {
                 }
             }
             new
+        }
+    }
+}
+
+/// Typed statuses are there even if they are empty.
+pub(super) fn complete_status(kind: &Kind, value: &mut Value) {
+    if kind.has_status && !kind.custom && value["status"].is_null() {
+        value["status"] = Value::Object(Map::new());
+    }
+}
+
+/// Approvals without times get them.
+fn date_conditions(value: &mut Value, now: &str) {
+    let conditions = value.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        for field in ["lastTransitionTime", "lastUpdateTime"] {
+            if condition.get(field).is_none_or(Value::is_null) {
+                condition.insert(field.into(), now.into());
+            }
         }
     }
 }
