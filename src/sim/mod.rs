@@ -4,6 +4,7 @@
 mod discovery;
 mod kinds;
 mod lists;
+mod managed_fields;
 mod patch;
 mod selector;
 mod status;
