@@ -8,6 +8,7 @@ use super::{
     body, defaults,
     kinds::{Generation, Kind},
     managed_fields,
+    render::Form,
     request::Request,
     state::{Answer, State, single_form},
     status::{Cause, Failure},
@@ -30,15 +31,20 @@ pub(super) enum Created {
 impl State {
     pub(super) fn create(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
         let form = single_form(&request.accept)?;
-        let mut value = body::decode(kind, request)?;
+        let (mut value, warnings) = body::decode(kind, request)?;
         body::settle_namespace(kind, &mut value, &request.info.namespace)?;
         self.check_namespace(kind, &value, &request.info.namespace)?;
         if value["metadata"].get("resourceVersion").is_some() {
             return Err(Failure::version_on_create());
         }
-        match self.insert(kind, request, value)? {
-            Created::Stored(object) => self.answer_object(kind, 201, &object, form),
-            Created::DryRun(value) => self.answer_value(kind, 201, &value, form),
+        let created = self.insert(kind, request, value)?;
+        Ok(self.answer_created(kind, &created, form)?.with_warnings(&warnings))
+    }
+
+    pub(super) fn answer_created(&self, kind: &Kind, created: &Created, form: Form) -> Result<Answer, Failure> {
+        match created {
+            Created::Stored(object) => self.answer_object(kind, 201, object, form),
+            Created::DryRun(value) => self.answer_value(kind, 201, value, form),
         }
     }
 

@@ -3,15 +3,14 @@
 //! It behaves as the real API server does where that was measured, and refuses loudly (501) what it does not do. The same
 //! seed and the same requests give the same bytes.
 //!
-//! It does not know the fields of the built-in kinds: unknown ones are kept, and only the shapes its rules need are
-//! checked. It keeps no rights: 403 comes from the test ([`Seen::forbidden`]).
+//! It keeps no rights: 403 comes from the test ([`Seen::forbidden`], [`Sim::set_reviewer`]).
 //!
 //! Start reading at `state.rs`: [`Sim`] owns one `State` behind a lock, `service.rs` brings requests to it. Reading:
 //! `list.rs`, `watch.rs`, `documents.rs`. Writing: `create.rs`, `update.rs`, `delete.rs`, `subresources.rs`, `tokens.rs`,
 //! on top of `storage.rs` (objects, revisions, history). What the server does by itself: `agenda.rs`, `controllers/`. What
 //! tests do to it: `fault.rs`, `record.rs`, `fixtures.rs`.
 //!
-//! Pure rules: `kinds.rs` and `registry.rs` (what is served), `defaults.rs`, `validate.rs`, `selector.rs`, `patch/`,
+//! Pure rules: `kinds.rs` and `registry.rs` (what is served), `body.rs` and `typed.rs` (reading objects), `defaults.rs`, `validate.rs`, `selector.rs`, `patch/`,
 //! `managed_fields.rs`, `discovery.rs`, `convert.rs`, `status.rs` (error bodies).
 
 mod agenda;
@@ -45,6 +44,7 @@ mod subresources;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod typed;
 mod update;
 mod validate;
 mod watch;

@@ -102,7 +102,7 @@ impl State {
 
     /// POST of a review, which is answered and not stored.
     pub(super) fn review(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
-        let mut value = body::decode(kind, request)?;
+        let (mut value, _) = body::decode(kind, request)?;
         let status = match kind.kind.as_str() {
             "TokenReview" => self.review_token(&value["spec"]),
             "SubjectAccessReview" if is_unclear(&value["spec"]) => {

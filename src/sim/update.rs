@@ -5,9 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use serde_json::{Map, Value};
 
 use super::{
-    body,
-    create::Created,
-    defaults,
+    body, defaults,
     kinds::{self, Kind},
     managed_fields, patch,
     request::Request,
@@ -77,22 +75,20 @@ impl<'a> Writing<'a> {
 impl State {
     pub(super) fn replace(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
         let form = single_form(&request.accept)?;
-        let mut value = body::decode(kind, request)?;
+        let (mut value, warnings) = body::decode(kind, request)?;
         check_name(&mut value, &request.info.name)?;
         body::settle_namespace(kind, &mut value, &request.info.namespace)?;
         let key = self.key_of(kind, request);
         if self.storage.get(&key).is_some() {
             let written = self.write(kind, &key, value, Writing::of(request, Part::Main, false))?;
-            return self.answer_written(kind, &written, form);
+            return Ok(self.answer_written(kind, &written, form)?.with_warnings(&warnings));
         }
         if !kind.creates_on_update {
             return Err(Failure::not_found(kind, &request.info.name));
         }
         self.check_namespace(kind, &value, &request.info.namespace)?;
-        match self.insert(kind, request, value)? {
-            Created::Stored(object) => self.answer_object(kind, 201, &object, form),
-            Created::DryRun(value) => self.answer_value(kind, 201, &value, form),
-        }
+        let created = self.insert(kind, request, value)?;
+        Ok(self.answer_created(kind, &created, form)?.with_warnings(&warnings))
     }
 
     pub(super) fn patch(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
@@ -102,12 +98,12 @@ impl State {
     /// PUT of a subresource that has the object's own form.
     pub(super) fn replace_part(&mut self, kind: &Arc<Kind>, request: &Request, part: Part) -> Result<Answer, Failure> {
         let form = single_form(&request.accept)?;
-        let mut value = body::decode(kind, request)?;
+        let (mut value, warnings) = body::decode(kind, request)?;
         check_name(&mut value, &request.info.name)?;
         body::settle_namespace(kind, &mut value, &request.info.namespace)?;
         let key = self.key_of(kind, request);
         let written = self.write(kind, &key, value, Writing::of(request, part, false))?;
-        self.answer_written(kind, &written, form)
+        Ok(self.answer_written(kind, &written, form)?.with_warnings(&warnings))
     }
 
     pub(super) fn patch_part(&mut self, kind: &Arc<Kind>, request: &Request, part: Part) -> Result<Answer, Failure> {
@@ -115,16 +111,12 @@ impl State {
         let change = patch::Patch::parse(kind, &request.info.content_type, &request.body)?;
         let key = self.key_of(kind, request);
         let live = self.storage.get(&key).cloned().ok_or_else(|| Failure::not_found(kind, &key.name))?;
-        let mut value = change.apply(kind, in_version(kind, &live.value)?.as_ref())?;
-        if value["kind"] != kind.kind.as_str() || value["apiVersion"] != kind.api_version() {
-            return Err(Failure::patched_to_another_type());
-        }
-        body::check_shape(kind, &value).map_err(|text| Failure::patch_result(&text))?;
-        body::tidy(&mut value);
+        let patched = change.apply(kind, in_version(kind, &live.value)?.as_ref())?;
+        let (mut value, warnings) = body::settle_patched(kind, request, patched)?;
         check_name(&mut value, &request.info.name)?;
         body::settle_namespace(kind, &mut value, &request.info.namespace)?;
         let written = self.write(kind, &key, value, Writing::of(request, part, true))?;
-        self.answer_written(kind, &written, form)
+        Ok(self.answer_written(kind, &written, form)?.with_warnings(&warnings))
     }
 
     pub(super) fn answer_written(
