@@ -113,7 +113,7 @@ impl DeleteOptions {
 
 impl State {
     pub(super) fn delete(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
-        let form = single_form(&request.accept)?;
+        let form = single_form(&request.accept, self.clock.now())?;
         let options = DeleteOptions::of(request)?;
         let dry_run = request.is_dry_run() || options.dry_run.as_ref().is_some_and(|list| !list.is_empty());
         let key = self.key_of(kind, request);

@@ -41,6 +41,7 @@ mod state;
 mod status;
 mod storage;
 mod subresources;
+mod table;
 #[cfg(test)]
 mod tests;
 mod tokens;

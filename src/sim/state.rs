@@ -248,7 +248,7 @@ impl State {
     // === reading ===
 
     fn get(&mut self, kind: &Kind, request: &Request, read_as_of: Option<u64>) -> Result<Answer, Refusal> {
-        let form = single_form(&request.accept)?;
+        let form = single_form(&request.accept, self.clock.now())?;
         let asked = read_revision(request)?;
         if asked.is_some_and(|revision| revision > self.storage.revision()) {
             return Err(Refusal::NotYet { revision: asked.unwrap_or_default() });
@@ -280,8 +280,7 @@ impl State {
             Some(converted) => render::value(&mut body, &converted, &kind.api_version(), &kind.kind, form, None),
             None => render::object(&mut body, object, &kind.api_version(), &kind.kind, form),
         }
-        body.push(b'\n');
-        Ok(Answer::json(code, body))
+        Ok(Answer::json(code, finish(body, &object.value, form)))
     }
 
     /// A value that is not stored (any more) as the answer.
@@ -290,8 +289,7 @@ impl State {
         let mut body = Vec::new();
         let value = converted.as_ref().unwrap_or(value);
         render::value(&mut body, value, &kind.api_version(), &kind.kind, form, None);
-        body.push(b'\n');
-        Ok(Answer::json(code, body))
+        Ok(Answer::json(code, finish(body, value, form)))
     }
 
     // === writing ===
@@ -338,9 +336,24 @@ impl State {
     }
 }
 
+/// The body of an answer that is one object.
+fn finish(mut body: Vec<u8>, object: &Value, form: Form) -> Vec<u8> {
+    match form {
+        Form::Row(_) => {
+            let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+            super::table::table(&metadata, &body)
+        }
+        Form::Full | Form::Metadata => {
+            body.push(b'\n');
+            body
+        }
+    }
+}
+
 /// The form of an answer that is one object.
-pub(super) fn single_form(accept: &str) -> Result<Form, Failure> {
+pub(super) fn single_form(accept: &str, now: Timestamp) -> Result<Form, Failure> {
     match negotiate(accept)? {
+        Asked::Table => Ok(Form::Row(now)),
         Asked::Full => Ok(Form::Full),
         Asked::Metadata => Ok(Form::Metadata),
         Asked::MetadataList => Err(Failure::not_acceptable(

@@ -35,6 +35,7 @@ pub(super) fn prune(kind: &Kind, value: &mut Value) -> Result<Vec<String>, Strin
     if kind.plural != "customresourcedefinitions" {
         drop_nulls(value);
     }
+    add_null_times(kind, value);
     let known = reread(value).map_err(|error| explain(kind, value, reread, &error))?;
     check_times(kind, value)?;
     let mut unknown = Vec::new();
@@ -50,6 +51,23 @@ fn drop_nulls(value: &mut Value) {
         }
         Value::Array(items) => items.iter_mut().for_each(drop_nulls),
         _ => {}
+    }
+}
+
+/// Conditions show the times they do not have as null.
+fn add_null_times(kind: &Kind, value: &mut Value) {
+    let fields: &[&str] = match kind.kind.as_str() {
+        "Deployment" => &["lastTransitionTime", "lastUpdateTime"],
+        "DaemonSet" | "ReplicaSet" | "ReplicationController" | "StatefulSet" => &["lastTransitionTime"],
+        "Node" => &["lastHeartbeatTime", "lastTransitionTime"],
+        "Job" | "PersistentVolumeClaim" | "Pod" => &["lastProbeTime", "lastTransitionTime"],
+        _ => return,
+    };
+    let conditions = value.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        for field in fields {
+            condition.entry(*field).or_insert(Value::Null);
+        }
     }
 }
 

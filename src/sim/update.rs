@@ -74,7 +74,7 @@ impl<'a> Writing<'a> {
 
 impl State {
     pub(super) fn replace(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
-        let form = single_form(&request.accept)?;
+        let form = single_form(&request.accept, self.clock.now())?;
         let (mut value, warnings) = body::decode(kind, request)?;
         check_name(&mut value, &request.info.name)?;
         body::settle_namespace(kind, &mut value, &request.info.namespace)?;
@@ -97,7 +97,7 @@ impl State {
 
     /// PUT of a subresource that has the object's own form.
     pub(super) fn replace_part(&mut self, kind: &Arc<Kind>, request: &Request, part: Part) -> Result<Answer, Failure> {
-        let form = single_form(&request.accept)?;
+        let form = single_form(&request.accept, self.clock.now())?;
         let (mut value, warnings) = body::decode(kind, request)?;
         check_name(&mut value, &request.info.name)?;
         body::settle_namespace(kind, &mut value, &request.info.namespace)?;
@@ -107,7 +107,7 @@ impl State {
     }
 
     pub(super) fn patch_part(&mut self, kind: &Arc<Kind>, request: &Request, part: Part) -> Result<Answer, Failure> {
-        let form = single_form(&request.accept)?;
+        let form = single_form(&request.accept, self.clock.now())?;
         let change = patch::Patch::parse(kind, &request.info.content_type, &request.body)?;
         let key = self.key_of(kind, request);
         let live = self.storage.get(&key).cloned().ok_or_else(|| Failure::not_found(kind, &key.name))?;
