@@ -8,11 +8,12 @@ use super::{
     body, defaults,
     kinds::{Generation, Kind},
     managed_fields,
+    render::Form,
     request::Request,
     state::{Answer, State, single_form},
     status::{Cause, Failure},
     storage::{Key, Object},
-    validate,
+    update, validate,
 };
 
 /// Letters of generated names: no vowels, so that no words come out.
@@ -29,16 +30,21 @@ pub(super) enum Created {
 
 impl State {
     pub(super) fn create(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
-        let form = single_form(&request.accept)?;
-        let mut value = body::decode(kind, request)?;
+        let form = single_form(&request.accept, self.clock.now())?;
+        let (mut value, warnings) = body::decode(kind, request)?;
         body::settle_namespace(kind, &mut value, &request.info.namespace)?;
         self.check_namespace(kind, &value, &request.info.namespace)?;
         if value["metadata"].get("resourceVersion").is_some() {
             return Err(Failure::version_on_create());
         }
-        match self.insert(kind, request, value)? {
-            Created::Stored(object) => self.answer_object(kind, 201, &object, form),
-            Created::DryRun(value) => self.answer_value(kind, 201, &value, form),
+        let created = self.insert(kind, request, value)?;
+        Ok(self.answer_created(kind, &created, form)?.with_warnings(&warnings))
+    }
+
+    pub(super) fn answer_created(&self, kind: &Kind, created: &Created, form: Form) -> Result<Answer, Failure> {
+        match created {
+            Created::Stored(object) => self.answer_object(kind, 201, object, form),
+            Created::DryRun(value) => self.answer_value(kind, 201, value, form),
         }
     }
 
@@ -79,6 +85,7 @@ impl State {
         {
             fields.remove("status");
         }
+        update::complete_status(kind, &mut value);
         if !generated {
             let text = "name or generateName is required";
             return Err(Failure::invalid(kind, "", vec![Cause::required("metadata.name", text)]));
