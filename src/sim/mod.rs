@@ -11,4 +11,6 @@ mod schema;
 mod selector;
 mod status;
 
+mod validate;
+
 pub use status::Failure;
