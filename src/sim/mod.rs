@@ -11,6 +11,7 @@ mod schema;
 mod selector;
 mod status;
 
+mod typed;
 mod validate;
 
 pub use status::Failure;
