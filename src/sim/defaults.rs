@@ -15,7 +15,7 @@ mod workload;
 use serde_json::{Map, Value};
 
 pub(super) use self::allocations::Allocations;
-use super::{kinds::Kind, schema, status::Failure, typed};
+use super::{kinds::Kind, schema, status::Failure};
 
 /// Completes an object that is about to be stored. `old` is its stored state, if there is one. Services may take addresses
 /// and ports; if they cannot have them, nothing is taken.
@@ -25,8 +25,6 @@ pub(super) fn apply(
     old: Option<&Value>,
     allocations: &mut Allocations,
 ) -> Result<(), Failure> {
-    // The rest relies on it.
-    typed::decode(kind, new)?;
     if kind.custom {
         if let Some(schema) = &kind.schema {
             schema::prune(schema, new);

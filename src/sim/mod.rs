@@ -11,7 +11,6 @@ mod schema;
 mod selector;
 mod status;
 
-mod typed;
 mod validate;
 
 pub use status::Failure;
