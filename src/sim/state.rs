@@ -1,0 +1,376 @@
+//! Everything the API server knows, behind one lock, and the way from a request to the handler that answers it.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use bytes::Bytes;
+use http::Method;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{
+    Behaviour,
+    agenda::Agenda,
+    defaults::Allocations,
+    kinds::Kind,
+    negotiate::{Asked, negotiate},
+    owners::OwnerIndex,
+    registry::Registry,
+    render::{self, Form},
+    request::{Request, Target},
+    status::Failure,
+    storage::{Change, Key, Object, Storage},
+    watch::{WatchPlan, Watches},
+};
+
+/// The state of the simulated API server.
+pub(super) struct State {
+    pub(super) storage: Storage,
+    pub(super) registry: Registry,
+    pub(super) watches: Watches,
+    /// What the controllers will do when.
+    pub(super) agenda: Agenda,
+    pub(super) owners: OwnerIndex,
+    /// Addresses and ports of Services that are taken.
+    pub(super) allocations: Allocations,
+    pub(super) random: fastrand::Rng,
+    pub(super) clock: ServerClock,
+    pub(super) behaviour: Behaviour,
+    pub(super) reviewer: Option<Reviewer>,
+    /// Objects whose next write takes a version even if it changes nothing.
+    pub(super) unsettled: BTreeSet<Key>,
+}
+
+/// Answers SubjectAccessReviews: from the review's `spec`, whether it is allowed and why.
+pub(super) type Reviewer = Box<dyn FnMut(&Value) -> (bool, String) + Send>;
+
+/// The server's wall clock: it moves with tokio's time and does not follow jumps of its clients' clocks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ServerClock {
+    start: Timestamp,
+    zero: Instant,
+}
+
+/// What a handler answers.
+pub(super) enum Reply {
+    Body(Answer),
+    Watch(Box<WatchPlan>),
+}
+
+/// A complete answer.
+#[derive(Debug, Clone)]
+pub(super) struct Answer {
+    pub(super) code: u16,
+    pub(super) content_type: String,
+    pub(super) body: Bytes,
+    /// Further headers.
+    pub(super) headers: Vec<(&'static str, String)>,
+}
+
+/// Why a request is not carried out.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    Failure(Failure),
+    /// A read asks for a revision that is not there yet: it waits for it.
+    NotYet {
+        revision: u64,
+    },
+}
+
+// === impl ServerClock ===
+
+impl ServerClock {
+    pub(super) fn new(start: Timestamp) -> Self {
+        Self { start, zero: Instant::now() }
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.start + SignedDuration::try_from(self.zero.elapsed()).unwrap_or(SignedDuration::ZERO)
+    }
+
+    /// Now, as timestamps in objects are written: in whole seconds.
+    pub(super) fn text(&self) -> String {
+        text(self.now())
+    }
+}
+
+/// A time as objects have it: RFC 3339 in UTC with whole seconds.
+pub(super) fn text(time: Timestamp) -> String {
+    Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
+}
+
+// === impl Refusal ===
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+// === impl Answer ===
+
+impl Answer {
+    pub(super) fn json(code: u16, body: impl Into<Bytes>) -> Self {
+        Self { code, content_type: "application/json".into(), body: body.into(), headers: Vec::new() }
+    }
+
+    pub(super) fn of_value(code: u16, value: &Value) -> Self {
+        let mut body = render::to_vec(value);
+        body.push(b'\n');
+        Self::json(code, body)
+    }
+
+    /// With a `Warning` header for each text.
+    pub(super) fn with_warnings(mut self, warnings: &[String]) -> Self {
+        let headers = warnings.iter().map(|text| ("warning", format!("299 - \"{}\"", text.replace('"', "\\\""))));
+        self.headers.extend(headers);
+        self
+    }
+}
+
+// === impl State ===
+
+impl State {
+    /// Carries out a request. `read_as_of` makes reads stale.
+    pub(super) fn handle(&mut self, request: &Request, read_as_of: Option<u64>) -> Result<Reply, Refusal> {
+        let answer = match &request.target {
+            Target::Resource => return self.resource(request, read_as_of),
+            Target::Version => super::documents::version(),
+            Target::Health => super::documents::health(),
+            Target::Groups { core } => self.groups(*core, request)?,
+            Target::Group(group) => self.group(group)?,
+            Target::GroupVersion { group, version } => self.group_version(group, version)?,
+            Target::Unknown => return Err(Failure::page_not_found().into()),
+        };
+        Ok(Reply::Body(answer))
+    }
+
+    fn resource(&mut self, request: &Request, read_as_of: Option<u64>) -> Result<Reply, Refusal> {
+        self.check_rights(request)?;
+        let kind = self.resolve(request)?;
+        let reply = self.resource_of(&kind, request, read_as_of)?;
+        Ok(match (reply, &kind.warning) {
+            (Reply::Body(answer), Some(warning)) => Reply::Body(answer.with_warnings(std::slice::from_ref(warning))),
+            (reply, _) => reply,
+        })
+    }
+
+    fn resource_of(&mut self, kind: &Arc<Kind>, request: &Request, read_as_of: Option<u64>) -> Result<Reply, Refusal> {
+        let info = &request.info;
+        let allowed = |verb: &str| kind.verbs.contains(&verb);
+        if !info.subresource.is_empty() {
+            return Ok(Reply::Body(self.subresource(kind, request)?));
+        }
+        if !allowed(&info.verb) {
+            return Err(Failure::method_not_allowed().into());
+        }
+        if kind.is_review() {
+            return Ok(Reply::Body(self.review(kind, request)?));
+        }
+        let reply = match (&request.method, info.name.is_empty()) {
+            (&Method::GET, false) => Reply::Body(self.get(kind, request, read_as_of)?),
+            (&Method::GET, true) if info.verb == "watch" => return self.watch(kind, request),
+            (&Method::GET, true) => Reply::Body(self.list(kind, request, read_as_of)?),
+            (&Method::POST, true) => Reply::Body(self.create(kind, request)?),
+            (&Method::PUT, false) => Reply::Body(self.replace(kind, request)?),
+            (&Method::PATCH, false) => Reply::Body(self.patch(kind, request)?),
+            (&Method::DELETE, false) => Reply::Body(self.delete(kind, request)?),
+            (&Method::DELETE, true) => Reply::Body(self.delete_collection(kind, request)?),
+            _ => return Err(Failure::method_not_allowed().into()),
+        };
+        Ok(reply)
+    }
+
+    /// Asks the reviewer about the rights of an impersonated user; clients themselves may do everything.
+    fn check_rights(&mut self, request: &Request) -> Result<(), Failure> {
+        let info = &request.info;
+        let Some(reviewer) = self.reviewer.as_mut().filter(|_| request.impersonated) else { return Ok(()) };
+        let attributes = json!({
+            "namespace": info.namespace, "verb": info.verb, "group": info.group, "version": info.version,
+            "resource": info.resource, "subresource": info.subresource, "name": info.name,
+        });
+        let spec = json!({"user": info.user, "groups": request.groups, "resourceAttributes": attributes});
+        if reviewer(&spec).0 {
+            return Ok(());
+        }
+        let resource = match info.subresource.as_str() {
+            "" => info.resource.clone(),
+            subresource => format!("{}/{subresource}", info.resource),
+        };
+        match self.registry.find(&info.group, &info.version, &info.resource) {
+            Some(kind) => {
+                Err(Failure::not_allowed(&kind, &info.name, &info.user, &info.verb, &resource, &info.namespace))
+            }
+            None => Err(Failure::not_simulated("rights to resources that are not served")),
+        }
+    }
+
+    /// The kind a path means, and whether the path may mean it.
+    fn resolve(&self, request: &Request) -> Result<Arc<Kind>, Failure> {
+        let info = &request.info;
+        let Some(kind) = self.registry.find(&info.group, &info.version, &info.resource) else {
+            return Err(self.unknown(&info.group, &info.version));
+        };
+        if kind.namespaced && info.namespace.is_empty() {
+            match (info.name.is_empty(), info.verb.as_str()) {
+                (true, "list" | "watch") => {}
+                (true, _) if kind.custom => return Err(Failure::page_not_found()),
+                (true, _) => return Err(Failure::method_not_allowed()),
+                (false, _) if kind.custom => return Err(Failure::page_not_found()),
+                (false, _) => return Err(Failure::unknown_resource()),
+            }
+        }
+        if !kind.namespaced && !info.namespace.is_empty() {
+            return Err(if kind.custom { Failure::page_not_found() } else { Failure::unknown_resource() });
+        }
+        Ok(kind)
+    }
+
+    /// Why a resource of a group and version is not served.
+    pub(super) fn unknown(&self, group: &str, version: &str) -> Failure {
+        if self.registry.is_built_in(group) {
+            Failure::unknown_resource()
+        } else if self.registry.is_served(group, version) {
+            Failure::page_not_found()
+        } else if self.dead_api_service(group, version) {
+            Failure::service_unavailable_text()
+        } else {
+            Failure::page_not_found()
+        }
+    }
+
+    /// Whether an APIService says that another server answers for the group and version: the simulator has no such servers.
+    fn dead_api_service(&self, group: &str, version: &str) -> bool {
+        let key = Key::new("apiregistration.k8s.io", "apiservices", "", &format!("{version}.{group}"));
+        self.storage.get(&key).is_some_and(|service| !service.value["spec"]["service"].is_null())
+    }
+
+    // === reading ===
+
+    fn get(&mut self, kind: &Kind, request: &Request, read_as_of: Option<u64>) -> Result<Answer, Refusal> {
+        let form = single_form(&request.accept, self.clock.now())?;
+        let asked = read_revision(request)?;
+        if asked.is_some_and(|revision| revision > self.storage.revision()) {
+            return Err(Refusal::NotYet { revision: asked.unwrap_or_default() });
+        }
+        let key = self.key_of(kind, request);
+        let object = match read_as_of {
+            Some(revision) => self.storage.get_at(&key, revision.max(self.storage.oldest())).unwrap_or_default(),
+            None => self.storage.get(&key).cloned(),
+        };
+        let object = object.ok_or_else(|| Failure::not_found(kind, &request.info.name))?;
+        Ok(self.answer_object(kind, 200, &object, form)?)
+    }
+
+    /// Where the object that a path names is stored.
+    pub(super) fn key_of(&self, kind: &Kind, request: &Request) -> Key {
+        self.key(kind, &request.info.namespace, &request.info.name)
+    }
+
+    /// Where an object of a kind is stored. Versions of a resource share their place, and so do the two groups of events.
+    pub(super) fn key(&self, kind: &Kind, namespace: &str, name: &str) -> Key {
+        let (group, resource) = kind.home();
+        Key::new(group, resource, if kind.namespaced { namespace } else { "" }, name)
+    }
+
+    /// A stored object as the answer, in the kind's version.
+    pub(super) fn answer_object(&self, kind: &Kind, code: u16, object: &Object, form: Form) -> Result<Answer, Failure> {
+        let mut body = Vec::new();
+        match super::convert::to_version(kind, &object.value)? {
+            Some(converted) => render::value(&mut body, &converted, &kind.api_version(), &kind.kind, form, None),
+            None => render::object(&mut body, object, &kind.api_version(), &kind.kind, form),
+        }
+        Ok(Answer::json(code, finish(body, &object.value, form)))
+    }
+
+    /// A value that is not stored (any more) as the answer.
+    pub(super) fn answer_value(&self, kind: &Kind, code: u16, value: &Value, form: Form) -> Result<Answer, Failure> {
+        let converted = super::convert::to_version(kind, value)?;
+        let mut body = Vec::new();
+        let value = converted.as_ref().unwrap_or(value);
+        render::value(&mut body, value, &kind.api_version(), &kind.kind, form, None);
+        Ok(Answer::json(code, finish(body, value, form)))
+    }
+
+    // === writing ===
+
+    /// Stores an object and tells everybody.
+    pub(super) fn store(&mut self, key: Key, value: Value) -> Arc<Object> {
+        let change = self.storage.put(key, value);
+        self.announce(&change);
+        match &change.after {
+            Some(object) => object.clone(),
+            None => unreachable!("a put has a state after it"),
+        }
+    }
+
+    /// Removes an object and tells everybody.
+    pub(super) fn erase(&mut self, key: &Key) -> Option<Arc<Object>> {
+        let change = self.storage.remove(key)?;
+        self.announce(&change);
+        if let Some(object) = &change.before {
+            self.allocations.release(&key.resource, &object.value);
+        }
+        change.before.clone()
+    }
+
+    fn announce(&mut self, change: &Arc<Change>) {
+        self.watches.announce(change);
+        self.owners.observe(change);
+        self.observe(change);
+    }
+
+    /// A new uid.
+    pub(super) fn new_uid(&mut self) -> String {
+        let bits = self.random.u128(..);
+        let digits = format!("{bits:032x}");
+        let variant = ["8", "9", "a", "b"][(bits % 4) as usize];
+        format!(
+            "{}-{}-4{}-{variant}{}-{}",
+            &digits[..8],
+            &digits[8..12],
+            &digits[13..16],
+            &digits[17..20],
+            &digits[20..]
+        )
+    }
+}
+
+/// The body of an answer that is one object.
+fn finish(mut body: Vec<u8>, object: &Value, form: Form) -> Vec<u8> {
+    match form {
+        Form::Row(_) => {
+            let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+            super::table::table(&metadata, &body)
+        }
+        Form::Full | Form::Metadata => {
+            body.push(b'\n');
+            body
+        }
+    }
+}
+
+/// The form of an answer that is one object.
+pub(super) fn single_form(accept: &str, now: Timestamp) -> Result<Form, Failure> {
+    match negotiate(accept)? {
+        Asked::Table => Ok(Form::Row(now)),
+        Asked::Full => Ok(Form::Full),
+        Asked::Metadata => Ok(Form::Metadata),
+        Asked::MetadataList => Err(Failure::not_acceptable(
+            "you requested PartialObjectMetadataList, but the requested object is not a list",
+        )),
+    }
+}
+
+/// `resourceVersion` of a get or list; `None` for none and for `0`.
+pub(super) fn read_revision(request: &Request) -> Result<Option<u64>, Failure> {
+    match request.query.get("resourceVersion") {
+        None | Some("0") => Ok(None),
+        Some(text) => match text.parse() {
+            Ok(revision) => Ok(Some(revision)),
+            Err(_) => Err(Failure::bad_request(&format!(
+                "resourceVersion: Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax"
+            ))),
+        },
+    }
+}
