@@ -35,6 +35,7 @@ mod record;
 mod registry;
 mod render;
 mod request;
+mod schema;
 mod selector;
 mod service;
 mod state;
