@@ -144,6 +144,11 @@ impl Cause {
         Self::new("FieldValueTooMany", field, text)
     }
 
+    /// A reference to something that is not there.
+    pub(super) fn not_found(field: &str, value: &Value) -> Self {
+        Self::new("FieldValueNotFound", field, format!("Not found: {value}"))
+    }
+
     pub(super) fn duplicate(field: &str, value: &Value) -> Self {
         Self::new("FieldValueDuplicate", field, format!("Duplicate value: {value}"))
     }

@@ -32,6 +32,9 @@ pub(super) fn apply(
         drop_of_other_types(spec, &old["spec"]);
     }
     families(spec);
+    if let Some(cause) = old.and_then(|old| changed_address(spec, &old["spec"])) {
+        return Err(Failure::invalid(kind, &name, vec![cause]));
+    }
     // On failure everything is as it was.
     let mut taken = allocations.clone();
     taken.release_all(&owner);
@@ -163,6 +166,13 @@ fn drop_of_other_types(spec: &mut Value, old: &Value) {
     if !is_type(spec, &["LoadBalancer"]) && is_type(old, &["LoadBalancer"]) {
         drop_same(spec, &["allocateLoadBalancerNodePorts", "loadBalancerClass"]);
     }
+}
+
+/// An address stays as long as the type has one. Checked here, before another one is taken.
+fn changed_address(spec: &Value, old: &Value) -> Option<Cause> {
+    let is_fixed = has_address(spec) && has_address(old) && old["clusterIP"].is_string();
+    let changed = is_fixed && (old["clusterIP"] != spec["clusterIP"] || old["clusterIPs"][0] != spec["clusterIPs"][0]);
+    changed.then(|| Cause::invalid("spec.clusterIPs[0]", &spec["clusterIPs"], "may not change once set"))
 }
 
 fn families(spec: &mut Value) {

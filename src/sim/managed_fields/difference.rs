@@ -52,7 +52,7 @@ impl Difference {
         // The status of a built-in kind does not belong to those who write the rest.
         let has_foreign_status = is_built_in && subresource.is_empty();
         let is_owned =
-            |field: &str| !matches!(field, "apiVersion" | "kind") && !(has_foreign_status && field == "status");
+            |field: &str| !(matches!(field, "apiVersion" | "kind") || (has_foreign_status && field == "status"));
         walk.fields(old, Some(new), is_owned);
         walk.difference
     }
