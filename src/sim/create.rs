@@ -94,6 +94,7 @@ impl State {
             value["spec"]["username"] = request.info.user.clone().into();
             value["spec"]["groups"] = request.groups.clone().into();
         }
+        let sent = value.clone();
         defaults::apply(kind, &mut value, None, &mut self.allocations)?;
         let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let key = self.key(kind, &request.info.namespace, &name);
@@ -102,7 +103,11 @@ impl State {
             self.allocations.release(&kind.plural, &value);
             return Err(failure);
         }
-        managed_fields::record(None, &mut value, request.field_manager(), "", &now);
+        let mut owned = without_allocated(kind, &sent, &value);
+        managed_fields::record(None, &mut owned, request.field_manager(), "", &now);
+        let metadata = body::metadata(&mut value);
+        metadata.remove("managedFields");
+        metadata.extend(body::metadata(&mut owned).remove("managedFields").map(|list| ("managedFields".into(), list)));
         if request.is_dry_run() {
             self.allocations.release(&kind.plural, &value);
             return Ok(Created::DryRun(value));
@@ -146,4 +151,37 @@ impl State {
         metadata.insert("name".into(), name.into());
         true
     }
+}
+
+/// The object without what the server chose for it: that belongs to nobody (architecture §6).
+fn without_allocated(kind: &Kind, sent: &Value, value: &Value) -> Value {
+    let pointers: &[&str] = match (kind.group.as_str(), kind.plural.as_str()) {
+        ("", "services") => &[
+            "/spec/clusterIP",
+            "/spec/clusterIPs",
+            "/spec/ipFamilies",
+            "/spec/ipFamilyPolicy",
+            "/spec/healthCheckNodePort",
+        ],
+        ("batch", "jobs") => &["/spec/selector", "/metadata/labels", "/spec/template/metadata/labels"],
+        _ => &[],
+    };
+    let mut owned = value.clone();
+    for pointer in pointers {
+        let Some((parent, field)) = pointer.rsplit_once('/') else { continue };
+        let Some(fields) = owned.pointer_mut(parent).and_then(Value::as_object_mut) else { continue };
+        match sent.pointer(pointer) {
+            Some(content) => fields.insert(field.into(), content.clone()),
+            None => fields.remove(field),
+        };
+    }
+    let ports = owned.pointer_mut("/spec/ports").and_then(Value::as_array_mut).filter(|_| kind.plural == "services");
+    for (index, port) in ports.into_iter().flatten().enumerate() {
+        if sent.pointer(&format!("/spec/ports/{index}/nodePort")).is_none()
+            && let Some(port) = port.as_object_mut()
+        {
+            port.remove("nodePort");
+        }
+    }
+    owned
 }

@@ -1,6 +1,6 @@
-//! The fields of the built-in kinds: what is unknown, and what has the wrong type (facts §1, §5).
+//! The fields of the kinds: what is unknown, and what has the wrong type (facts §1, §5).
 //!
-//! The client library's types know them: an object is read as its type and written again, and what is then missing was
+//! A custom kind's schema knows its fields. Those of the built-in kinds are known by the client library's types: an object is read as its type and written again, and what is then missing was
 //! unknown.
 
 use std::fmt::Write;
@@ -19,7 +19,7 @@ use k8s_openapi::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::kinds::Kind;
+use super::{kinds::Kind, schema};
 
 /// Reads an object as its type and writes it again.
 type Reread = fn(&Value) -> Result<Value, String>;
@@ -27,9 +27,16 @@ type Reread = fn(&Value) -> Result<Value, String>;
 /// Objects up to this many bytes are searched for the field that has the wrong type.
 const LARGEST_SEARCH: usize = 65_536;
 
-/// Takes unknown fields and nulls out of an object of a built-in kind and returns the paths of the unknown ones. The error
-/// says which field has the wrong type. Kinds whose fields are not known are left alone.
+/// Takes unknown fields, and those of a built-in kind that are null, out of an object and returns the paths of the unknown
+/// ones. The error says which field has the wrong type; the types of custom kinds are validation's business.
 pub(super) fn prune(kind: &Kind, value: &mut Value) -> Result<Vec<String>, String> {
+    if let Some(schema) = &kind.schema {
+        let mut known = value.clone();
+        schema::prune(schema, &mut known);
+        let mut unknown = Vec::new();
+        drop_unknown(value, &known, "", &mut unknown);
+        return Ok(unknown);
+    }
     let Some(reread) = reread(kind) else { return Ok(Vec::new()) };
     // Schemas have nulls that mean something.
     if kind.plural != "customresourcedefinitions" {

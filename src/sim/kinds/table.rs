@@ -42,7 +42,7 @@ const WORKLOADS: &[Row] = &[
     ("batch/v1", "CronJob cronjobs cj", "ns all status", SPEC),
     ("batch/v1", "Job jobs", "ns all status", SPEC),
     ("policy/v1", "PodDisruptionBudget poddisruptionbudgets pdb", "ns status rv", SPEC),
-    ("scheduling.k8s.io/v1", "PriorityClass priorityclasses pc", "", CONTENT),
+    ("scheduling.k8s.io/v1", "PriorityClass priorityclasses pc", "", Generation::Constant),
 ];
 
 const NETWORK_AND_STORAGE: &[Row] = &[
