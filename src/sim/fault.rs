@@ -178,6 +178,11 @@ impl Seen {
         Self::Answer(Failure::too_many_requests())
     }
 
+    /// 429 of a custom kind right after the start of the server: its storage is being set up.
+    pub fn storage_initializing() -> Self {
+        Self::Answer(Failure::storage_initializing())
+    }
+
     /// 500.
     pub fn internal_error(message: &str) -> Self {
         Self::status(500, "InternalError", message)

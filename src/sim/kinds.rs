@@ -109,11 +109,6 @@ impl Kind {
         self.subresources.iter().find(|subresource| subresource.name == name)
     }
 
-    /// `plural.group`, or `plural` for the core group: as messages name a resource.
-    pub(super) fn group_resource(&self) -> String {
-        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
-    }
-
     /// Group and plural name, to look rules up.
     pub(super) fn resource(&self) -> (&str, &str) {
         (&self.group, &self.plural)

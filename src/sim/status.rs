@@ -247,12 +247,6 @@ impl Failure {
         Self::forbidden(kind, name, &text)
     }
 
-    /// 403: a user may not read a path that is no resource.
-    pub(super) fn path_not_allowed(user: &str, verb: &str, path: &str) -> Self {
-        let message = format!("forbidden: User \"{user}\" cannot {verb} path \"{path}\"");
-        Self::generic(403, "Forbidden", &message)
-    }
-
     /// 403: nothing new goes into a namespace that is being deleted.
     pub(super) fn namespace_terminating(kind: &Kind, name: &str, namespace: &str) -> Self {
         let text = format!("unable to create new content in namespace {namespace} because it is being terminated");
