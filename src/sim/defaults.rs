@@ -14,7 +14,7 @@ mod workload;
 
 use serde_json::{Map, Value};
 
-pub(super) use self::allocations::Allocations;
+pub(super) use self::{allocations::Allocations, quantity::numbers_to_texts};
 use super::{kinds::Kind, schema, status::Failure};
 
 /// Completes an object that is about to be stored. `old` is its stored state, if there is one. Services may take addresses
@@ -67,9 +67,10 @@ fn fill(value: &mut Value, field: &str, default: impl Into<Value>) {
     }
 }
 
-/// The items of the list at `field`.
+/// The objects in the list at `field`.
 fn items<'v>(value: &'v mut Value, field: &str) -> impl Iterator<Item = &'v mut Value> {
-    value.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten()
+    let items = value.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten();
+    items.filter(|item| item.is_object())
 }
 
 /// Removes a field.

@@ -42,6 +42,7 @@ pub(super) fn prune(kind: &Kind, value: &mut Value) -> Result<Vec<String>, Strin
     if kind.plural != "customresourcedefinitions" {
         drop_nulls(value);
     }
+    super::defaults::numbers_to_texts(value);
     add_null_times(kind, value);
     let known = reread(value).map_err(|error| explain(kind, value, reread, &error))?;
     check_times(kind, value)?;
@@ -300,6 +301,17 @@ mod tests {
         let metadata = json!({"name": "p", "labels": {"any": "thing"}});
         let spec = json!({"containers": [{"name": "c"}]});
         assert_eq!(pod, json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}));
+    }
+
+    #[test]
+    fn quantities_may_be_numbers() {
+        let limits =
+            |cpu: Value| json!({"spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": cpu}}}]}});
+        let mut pod = limits(json!(1));
+
+        prune(&kind("pods"), &mut pod).unwrap();
+
+        assert_eq!(pod, limits(json!("1")));
     }
 
     #[test]

@@ -10,12 +10,15 @@ use serde_json::Value;
 
 use super::{
     kinds::Kind,
-    schema,
+    render, schema,
     status::{Cause, Failure},
 };
 
 /// Bytes of all annotations of an object, with their keys.
 const MOST_ANNOTATIONS: usize = 262_144;
+
+/// Bytes that the database takes at once.
+const LARGEST_STORED: usize = 1_572_864;
 
 /// Finalizers without a slash that may be used.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
@@ -30,7 +33,8 @@ pub(super) fn create(kind: &Kind, new: &Value) -> Result<(), Failure> {
     metadata(&new["metadata"], &mut causes);
     self::content(kind, new, &mut causes);
     content::on_create(kind, new, &mut causes);
-    Failure::unless_empty(kind, name, causes)
+    Failure::unless_empty(kind, name, causes)?;
+    size(kind, new)
 }
 
 /// Checks a new state of an object. `subresource` is the part that is written; empty for the object itself.
@@ -52,7 +56,14 @@ pub(super) fn update(kind: &Kind, old: &Value, new: &Value, subresource: &str) -
         _ => {}
     }
     let name = new["metadata"]["name"].as_str().unwrap_or_default();
-    Failure::unless_empty(kind, name, causes)
+    Failure::unless_empty(kind, name, causes)?;
+    size(kind, new)
+}
+
+/// Refuses what the database would. Custom kinds are stored as JSON; built-in ones have limits of their own.
+fn size(kind: &Kind, new: &Value) -> Result<(), Failure> {
+    let is_too_large = kind.custom && render::to_vec(new).len() > LARGEST_STORED;
+    if is_too_large { Err(Failure::request_too_large_for_storage()) } else { Ok(()) }
 }
 
 fn content(kind: &Kind, new: &Value, causes: &mut Vec<Cause>) {

@@ -114,7 +114,7 @@ fn references(source: Option<&mut Value>) {
     }
     if let Some(field) = source.get_mut("resourceFieldRef") {
         fill(field, "divisor", "0");
-        canonicalize(&mut field["divisor"]);
+        field.get_mut("divisor").into_iter().for_each(canonicalize);
     }
 }
 
@@ -123,7 +123,7 @@ fn probe(probe: &mut Value) {
         [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
     {
         // Zero counts as absent.
-        if probe[field] == 0 {
+        if probe.get(field).is_some_and(|value| *value == 0) {
             remove(probe, field);
         }
         fill(probe, field, default);

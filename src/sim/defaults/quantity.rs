@@ -14,6 +14,22 @@ const DECIMAL: [(&str, i32); 10] =
     [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
+/// Maps whose values are quantities.
+const MAPS: [&str; 10] = [
+    "limits",
+    "requests",
+    "capacity",
+    "hard",
+    "overhead",
+    "default",
+    "defaultRequest",
+    "max",
+    "min",
+    "maxLimitRequestRatio",
+];
+/// Fields that are quantities.
+const SINGLE: [&str; 3] = ["sizeLimit", "divisor", "averageValue"];
+
 /// Quantities are counted in billionths.
 const ONE: i128 = 1_000_000_000;
 
@@ -26,6 +42,35 @@ pub(super) fn canonicalize(value: &mut Value) {
     };
     if let Some(text) = canonical(&text) {
         *value = text.into();
+    }
+}
+
+/// Writes numbers as texts where both mean a quantity: decoders of types know texts only.
+pub(in crate::sim) fn numbers_to_texts(value: &mut Value) {
+    let to_text = |value: &mut Value| {
+        if value.is_number() {
+            *value = value.to_string().into();
+        }
+    };
+    match value {
+        Value::Object(fields) => {
+            for (field, value) in fields {
+                if MAPS.contains(&field.as_str())
+                    && let Value::Object(amounts) = value
+                {
+                    amounts.values_mut().for_each(to_text);
+                } else if SINGLE.contains(&field.as_str()) {
+                    to_text(value);
+                } else if field == "target"
+                    && let Some(amount) = value.get_mut("value")
+                {
+                    to_text(amount);
+                }
+                numbers_to_texts(value);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(numbers_to_texts),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

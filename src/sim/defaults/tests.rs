@@ -187,3 +187,31 @@ fn the_template_generation_of_a_daemon_set_counts_templates() {
     assert_eq!(old["metadata"]["annotations"]["deprecated.daemonset.template.generation"], "1");
     assert_eq!(new["metadata"]["annotations"]["deprecated.daemonset.template.generation"], "2");
 }
+
+#[test]
+fn fields_of_any_shape_are_survived() {
+    let odd = [
+        json!(1),
+        json!("x"),
+        json!([1, "x", null]),
+        json!([{"resources": 1, "ports": [3], "env": [{"valueFrom": 4}]}]),
+    ];
+    for kind in kinds::built_in() {
+        for value in &odd {
+            let object = json!({
+                "metadata": {"name": "n", "labels": value, "annotations": value, "finalizers": value},
+                "spec": {
+                    "template": {"metadata": value, "spec": {"containers": value, "volumes": value, "overhead": value}},
+                    "ports": value, "strategy": value, "updateStrategy": value, "rules": value, "limits": value,
+                    "containers": value, "clusterIPs": value, "names": value, "behavior": value, "metrics": value,
+                },
+                "data": value, "stringData": value, "subjects": value, "roleRef": value, "webhooks": value,
+            });
+            for mut object in [object, json!({"spec": value}), value.clone()] {
+                let _ = apply(&kind, &mut object, None, &mut Allocations::default());
+                let _ = crate::sim::validate::create(&kind, &object);
+                let _ = crate::sim::validate::update(&kind, &object.clone(), &object, "");
+            }
+        }
+    }
+}

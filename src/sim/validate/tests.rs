@@ -156,3 +156,13 @@ fn only_the_approval_part_approves() {
             .contains("updates may not remove a condition of type \"Approved\"")
     );
 }
+
+/// The table of facts §10.
+#[test]
+fn a_custom_object_has_to_fit_into_the_database() {
+    let custom = Kind { custom: true, ..kind("configmaps") };
+    let object = |length: usize| json!({"metadata": {"name": "a"}, "spec": {"text": "x".repeat(length)}});
+
+    assert_eq!(create(&custom, &object(1_400_000)), Ok(()));
+    assert_eq!(message(create(&custom, &object(1_600_000))), "etcdserver: request is too large");
+}
