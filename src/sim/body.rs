@@ -7,9 +7,6 @@ use super::{kinds::Kind, request::Request, status::Failure, typed};
 /// Larger bodies are refused.
 pub(super) const LARGEST_BODY: usize = 3_145_728;
 
-/// Larger custom objects do not fit into the database, which keeps them as JSON.
-const LARGEST_CUSTOM: usize = 1_572_864;
-
 /// The fields of `metadata`; others are dropped.
 const METADATA_FIELDS: [&str; 15] = [
     "name",
@@ -55,9 +52,6 @@ pub(super) fn decode(kind: &Kind, request: &Request) -> Result<Decoded, Failure>
     check_shape(kind, &value).map_err(refuse)?;
     let warnings =
         settle_unknown(request, &unknown).map_err(|text| refuse(format!("strict decoding error: {text}")))?;
-    if kind.custom && request.body.len() > LARGEST_CUSTOM {
-        return Err(Failure::request_too_large_for_storage());
-    }
     tidy(&mut value);
     Ok((value, warnings))
 }

@@ -180,7 +180,11 @@ impl Seen {
 
     /// 429 of a custom kind right after the start of the server: its storage is being set up.
     pub fn storage_initializing() -> Self {
-        Self::Answer(Failure::storage_initializing())
+        let text = "storage is (re)initializing";
+        match Self::status(429, "TooManyRequests", text) {
+            Self::Answer(failure) => Self::Answer(Failure { retry_after: Some(1), ..failure }),
+            Self::Disconnect => Self::Disconnect,
+        }
     }
 
     /// 500.
