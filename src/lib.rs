@@ -6,5 +6,6 @@ pub mod cli;
 pub mod cluster;
 pub mod dashboard;
 pub mod logging;
+pub mod process;
 #[cfg(feature = "sim")]
 pub mod sim;

@@ -2,9 +2,20 @@
 //!
 //! Adding a controller: its folder, and a line in [`Root::lead`] and [`Root::stop`].
 
-use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
+use std::{
+    cell::RefCell,
+    pin::pin,
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
+use futures::future::select;
 use serde_json::Value;
+use tokio::task::JoinHandle;
 
 use super::managed_resource::{
     controller::{self, Inputs, Running, Settings},
@@ -12,7 +23,7 @@ use super::managed_resource::{
     snapshot::BundleRecord,
 };
 use crate::{
-    actors::kit::{Activity, Deadline, Env, Lane, Role},
+    actors::kit::{Activity, Deadline, Env, Lane, Listening, Role, Signal},
     api::{
         config::ClusterIdSource,
         object::{self, NamespacedName},
@@ -25,6 +36,9 @@ const ESTABLISHING: Duration = Duration::from_millis(150);
 
 /// How long passes get to end by themselves at shutdown, before their writes are cut off (contract rule 10).
 pub const PATIENCE: Duration = Duration::from_secs(4);
+
+/// Controllers that exist; names as in [`crate::api::config::Config::enabled_controllers`].
+pub const CONTROLLERS: [&str; 1] = [controller::NAME];
 
 /// What the tree is built from.
 pub struct Parts {
@@ -51,6 +65,11 @@ pub struct Root {
     index: SecretIndex,
     recorder: Recorder,
     running: RefCell<Option<Rc<Running>>>,
+    source_synced: Synced,
+    target_synced: Synced,
+    _listening: [Listening; 3],
+    /// Discovery of both clusters, and the recorder.
+    tasks: Vec<JoinHandle<()>>,
 }
 
 /// What is kept of a CustomResourceDefinition or an APIService: its name says which group it is about.
@@ -88,9 +107,9 @@ type SyncedStore = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 impl Root {
     /// Starts the routers.
     pub fn start(parts: Parts, env: &Env) -> Self {
-        actix::spawn(parts.source.discovery().clone().run());
+        let mut tasks = vec![actix::spawn(parts.source.discovery().clone().run())];
         if !parts.same {
-            actix::spawn(parts.target.discovery().clone().run());
+            tasks.push(actix::spawn(parts.target.discovery().clone().run()));
         }
         let index = SecretIndex::default();
         let bundles = watch_bundles(&parts.source, env);
@@ -106,7 +125,9 @@ impl Root {
         let definitions = watch_definitions(&parts.target, env);
         let services = watch_services(&parts.target, env);
         let recorder = Recorder::new(&parts.source, controller::NAME);
-        actix::spawn(recorder.clone().run());
+        tasks.push(actix::spawn(recorder.clone().run()));
+        let ((of_bundles, first), (of_secrets, second)) = (synced(&bundles), synced(&secrets));
+        let (of_definitions, third) = synced(&definitions);
         let root = env.census.enter("root", Role::Root);
         root.update(env.clock.wall(), |cell| {
             cell.activity = Activity::Idle;
@@ -122,6 +143,10 @@ impl Root {
             index,
             recorder,
             running: RefCell::default(),
+            source_synced: Synced { stores: vec![of_bundles, of_secrets] },
+            target_synced: Synced { stores: vec![of_definitions] },
+            _listening: [first, second, third],
+            tasks,
         }
     }
 
@@ -168,19 +193,37 @@ impl Root {
         finished
     }
 
-    /// Writes the Events that are still waiting.
+    /// Writes the Events that are still waiting, and ends the tree's last tasks.
     pub async fn flush_events(&self, deadline: Deadline) {
         self.recorder.flush(deadline).await;
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+
+    /// Records Events in the source cluster.
+    pub fn recorder(&self) -> &Recorder {
+        &self.recorder
     }
 
     /// How far the stores of the source cluster have come.
     pub fn source_synced(&self) -> Synced {
-        Synced { stores: vec![synced(&self.bundles), synced(&self.secrets)] }
+        self.source_synced.clone()
     }
 
     /// How far the stores of the target cluster have come. Stores that come and go with bundles do not count.
     pub fn target_synced(&self) -> Synced {
-        Synced { stores: vec![synced(&self.definitions)] }
+        self.target_synced.clone()
+    }
+
+    /// Waits until the stores of the source cluster have had their first list.
+    pub async fn source_listed(&self) {
+        loop {
+            let moments = [self.bundles.signal().moment(), self.secrets.signal().moment()];
+            if self.source_synced.check().is_ok() {
+                return;
+            }
+            let [bundles, secrets] = moments.each_ref().map(Signal::raised_after);
+            select(pin!(bundles), pin!(secrets)).await;
+        }
     }
 
     async fn cluster_id(&self) -> Result<String, BootstrapError> {
@@ -318,11 +361,25 @@ impl Synced {
     }
 }
 
-fn synced<R: Record>(router: &Router<R>) -> SyncedStore {
+/// Whether a router's store has had its first list. A watch that fails later does not count: liveness would restart a
+/// process that is as good as the next one, because its cluster is away (spec 70 trap 10).
+fn synced<R: Record>(router: &Router<R>) -> (SyncedStore, Listening) {
     let (store, name) = (router.store().clone(), router.resource().to_string());
-    Arc::new(move || match store.state() {
+    let listed = Arc::new(AtomicBool::new(false));
+    let listening = router.signal().listen({
+        let (listed, store) = (listed.clone(), store.clone());
+        move || {
+            if store.state() == StoreState::Synced {
+                listed.store(true, Ordering::Relaxed);
+            }
+        }
+    });
+    let check = move || match store.state() {
         StoreState::Synced => Ok(()),
-        StoreState::Off | StoreState::Starting => Err(format!("{name}: the first list is under way")),
+        StoreState::Off => Err(format!("{name}: not watched any more")),
+        _ if listed.load(Ordering::Relaxed) => Ok(()),
+        StoreState::Starting => Err(format!("{name}: the first list is under way")),
         StoreState::Failing(error) => Err(format!("{name}: {error}")),
-    })
+    };
+    (Arc::new(check), listening)
 }

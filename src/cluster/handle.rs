@@ -17,8 +17,6 @@ use super::{
 
 /// `Accept` of one object's metadata. A server that cannot narrow it sends the whole object; [`narrow`] does it then.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
-/// How long a probe may take.
-const PROBE: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// A cluster; cheap to clone, bound to the thread that made it.
 #[derive(Clone)]
@@ -138,6 +136,18 @@ impl Cluster {
             env: ClusterEnv { fence: Fence::open(), ..self.0.env.clone() },
             gate,
             discovery: self.0.discovery.clone(),
+        }))
+    }
+
+    /// The same cluster in its other part: requests share connection, gate and discovery, the namespaces may differ.
+    pub fn as_side(&self, side: Side, namespaces: Vec<String>) -> Self {
+        let inner = &self.0;
+        Self(Rc::new(Inner {
+            transport: inner.transport.clone(),
+            options: ClusterOptions { side, namespaces, ..inner.options.clone() },
+            env: inner.env.clone(),
+            gate: inner.gate.clone(),
+            discovery: inner.discovery.clone(),
         }))
     }
 
@@ -285,11 +295,11 @@ impl Cluster {
         self.perform(ctx, resource, &Call::new(Method::DELETE, uri)).await.map(drop)
     }
 
-    /// Asks the server's `/healthz`.
-    pub async fn healthz(&self) -> Result<(), ApiError> {
+    /// Asks the server's `/healthz`, beside the gate.
+    pub async fn healthz(&self, deadline: Deadline) -> Result<(), ApiError> {
         let call = Call::read("/healthz".into()).accepting("*/*");
         let admit = async || Ok(Admission::default());
-        self.0.transport.perform(&call, Deadline::after(PROBE), admit).await.map(drop)
+        self.0.transport.perform(&call, deadline, admit).await.map(drop)
     }
 
     async fn object(&self, ctx: &Context, at: &Target, call: Call) -> Result<Value, ApiError> {

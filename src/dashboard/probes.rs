@@ -1,7 +1,7 @@
 //! Liveness and readiness as plain functions (spec 70 §6).
 //!
 //! The process registers named checks; the server asks [`Checks::aggregate`] or [`Checks::single`] and sends the answer.
-//! A check must return at once: what takes time (a request, a TLS connection) runs beside and leaves its last result.
+//! A check must return at once: what takes time (a request, a TLS connection) is a refresh, awaited before the check.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,10 +12,14 @@ use std::{
     time::Duration,
 };
 
+use futures::future::{BoxFuture, join_all};
 use tokio::time::Instant;
 
 /// A check: passes, or tells why not.
 pub type CheckFn = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+/// Brings up to date what a check looks at. Awaited before the check runs; must end within a few seconds.
+pub type RefreshFn = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// How long a cache may be unsynced before liveness fails.
 pub const CACHE_SYNC_GRACE: Duration = Duration::from_secs(180);
@@ -27,6 +31,7 @@ pub const PING: &str = "ping";
 #[derive(Clone, Default)]
 pub struct Checks {
     checks: BTreeMap<String, CheckFn>,
+    refreshes: BTreeMap<String, RefreshFn>,
 }
 
 /// What a prober asks for besides the path.
@@ -81,6 +86,26 @@ impl Checks {
     pub fn with(mut self, name: impl Into<String>, check: CheckFn) -> Self {
         self.checks.insert(name.into(), check);
         self
+    }
+
+    /// Has `refresh` awaited before the check of that name runs.
+    #[must_use]
+    pub fn refreshed_by(mut self, name: impl Into<String>, refresh: RefreshFn) -> Self {
+        self.refreshes.insert(name.into(), refresh);
+        self
+    }
+
+    /// Brings up to date what the checks of a query look at; await it before [`Checks::aggregate`].
+    pub async fn refresh(&self, query: &ProbeQuery) {
+        let wanted = self.refreshes.iter().filter(|(name, _)| !query.exclude.contains(name));
+        join_all(wanted.map(|(_, refresh)| refresh())).await;
+    }
+
+    /// Brings up to date what one check looks at; await it before [`Checks::single`].
+    pub async fn refresh_single(&self, name: &str) {
+        if let Some(refresh) = self.refreshes.get(name) {
+            refresh().await;
+        }
     }
 
     /// Runs all checks but the excluded ones: 200 `ok` when all pass, else 500 with a line per check. Reasons are

@@ -245,19 +245,30 @@ fn probe_routes(config: &mut web::ServiceConfig) {
 }
 
 async fn liveness(request: HttpRequest, sources: web::Data<Sources>) -> HttpResponse {
-    respond(sources.liveness.aggregate(&probe_query(&request)))
+    aggregate(&sources.liveness, &request).await
 }
 
 async fn readiness(request: HttpRequest, sources: web::Data<Sources>) -> HttpResponse {
-    respond(sources.readiness.aggregate(&probe_query(&request)))
+    aggregate(&sources.readiness, &request).await
 }
 
 async fn one_liveness_check(check: web::Path<String>, sources: web::Data<Sources>) -> HttpResponse {
-    respond(sources.liveness.single(&check))
+    single(&sources.liveness, &check).await
 }
 
 async fn one_readiness_check(check: web::Path<String>, sources: web::Data<Sources>) -> HttpResponse {
-    respond(sources.readiness.single(&check))
+    single(&sources.readiness, &check).await
+}
+
+async fn aggregate(checks: &Checks, request: &HttpRequest) -> HttpResponse {
+    let query = probe_query(request);
+    checks.refresh(&query).await;
+    respond(checks.aggregate(&query))
+}
+
+async fn single(checks: &Checks, name: &str) -> HttpResponse {
+    checks.refresh_single(name).await;
+    respond(checks.single(name))
 }
 
 /// `?verbose` counts by presence, `?exclude=` by value; a query that cannot be decoded counts as none.

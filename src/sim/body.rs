@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{kinds::Kind, request::Request, status::Failure};
+use super::{kinds::Kind, request::Request, status::Failure, typed};
 
 /// Larger bodies are refused.
 pub(super) const LARGEST_BODY: usize = 3_145_728;
@@ -26,8 +26,11 @@ const METADATA_FIELDS: [&str; 15] = [
     "managedFields",
 ];
 
+/// An object as it was read, and what its sender is warned of.
+pub(super) type Decoded = (Value, Vec<String>);
+
 /// The object in the body of a POST or PUT. Its type is checked and filled in.
-pub(super) fn decode(kind: &Kind, request: &Request) -> Result<Value, Failure> {
+pub(super) fn decode(kind: &Kind, request: &Request) -> Result<Decoded, Failure> {
     match request.info.content_type.as_str() {
         "" | "application/json" => {}
         "application/yaml" | "application/vnd.kubernetes.protobuf" | "application/cbor" => {
@@ -44,8 +47,37 @@ pub(super) fn decode(kind: &Kind, request: &Request) -> Result<Value, Failure> {
         }
     };
     check_type(kind, &mut value)?;
+    let refuse = |text: String| Failure::cannot_be_handled(kind, &text);
+    let unknown = typed::prune(kind, &mut value).map_err(refuse)?;
+    check_shape(kind, &value).map_err(refuse)?;
+    let warnings =
+        settle_unknown(request, &unknown).map_err(|text| refuse(format!("strict decoding error: {text}")))?;
     tidy(&mut value);
-    Ok(value)
+    Ok((value, warnings))
+}
+
+/// The outcome of a patch as an object.
+pub(super) fn settle_patched(kind: &Kind, request: &Request, mut value: Value) -> Result<Decoded, Failure> {
+    if value["kind"] != kind.kind.as_str() || value["apiVersion"] != kind.api_version() {
+        return Err(Failure::patched_to_another_type());
+    }
+    let refuse = |text: String| Failure::patch_result(&text);
+    let unknown = typed::prune(kind, &mut value).map_err(refuse)?;
+    check_shape(kind, &value).map_err(refuse)?;
+    let warnings =
+        settle_unknown(request, &unknown).map_err(|text| refuse(format!("strict decoding error: {text}")))?;
+    tidy(&mut value);
+    Ok((value, warnings))
+}
+
+/// What becomes of unknown fields, by `fieldValidation`: nothing, a warning for each, or an error.
+fn settle_unknown(request: &Request, unknown: &[String]) -> Result<Vec<String>, String> {
+    let texts: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
+    match request.query.get("fieldValidation") {
+        Some("Ignore") => Ok(Vec::new()),
+        Some("Strict") if !texts.is_empty() => Err(texts.join(", ")),
+        _ => Ok(texts),
+    }
 }
 
 /// Compares `apiVersion` and `kind` with what the path says.
@@ -80,6 +112,25 @@ fn check_type(kind: &Kind, value: &mut Value) -> Result<(), Failure> {
     value["apiVersion"] = kind.api_version().into();
     value["kind"] = kind.kind.clone().into();
     Ok(())
+}
+
+/// Checks the types of the parts that each kind has; the simulator does not know the types of all fields.
+pub(super) fn check_shape(kind: &Kind, value: &Value) -> Result<(), String> {
+    let parts: &[&str] = if kind.custom { &["metadata"] } else { &["metadata", "spec", "status"] };
+    let lists = ["finalizers", "ownerReferences", "managedFields"].map(|field| (field, &value["metadata"][field]));
+    let maps = ["labels", "annotations"].map(|field| (field, &value["metadata"][field]));
+    let wrong_part = parts.iter().find(|part| !value[**part].is_object() && !value[**part].is_null());
+    let wrong_list = lists.iter().find(|(_, list)| !list.is_array() && !list.is_null());
+    let wrong_map = maps.iter().find(|(_, map)| {
+        !map.is_null()
+            && !map.as_object().is_some_and(|map| map.values().all(|text| text.is_string() || text.is_null()))
+    });
+    let field = match (wrong_part, wrong_list, wrong_map) {
+        (Some(part), ..) => (*part).to_owned(),
+        (_, Some((field, _)), _) | (_, _, Some((field, _))) => format!("metadata.{field}"),
+        (None, None, None) => return Ok(()),
+    };
+    Err(format!("json: cannot unmarshal the value of {field} into its Go type"))
 }
 
 /// Drops from `metadata` what is unknown, null or empty: typed metadata does not keep it.

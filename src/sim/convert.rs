@@ -1,7 +1,10 @@
 //! One object, several versions.
 //!
 //! Versions of a custom kind differ in `apiVersion` only (conversion `None`), and so do most built-in ones as far as they
-//! are served. Events are one store behind two groups with different field names.
+//! are served. Events are one store behind two groups with different field names; HorizontalPodAutoscalers are in
+//! `autoscaler.rs`.
+
+mod autoscaler;
 
 use serde_json::Value;
 
@@ -27,9 +30,8 @@ pub(super) fn to_version(kind: &Kind, value: &Value) -> Result<Option<Value>, Fa
     match (kind.plural.as_str(), kind.group.as_str(), stored) {
         ("events", "events.k8s.io", _) => Ok(Some(rename(kind, value, |core, new| (core, new)))),
         ("events", "", _) => Ok(Some(rename(kind, value, |core, new| (new, core)))),
-        ("horizontalpodautoscalers", ..) => {
-            Err(Failure::not_simulated("conversion between versions of HorizontalPodAutoscaler"))
-        }
+        ("horizontalpodautoscalers", _, "autoscaling/v1") => autoscaler::to_new(value).map(Some),
+        ("horizontalpodautoscalers", ..) => autoscaler::to_old(value).map(Some),
         _ => Ok(None),
     }
 }
@@ -46,4 +48,30 @@ fn rename<'a>(kind: &Kind, value: &Value, names: fn(&'a str, &'a str) -> (&'a st
         fields.insert("apiVersion".into(), kind.api_version().into());
     }
     value
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::sim::kinds::built_in;
+
+    fn kind(group: &str, version: &str, plural: &str) -> Kind {
+        let wanted = |kind: &Kind| kind.group == group && kind.version == version && kind.plural == plural;
+        built_in().into_iter().find(wanted).unwrap()
+    }
+
+    #[test]
+    fn events_have_two_groups() {
+        let core = json!({"apiVersion": "v1", "kind": "Event", "message": "m", "involvedObject": {"name": "a"}});
+
+        let new = to_version(&kind("events.k8s.io", "v1", "events"), &core).unwrap().unwrap();
+
+        assert_eq!(
+            new,
+            json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "note": "m", "regarding": {"name": "a"}})
+        );
+        assert_eq!(to_version(&kind("", "v1", "events"), &new).unwrap().unwrap(), core);
+    }
 }

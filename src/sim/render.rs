@@ -3,10 +3,11 @@
 //! An object's text without its first two fields is made once ([`Object::tail`]); what differs between a GET, a list
 //! item and an event is put in front of it.
 
+use jiff::Timestamp;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
-use super::storage::Object;
+use super::{storage::Object, table};
 
 /// What of an object is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub(super) enum Form {
     Full,
     /// `PartialObjectMetadata`: type and metadata only.
     Metadata,
+    /// A row of a table.
+    Row(Timestamp),
 }
 
 /// All but the type of an object.
@@ -45,6 +48,52 @@ pub(super) fn to_vec(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
 
+/// JSON text with line feeds and indentation, as for people.
+pub(super) fn indent(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len() * 2);
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    let line = |out: &mut Vec<u8>, depth: usize| {
+        out.push(b'\n');
+        out.extend(std::iter::repeat_n(b' ', depth * 2));
+    };
+    let text = text.trim_ascii_end();
+    for (index, &byte) in text.iter().enumerate() {
+        let is_empty = matches!(text.get(index + 1), Some(b'}' | b']'));
+        match byte {
+            _ if in_string => {
+                in_string = escaped || byte != b'"';
+                escaped = !escaped && byte == b'\\';
+                out.push(byte);
+            }
+            b'"' => {
+                in_string = true;
+                out.push(byte);
+            }
+            b'{' | b'[' => {
+                depth += 1;
+                out.push(byte);
+                if !is_empty {
+                    line(&mut out, depth);
+                }
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                if !matches!(text[index - 1], b'{' | b'[') {
+                    line(&mut out, depth);
+                }
+                out.push(byte);
+            }
+            b',' => {
+                out.push(byte);
+                line(&mut out, depth);
+            }
+            b':' => out.extend_from_slice(b": "),
+            _ => out.push(byte),
+        }
+    }
+    out
+}
+
 /// Writes the start of an object, up to and without what follows its type.
 fn head(out: &mut Vec<u8>, api_version: &str, kind: &str, empty: bool) {
     out.extend_from_slice(b"{\"kind\":");
@@ -65,6 +114,7 @@ pub(super) fn object(out: &mut Vec<u8>, object: &Object, api_version: &str, kind
             out.extend_from_slice(tail);
         }
         Form::Metadata => metadata(out, &object.value, None),
+        Form::Row(now) => table::row(out, &object.value, now),
     }
 }
 
@@ -85,6 +135,7 @@ pub(super) fn value(
 ) {
     match (form, revision) {
         (Form::Metadata, _) => metadata(out, value, revision),
+        (Form::Row(now), _) => table::row(out, value, now),
         (Form::Full, None) => {
             let tail = tail(value);
             head(out, api_version, kind, tail.len() == 1);
@@ -114,4 +165,20 @@ fn metadata(out: &mut Vec<u8>, value: &Value, revision: Option<u64>) {
         (None, _) => out.extend_from_slice(b"{}"),
     }
     out.push(b'}');
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn indented_text_says_the_same() {
+        let value = json!({"a": [1, {"b": "x \" \\ {"}], "c": {}, "d": [], "e": null});
+
+        let text = indent(&to_vec(&value));
+
+        assert_eq!(text, serde_json::to_vec_pretty(&value).unwrap());
+    }
 }

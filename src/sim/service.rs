@@ -19,7 +19,8 @@ use super::{
     ClientOptions, Shared,
     body::LARGEST_BODY,
     fault::{Fault, Process, Seen, WatchEnd, disconnected},
-    request::Request,
+    render,
+    request::{Request, Target},
     state::{Answer, Refusal, Reply},
     status::Failure,
 };
@@ -112,7 +113,7 @@ impl ApiService {
         match outcome {
             Ok(Reply::Body(answer)) => {
                 self.shared.record_answer(request.info.number, answer.code);
-                respond(&answer)
+                respond(&request, answer)
             }
             Ok(Reply::Watch(plan)) => {
                 self.shared.record_answer(request.info.number, 200);
@@ -158,7 +159,7 @@ impl ApiService {
                 let mut answer = Answer::json(failure.code, failure.body.clone());
                 answer.content_type = failure.content_type.to_owned();
                 answer.headers.extend(failure.retry_after.map(|seconds| ("retry-after", seconds.to_string())));
-                respond(&answer)
+                respond(request, answer)
             }
         }
     }
@@ -169,11 +170,16 @@ async fn never(_process: &Process) -> Response<ResponseBody> {
     std::future::pending().await
 }
 
-fn respond(answer: &Answer) -> Result<Response<ResponseBody>, BoxError> {
-    let full = Full::new(answer.body.clone()).map_err(|never: Infallible| match never {});
-    let mut response = Response::builder().status(answer.code).header(header::CONTENT_TYPE, &answer.content_type);
-    for (name, value) in &answer.headers {
-        response = response.header(*name, HeaderValue::from_str(value)?);
+fn respond(request: &Request, mut answer: Answer) -> Result<Response<ResponseBody>, BoxError> {
+    if request.is_pretty() && answer.content_type.starts_with("application/json") && request.target != Target::Version {
+        let mut indented = render::indent(&answer.body);
+        indented.push(b'\n');
+        answer.body = indented.into();
+    }
+    let full = Full::new(answer.body).map_err(|never: Infallible| match never {});
+    let mut response = Response::builder().status(answer.code).header(header::CONTENT_TYPE, answer.content_type);
+    for (name, value) in answer.headers {
+        response = response.header(name, HeaderValue::from_str(&value)?);
     }
     Ok(response.body(BodyExt::boxed_unsync(full))?)
 }

@@ -45,6 +45,8 @@ impl State {
             spec["audiences"] = self.behaviour.audiences.clone().into();
         }
         spec["expirationSeconds"] = seconds.into();
+        // The real answer has it, as null, too.
+        spec["boundObjectRef"] = spec["boundObjectRef"].take();
         let mut facts = json!({
             "namespace": namespace, "serviceaccount": {"name": name, "uid": account.value["metadata"]["uid"]},
         });
@@ -100,9 +102,15 @@ impl State {
 
     /// POST of a review, which is answered and not stored.
     pub(super) fn review(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
-        let mut value = body::decode(kind, request)?;
+        let (mut value, _) = body::decode(kind, request)?;
         let status = match kind.kind.as_str() {
             "TokenReview" => self.review_token(&value["spec"]),
+            "SubjectAccessReview" if is_unclear(&value["spec"]) => {
+                let text = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+                let cause = Cause::invalid("spec.resourceAttributes", &value["spec"]["resourceAttributes"], text);
+                let nameless = Kind { kind: String::new(), ..(**kind).clone() };
+                return Err(Failure::invalid(&nameless, "", vec![cause]));
+            }
             "SubjectAccessReview" => match &mut self.reviewer {
                 Some(reviewer) => {
                     let (allowed, reason) = reviewer(&value["spec"]);
@@ -154,6 +162,11 @@ impl State {
         };
         json!({"user": {}, "error": format!("[invalid bearer token, {error}]")})
     }
+}
+
+/// Whether an access review asks for nothing, or for two things.
+fn is_unclear(spec: &Value) -> bool {
+    spec["resourceAttributes"].is_null() == spec["nonResourceAttributes"].is_null()
 }
 
 fn check_duration(accounts: &Kind, seconds: i64) -> Result<(), Failure> {

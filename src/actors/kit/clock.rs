@@ -38,6 +38,12 @@ impl Clock {
         Self { source: Rc::new(Source::System) }
     }
 
+    /// Wall time of the system, for threads without a clock of their own: the log, the dashboard.
+    #[allow(clippy::disallowed_methods, reason = "this is the one place that reads the system's wall clock")]
+    pub fn system_wall() -> Timestamp {
+        Timestamp::now()
+    }
+
     /// A clock that shows `start` now and moves with tokio's (paused) time.
     pub fn starting_at(start: Timestamp) -> Self {
         let source = Source::Virtual { start, zero: Instant::now(), jump: RefCell::new(SignedDuration::ZERO) };
@@ -47,8 +53,7 @@ impl Clock {
     /// Wall time. Use it for what others read or write (timestamps, expiry), never to measure a duration.
     pub fn wall(&self) -> Timestamp {
         match &*self.source {
-            #[allow(clippy::disallowed_methods, reason = "this is the one place that reads the system's wall clock")]
-            Source::System => Timestamp::now(),
+            Source::System => Self::system_wall(),
             Source::Virtual { start, zero, jump } => {
                 let passed = SignedDuration::try_from(zero.elapsed()).unwrap_or(SignedDuration::MAX);
                 *start + passed + *jump.borrow()

@@ -1,8 +1,8 @@
 //! The actor that carries out what the election says.
 
 use actix::{
-    Actor, ActorFutureExt as _, AsyncContext as _, Context, Handler, Message, ResponseActFuture, SpawnHandle,
-    WrapFuture as _,
+    Actor, ActorContext as _, ActorFutureExt as _, AsyncContext as _, Context, Handler, Message, ResponseActFuture,
+    SpawnHandle, WrapFuture as _,
 };
 use serde_json::Value;
 use tokio::{
@@ -40,6 +40,11 @@ pub enum Leadership {
 #[derive(Message)]
 #[rtype(result = "bool")]
 pub struct Release;
+
+/// Stops trying at once and leaves the lease as it is: it expires. For the end of a process that must not release it.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Abandon;
 
 /// What the actor needs.
 pub struct LeaderSetup {
@@ -251,6 +256,14 @@ impl Handler<Release> for LeaderActor {
         self.releasing = Some(sender);
         self.release(ctx);
         Box::pin(async move { receiver.await.unwrap_or(false) }.into_actor(self))
+    }
+}
+
+impl Handler<Abandon> for LeaderActor {
+    type Result = ();
+
+    fn handle(&mut self, _: Abandon, ctx: &mut Self::Context) {
+        ctx.stop();
     }
 }
 

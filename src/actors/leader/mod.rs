@@ -10,5 +10,5 @@ mod actor;
 mod election;
 mod record;
 
-pub use actor::{LeaderActor, LeaderSetup, Leadership, Release};
+pub use actor::{Abandon, LeaderActor, LeaderSetup, Leadership, Release};
 pub use election::{Action, Answer, Election, ElectionError, Timing, check_lock_type};

@@ -167,7 +167,13 @@ impl Step<'_> {
     }
 
     async fn update(&self) -> Result<Done, ObjectError> {
-        match self.read().await {
+        let known = self.scene.run.controller.targets.body(&self.planned.key);
+        let live = match known {
+            // Drift is looked at live, and so is what may be settled: that needs the managers of the fields.
+            Some(body) if !self.same_manifest && !self.scene.trusted => Ok(body),
+            Some(_) | None => self.read().await,
+        };
+        match live {
             Ok(live) => self.merge_into(live).await,
             Err(error) if error.is_not_found() => {
                 self.scene.run.controller.targets.gone(&self.planned.key, &self.scene.run.writer);
@@ -192,7 +198,7 @@ impl Step<'_> {
             }
             match self.put(&merged).await {
                 Ok(answer) => {
-                    self.seen(&answer);
+                    self.written(&answer);
                     return Ok(Done { record: Some(Record::of_object(&answer)), repaired: self.same_manifest });
                 }
                 Err(error) if error.is_conflict() && attempt < CONFLICTS => match self.read().await {
@@ -277,13 +283,19 @@ impl Step<'_> {
         let object = merge::for_create(&self.planned.manifest, &self.scene.merge_context(self.planned))
             .map_err(PostError::Merge)?;
         let answer = run.controller.target.create(&run.context, &self.at, &object).await.map_err(PostError::Api)?;
-        self.seen(&answer);
+        self.written(&answer);
         Ok(Done { record: Some(Record::of_object(&answer)), repaired: false })
     }
 
     async fn put(&self, merged: &Value) -> Result<Value, ApiError> {
         let run = self.scene.run;
         run.controller.target.replace(&run.context, &self.at, None, merged).await
+    }
+
+    /// Enters what a write was answered with, and keeps it for the next one.
+    fn written(&self, object: &Value) {
+        self.seen(object);
+        self.scene.run.controller.targets.keep_body(&self.planned.key, object);
     }
 
     /// Enters what the server answered into the store of the kind.

@@ -24,6 +24,7 @@
 mod apply;
 mod apply_object;
 mod autoscalers;
+mod bodies;
 pub mod checksum;
 pub mod clean;
 mod clean_up;

@@ -14,7 +14,10 @@ use std::{
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::fingerprint::{self, Record};
+use super::{
+    bodies::Bodies,
+    fingerprint::{self, Record},
+};
 use crate::{
     actors::kit::{Env, Moment},
     api::object::{GroupKind, NamespacedName, ObjectKey},
@@ -45,6 +48,7 @@ struct Inner {
     kinds: RefCell<BTreeMap<GroupKind, Kind>>,
     interest: Rc<RefCell<Interest>>,
     drift: DriftListener,
+    bodies: Bodies,
 }
 
 struct Kind {
@@ -82,6 +86,7 @@ impl Targets {
             kinds: RefCell::default(),
             interest: Rc::default(),
             drift,
+            bodies: Bodies::default(),
         };
         Self { inner: Rc::new(inner) }
     }
@@ -131,6 +136,19 @@ impl Targets {
             Some(record) => Evidence::Known(record),
             None => Evidence::None,
         }
+    }
+
+    /// The object itself, if what is known of it is just what the last write was answered with.
+    pub fn body(&self, key: &ObjectKey) -> Option<Value> {
+        match self.evidence(key) {
+            Evidence::Known(record) => self.inner.bodies.take(key, &record.resource_version),
+            Evidence::None => None,
+        }
+    }
+
+    /// Keeps what a write was answered with, for the next one.
+    pub fn keep_body(&self, key: &ObjectKey, object: &Value) {
+        self.inner.bodies.keep(key, object);
     }
 
     /// Enters what a read or a write of this process was answered with.
@@ -274,5 +292,41 @@ impl Interest {
     fn has_kind(&self, kind: &GroupKind) -> bool {
         let first = ObjectKey { group: kind.group.clone(), kind: kind.kind.clone(), ..ObjectKey::default() };
         self.holders.range(first..).next().is_some_and(|(key, _)| key.group == kind.group && key.kind == kind.kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(kind: &str, name: &str) -> ObjectKey {
+        ObjectKey { kind: kind.into(), name: name.into(), ..ObjectKey::default() }
+    }
+
+    fn bundle(name: &str) -> NamespacedName {
+        NamespacedName::new("shoot", name)
+    }
+
+    #[test]
+    fn an_object_is_lost_only_when_the_last_bundle_lets_go_of_it() {
+        let mut interest = Interest::default();
+        interest.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "a"), key("ConfigMap", "b")]));
+        interest.replace(&bundle("two"), BTreeSet::from([key("ConfigMap", "b")]));
+
+        assert_eq!(interest.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "c")])), [key("ConfigMap", "a")]);
+        assert_eq!(interest.replace(&bundle("two"), BTreeSet::new()), [key("ConfigMap", "b")]);
+        assert_eq!(interest.holders.keys().collect::<Vec<_>>(), [&key("ConfigMap", "c")]);
+    }
+
+    #[test]
+    fn a_kind_is_wanted_as_long_as_one_of_its_objects_is() {
+        let mut interest = Interest::default();
+        interest.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "a"), key("Secret", "a")]));
+
+        let wanted = |interest: &Interest, kind: &str| interest.has_kind(&GroupKind::new("", kind));
+        assert!(wanted(&interest, "ConfigMap") && wanted(&interest, "Secret") && !wanted(&interest, "Service"));
+        interest.replace(&bundle("one"), BTreeSet::from([key("Secret", "a")]));
+
+        assert!(!wanted(&interest, "ConfigMap") && wanted(&interest, "Secret"));
     }
 }

@@ -35,8 +35,6 @@ use super::{ApiError, Resource, transport::Transport};
 const PER_GROUP: Duration = Duration::from_secs(10);
 /// A document younger than this answers every question.
 const YOUNG: Duration = Duration::from_secs(1);
-/// The runner looks by itself this often: for changes nobody told of.
-const PERIOD: Duration = Duration::from_secs(300);
 
 /// The kinds of one cluster; cheap to clone.
 #[derive(Clone)]
@@ -123,15 +121,12 @@ impl Discovery {
         self.0.version.subscribe()
     }
 
-    /// Fetches what was requested, and everything now and then, for ever. One such task per cluster; without it only
+    /// Fetches what was requested, for ever; nothing at rest. One such task per cluster; without it only
     /// questions lead to requests, and subscribers hear of changes late.
     pub async fn run(self) {
         loop {
             let Some(due) = self.next_due() else {
-                let requested = timeout(PERIOD, self.0.requested.notified()).await.is_ok();
-                if !requested {
-                    self.log(self.refresh("").await);
-                }
+                self.0.requested.notified().await;
                 continue;
             };
             tokio::time::sleep_until(due).await;

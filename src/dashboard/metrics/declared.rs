@@ -120,6 +120,8 @@ declarations! {
         "Actors by role and by what they do now.";
     MAILBOX_OVERFLOWS = Kind::Counter, "gardener_resource_manager_mailbox_overflows_total", ["mailbox"], "messages",
         "Messages that were refused because the mailbox was full.";
+    ARBITER_STALLS = Kind::Counter, "gardener_resource_manager_arbiter_stalls_total", [], "stalls",
+        "How often the thread of the controllers stood still for a second or longer.";
     STORE_OBJECTS = Kind::Gauge, "gardener_resource_manager_store_objects", ["cluster", "kind"], "objects",
         "Records in a store.";
     STORE_SYNCED = Kind::Gauge, "gardener_resource_manager_store_synced", ["cluster", "kind"], "1 or 0",

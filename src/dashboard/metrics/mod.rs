@@ -52,6 +52,7 @@ struct Shared {
     config_hash: IntGaugeVec,
     actors: IntGaugeVec,
     mailbox_overflows: IntCounterVec,
+    arbiter_stalls: IntCounterVec,
     gate_in_flight: IntGaugeVec,
     gate_waiting: IntGaugeVec,
     /// One scrape at a time: values computed at the scrape are set in steps.
@@ -111,6 +112,7 @@ impl Metrics {
             config_hash: declared::CONFIG_HASH.gauges(&registry),
             actors: declared::ACTORS.gauges(&registry),
             mailbox_overflows: declared::MAILBOX_OVERFLOWS.counters(&registry),
+            arbiter_stalls: declared::ARBITER_STALLS.counters(&registry),
             gate_in_flight: declared::GATE_IN_FLIGHT.gauges(&registry),
             gate_waiting: declared::GATE_WAITING.gauges(&registry),
             scrape: Mutex::new(()),
@@ -119,7 +121,7 @@ impl Metrics {
         };
 
         declared::BUILD_INFO.gauges(&shared.registry).with_label_values(&[version]).set(1);
-        for counter in [&shared.certificate_reads, &shared.certificate_errors] {
+        for counter in [&shared.certificate_reads, &shared.certificate_errors, &shared.arbiter_stalls] {
             counter.with_label_values(&NO_LABELS).inc_by(0);
         }
         Self { shared: Arc::new(shared) }
@@ -179,6 +181,11 @@ impl Metrics {
     /// Counts a message that a full mailbox refused. `mailbox` names a kind of mailbox, not an object.
     pub fn mailbox_overflowed(&self, mailbox: &'static str) {
         self.shared.mailbox_overflows.with_label_values(&[mailbox]).inc();
+    }
+
+    /// Counts that the thread of the controllers stood still.
+    pub fn arbiter_stalled(&self) {
+        self.shared.arbiter_stalls.with_label_values(&NO_LABELS).inc();
     }
 
     /// All metrics in Prometheus' text format, version 0.0.4. Reads `/proc` and the census.

@@ -149,3 +149,78 @@ fn watches_can_be_of_metadata() {
         assert!(trap.lines.next().await.is_none());
     });
 }
+
+/// Facts §3: a watch that is not read is ended; what waits for it is still delivered.
+#[test]
+fn a_watch_that_nobody_reads_is_ended() {
+    run(async {
+        let bench = Bench::new();
+        let mut watch = bench.watch(&format!("{MAPS}?watch=1&resourceVersion={}", bench.sim.revision())).await;
+
+        for _ in 0..17_000 {
+            bench.config_map("a");
+        }
+        let mut events = 0;
+        while watch.lines.next().await.is_some() {
+            events += 1;
+        }
+
+        assert_eq!(events, 16_384);
+        assert_eq!(bench.sim.watch_count(), 0);
+    });
+}
+
+/// The two halves of a cache agree: a list at a version and the changes after it make the present state.
+#[test]
+fn a_list_and_the_changes_after_it_make_the_present_state() {
+    for seed in 0..20 {
+        run(async {
+            let bench = Bench::new();
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut act = |bench: &Bench| {
+                let name = format!("m{}", random.u8(..8));
+                if random.u8(..4) == 0 {
+                    bench.sim.remove("configmaps", "default", &name);
+                } else {
+                    let mut object = config_map(&name);
+                    object["metadata"]["labels"] = json!({"x": random.u8(..3).to_string()});
+                    bench.sim.put(object).unwrap();
+                }
+            };
+            for _ in 0..30 {
+                act(&bench);
+            }
+            let selector = "labelSelector=x%21%3D0";
+            let list = bench.get(&format!("{MAPS}?{selector}")).await.json();
+            let version = list["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+            for _ in 0..30 {
+                act(&bench);
+            }
+            let mut watch = bench.watch(&format!("{MAPS}?watch=1&{selector}&resourceVersion={version}")).await;
+            for _ in 0..30 {
+                act(&bench);
+            }
+
+            let key = |object: &Value| object["metadata"]["name"].as_str().unwrap().to_owned();
+            let slim = |object: &Value| object["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+            let items = list["items"].as_array().unwrap();
+            let mut cache: BTreeMap<_, _> = items.iter().map(|item| (key(item), slim(item))).collect();
+            while let Some(event) = watch.next().await {
+                let object = &event["object"];
+                let is_known = cache.contains_key(&key(object));
+                match event["type"].as_str().unwrap() {
+                    "ADDED" => assert!(!is_known, "seed {seed}"),
+                    _ => assert!(is_known, "seed {seed}"),
+                }
+                match event["type"].as_str().unwrap() {
+                    "DELETED" => cache.remove(&key(object)),
+                    _ => cache.insert(key(object), slim(object)),
+                };
+            }
+            let now = bench.get(&format!("{MAPS}?{selector}")).await.json();
+            let now: BTreeMap<_, _> =
+                now["items"].as_array().unwrap().iter().map(|item| (key(item), slim(item))).collect();
+            assert_eq!(cache, now, "seed {seed}");
+        });
+    }
+}

@@ -240,3 +240,45 @@ fn tokens_are_issued_bound_and_reviewed() {
         assert!(late["status"].get("authenticated").is_none());
     });
 }
+
+/// Bodies of the wrong shape are refused, never a panic.
+#[test]
+fn bodies_of_the_wrong_shape_are_refused() {
+    run(async {
+        let bench = Bench::new();
+        bench.config_map("a");
+        let namespace = |body: Value| {
+            json!({"metadata": {"name": "n"}})
+                .as_object()
+                .cloned()
+                .map(|mut map| {
+                    map.extend(body.as_object().cloned().unwrap());
+                    Value::Object(map)
+                })
+                .unwrap()
+        };
+        let bodies = [
+            json!([]),
+            json!("text"),
+            json!({"metadata": "text"}),
+            json!({"metadata": {"name": "n", "labels": []}}),
+            json!({"metadata": {"name": "n", "labels": {"a": 1}}}),
+            json!({"metadata": {"name": "n", "finalizers": {}}}),
+            namespace(json!({"spec": "text"})),
+            namespace(json!({"spec": []})),
+        ];
+        for body in bodies {
+            let posted = bench.post("/api/v1/namespaces", body.clone()).await;
+            assert_eq!(posted.code, 400, "{body}");
+        }
+        for patch in
+            [json!({"metadata": "text"}), json!({"metadata": {"labels": {"a": {}}}}), json!({"kind": "Secret"})]
+        {
+            let patched = bench.merge(&format!("{MAPS}/a"), patch.clone()).await;
+            assert_eq!(patched.code, 422, "{patch}");
+        }
+        let status = json!({"status": "text"});
+        assert_eq!(bench.merge("/api/v1/namespaces/default/status", status).await.code, 422);
+        assert_eq!(bench.delete(&format!("{MAPS}/a"), json!({"preconditions": 7})).await.code, 400);
+    });
+}

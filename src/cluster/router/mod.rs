@@ -445,3 +445,6 @@ impl<R: Record> Core<R> {
         }
     }
 }
+
+#[cfg(all(test, feature = "sim"))]
+mod tests;

@@ -1,0 +1,131 @@
+//! Bodies last answered: they save the GET before a PUT.
+//!
+//! A body is only used while a fresh store shows the very version it was answered with. The memory is bounded; what does
+//! not fit is read.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, VecDeque},
+};
+
+use serde_json::Value;
+
+use crate::api::object::{self, ObjectKey};
+
+/// Bytes of all bodies together (architecture §6).
+const BYTES: usize = 8 << 20;
+
+/// The bodies, as JSON: a tree would take five times as much.
+#[derive(Default)]
+pub(super) struct Bodies {
+    inner: RefCell<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    bodies: BTreeMap<ObjectKey, Body>,
+    /// Keys by age, oldest first; may hold keys that were replaced or taken since.
+    ages: VecDeque<(u64, ObjectKey)>,
+    bytes: usize,
+    next_age: u64,
+}
+
+struct Body {
+    version: Box<str>,
+    json: Box<[u8]>,
+    age: u64,
+}
+
+// === impl Bodies ===
+
+impl Bodies {
+    /// Keeps an answer, without `managedFields`: a PUT without them leaves them as they are.
+    pub(super) fn keep(&self, key: &ObjectKey, object: &Value) {
+        let mut object = object.clone();
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+        let Ok(json) = serde_json::to_vec(&object) else { return };
+        let mut inner = self.inner.borrow_mut();
+        inner.remove(key);
+        if json.len() > BYTES / 8 {
+            return;
+        }
+        let age = inner.next_age;
+        inner.next_age += 1;
+        inner.bytes += json.len();
+        let body = Body { version: object::resource_version(&object).into(), json: json.into(), age };
+        inner.bodies.insert(key.clone(), body);
+        inner.ages.push_back((age, key.clone()));
+        inner.shrink();
+    }
+
+    /// Takes the body out, if it is of this version.
+    pub(super) fn take(&self, key: &ObjectKey, version: &str) -> Option<Value> {
+        let body = self.inner.borrow_mut().remove(key)?;
+        if &*body.version == version { serde_json::from_slice(&body.json).ok() } else { None }
+    }
+}
+
+impl Inner {
+    fn remove(&mut self, key: &ObjectKey) -> Option<Body> {
+        let body = self.bodies.remove(key)?;
+        self.bytes -= body.json.len();
+        Some(body)
+    }
+
+    fn shrink(&mut self) {
+        // Entries of bodies that are gone may make up half of the queue, no more.
+        while self.bytes > BYTES || self.ages.len() > 2 * self.bodies.len() + 64 {
+            let Some((age, key)) = self.ages.pop_front() else { return };
+            if self.bodies.get(&key).is_some_and(|body| body.age == age) {
+                if self.bytes > BYTES {
+                    self.remove(&key);
+                } else {
+                    self.ages.push_back((age, key));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey { kind: "ConfigMap".into(), name: name.into(), ..ObjectKey::default() }
+    }
+
+    fn object(version: &str, text: &str) -> Value {
+        json!({ "metadata": { "resourceVersion": version, "managedFields": [{}] }, "data": { "k": text } })
+    }
+
+    #[test]
+    fn a_body_is_given_once_and_for_its_own_version_only() {
+        let bodies = Bodies::default();
+        bodies.keep(&key("a"), &object("7", "x"));
+        bodies.keep(&key("b"), &object("8", "y"));
+
+        assert_eq!(bodies.take(&key("a"), "6"), None);
+        assert_eq!(bodies.take(&key("b"), "8").unwrap()["data"]["k"], "y");
+        assert_eq!(bodies.take(&key("b"), "8"), None);
+    }
+
+    #[test]
+    fn the_memory_is_bounded_whatever_is_kept() {
+        let bodies = Bodies::default();
+        let text = "x".repeat(10_000);
+        for round in 0..2 {
+            for index in 0..1000 {
+                bodies.keep(&key(&index.to_string()), &object(&round.to_string(), &text));
+            }
+        }
+
+        let inner = bodies.inner.borrow();
+        assert!(inner.bytes <= BYTES && inner.ages.len() <= 2 * inner.bodies.len() + 64);
+        assert!(inner.bodies.contains_key(&key("999")));
+    }
+}

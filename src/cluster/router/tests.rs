@@ -1,0 +1,272 @@
+//! Routers on the simulated API server (contract rule 3, faults 4 to 6).
+
+use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+
+use super::{How, Router, RouterOptions, Start};
+use crate::{
+    actors::kit::testing::{Universe, eventually, settle, universe},
+    api::object::{self, NamespacedName},
+    cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, IDLE_LIMIT, NoObserver, Record, Resource, Side, StoreState},
+    sim::{Failure, Fault, Seen, Sim, SimOptions, WatchEnd},
+};
+
+/// What these tests keep of a ConfigMap.
+#[derive(Clone, Debug)]
+struct Entry {
+    uid: Arc<str>,
+    version: u64,
+    value: String,
+}
+
+impl Record for Entry {
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+fn entry(object: &Value) -> Option<Entry> {
+    let version = object::resource_version(object).parse().ok()?;
+    let value = object["data"]["k"].as_str().unwrap_or_default().to_owned();
+    Some(Entry { uid: object::uid(object).into(), version, value })
+}
+
+/// What a filter was told: `how name old→new`.
+type Log = Rc<RefCell<Vec<String>>>;
+
+struct Scene {
+    sim: Sim,
+    router: Router<Entry>,
+    log: Log,
+}
+
+fn config_map(name: &str, value: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "namespace": "default", "name": name, "labels": { "ours": "true" } }, "data": { "k": value }
+    })
+}
+
+fn name(name: &str) -> NamespacedName {
+    NamespacedName::new("default", name)
+}
+
+fn scene<F: Future>(start: Start, prepare: impl FnOnce(&Sim) + 'static, test: impl FnOnce(Rc<Scene>) -> F + 'static) {
+    universe(1, |universe: Universe| async move {
+        let env = &universe.env;
+        let sim = Sim::new(SimOptions::new(env.clock.clone(), env.random.clone()));
+        prepare(&sim);
+        let options =
+            ClusterOptions { side: Side::Target, host: "sim".into(), qps: -1.0, burst: 0, namespaces: Vec::new() };
+        let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: Fence::open() };
+        let cluster = Cluster::new(sim.client(), options, cluster_env, Rc::new(NoObserver));
+        let options = RouterOptions {
+            name: "configmaps".to_owned(),
+            resource: Resource::new("", "v1", "ConfigMap", "configmaps", true),
+            scopes: vec![Some("default".to_owned())],
+            label_selector: Some("ours=true".to_owned()),
+            metadata_only: false,
+            start,
+            record: Box::new(entry),
+            keep: Box::new(|_| true),
+        };
+        let router = Router::start(&cluster, options, env);
+        let log = Log::default();
+        let (told, store) = (log.clone(), router.store().clone());
+        router.subscribe(move |change| {
+            let value = |entry: Option<&Entry>| entry.map_or("-".to_owned(), |entry| entry.value.clone());
+            let known = store.get(change.name);
+            assert_eq!(value(known.as_ref()), value(change.new), "the store is never behind the filter");
+            let how = match change.how {
+                How::First => "first",
+                How::Event => "event",
+                How::Relist => "relist",
+                How::Own { .. } => "own",
+            };
+            told.borrow_mut().push(format!("{how} {} {}→{}", change.name.name, value(change.old), value(change.new)));
+        });
+        let scene = Rc::new(Scene { sim, router: router.clone(), log });
+        settle().await;
+        eventually("the router has begun", Duration::from_secs(600), || {
+            matches!(router.store().state(), StoreState::Synced | StoreState::Failing(_))
+        })
+        .await;
+        test(scene).await;
+        router.stop();
+    });
+}
+
+impl Scene {
+    fn told(&self) -> Vec<String> {
+        self.log.borrow_mut().drain(..).collect()
+    }
+
+    fn value(&self, object: &str) -> Option<String> {
+        self.router.store().with(&name(object), |entry| entry.value.clone())
+    }
+}
+
+#[test]
+fn rule_3_a_filter_is_told_of_the_first_list_then_of_each_event_in_the_turn_the_store_learns_of_it() {
+    let prepare = |sim: &Sim| {
+        sim.put(config_map("a", "1")).unwrap();
+    };
+    scene(Start::List, prepare, |scene| async move {
+        assert_eq!(scene.told(), ["first a -→1"]);
+
+        scene.sim.put(config_map("b", "1")).unwrap();
+        scene.sim.edit("configmaps", "default", "a", |live| live["data"]["k"] = json!("2"));
+        scene.sim.remove("configmaps", "default", "b");
+        settle().await;
+
+        assert_eq!(scene.told(), ["event b -→1", "event a 1→2", "event b 1→-"]);
+    });
+}
+
+#[test]
+fn rule_3_a_list_after_a_lost_watch_becomes_the_differences() {
+    let prepare = |sim: &Sim| {
+        for object in ["a", "b", "c"] {
+            sim.put(config_map(object, "1")).unwrap();
+        }
+    };
+    scene(Start::List, prepare, |scene| async move {
+        scene.told();
+        scene.sim.break_watches(WatchEnd::Hang);
+        scene.sim.edit("configmaps", "default", "b", |live| live["data"]["k"] = json!("2"));
+        scene.sim.remove("configmaps", "default", "c");
+        scene.sim.compact();
+        tokio::time::sleep(IDLE_LIMIT + Duration::from_secs(60)).await;
+
+        assert_eq!(scene.told(), ["relist b 1→2", "relist c 1→-"]);
+    });
+}
+
+#[test]
+fn a_filter_added_later_is_told_of_what_is_known() {
+    let prepare = |sim: &Sim| {
+        sim.put(config_map("a", "1")).unwrap();
+    };
+    scene(Start::List, prepare, |scene| async move {
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        let told = seen.clone();
+        scene
+            .router
+            .subscribe(move |change| told.borrow_mut().push((change.name.name.clone(), change.how == How::First)));
+
+        assert_eq!(*seen.borrow(), [("a".to_owned(), true)]);
+    });
+}
+
+#[test]
+fn a_router_that_starts_now_hears_of_changes_only() {
+    let prepare = |sim: &Sim| {
+        sim.put(config_map("old", "1")).unwrap();
+    };
+    scene(Start::Now, prepare, |scene| async move {
+        assert!(scene.router.store().is_empty() && scene.router.store().is_fresh());
+
+        scene.sim.put(config_map("new", "1")).unwrap();
+        settle().await;
+
+        assert_eq!(scene.told(), ["event new -→1"]);
+        assert_eq!(scene.router.store().len(), 1);
+    });
+}
+
+#[test]
+fn an_own_write_is_known_at_once_and_its_event_is_no_news() {
+    scene(
+        Start::List,
+        |_| {},
+        |scene| async move {
+            let created = scene.sim.put(config_map("a", "1")).unwrap();
+            scene.router.wrote(&created, "writer");
+            assert_eq!(scene.value("a").as_deref(), Some("1"));
+            settle().await;
+
+            assert_eq!(scene.told(), ["own a -→1"]);
+        },
+    );
+}
+
+#[test]
+fn an_older_event_does_not_replace_what_a_write_was_answered_with() {
+    scene(
+        Start::List,
+        |_| {},
+        |scene| async move {
+            scene.sim.put(config_map("a", "1")).unwrap();
+            scene.sim.edit("configmaps", "default", "a", |live| live["data"]["k"] = json!("2"));
+            let newest = scene.sim.object("configmaps", "default", "a").unwrap();
+            scene.router.wrote(&newest, "writer");
+            settle().await;
+
+            assert_eq!(scene.told(), ["own a -→2"], "the event with the older value was passed over");
+            assert_eq!(scene.value("a").as_deref(), Some("2"));
+        },
+    );
+}
+
+/// Fault 6.
+#[test]
+fn a_watch_that_hangs_silently_is_taken_up_again_after_the_idle_limit_and_nothing_is_missed() {
+    scene(
+        Start::List,
+        |_| {},
+        |scene| async move {
+            scene.sim.break_watches(WatchEnd::Hang);
+            scene.sim.put(config_map("a", "1")).unwrap();
+            tokio::time::sleep(IDLE_LIMIT - Duration::from_secs(1)).await;
+            assert_eq!(scene.value("a"), None);
+            assert!(scene.router.store().is_fresh());
+            tokio::time::sleep(Duration::from_secs(3)).await;
+
+            assert_eq!(scene.value("a").as_deref(), Some("1"));
+        },
+    );
+}
+
+#[test]
+fn an_object_that_leaves_the_selection_leaves_the_store() {
+    let prepare = |sim: &Sim| {
+        sim.put(config_map("a", "1")).unwrap();
+    };
+    scene(Start::List, prepare, |scene| async move {
+        scene.told();
+        scene.sim.edit("configmaps", "default", "a", |live| live["metadata"]["labels"] = json!({}));
+        settle().await;
+
+        assert_eq!(scene.told(), ["event a 1→-"]);
+    });
+}
+
+#[test]
+fn a_list_that_fails_is_shown_and_tried_again_with_back_off() {
+    let prepare = |sim: &Sim| {
+        let mut left = 3;
+        sim.set_faults(move |request| {
+            if request.verb == "list" && left > 0 {
+                left -= 1;
+                return Fault::FailBefore(Seen::forbidden(request));
+            }
+            Fault::None
+        });
+        sim.put(config_map("a", "1")).unwrap();
+    };
+    scene(Start::List, prepare, |scene| async move {
+        assert!(matches!(scene.router.store().state(), StoreState::Failing(error) if error.contains("forbidden")));
+        assert!(!scene.router.store().is_fresh());
+        tokio::time::sleep(Duration::from_secs(60)).await;
+
+        assert_eq!(scene.router.store().state(), StoreState::Synced);
+        assert_eq!(scene.value("a").as_deref(), Some("1"));
+        let lists = scene.sim.requests().iter().filter(|request| request.info.verb == "list").count();
+        assert_eq!(lists, 4, "no more requests than the back-off allows");
+    });
+}

@@ -1,0 +1,84 @@
+//! What is logged at the start (spec 70 §7): version, flags, what is odd about the configuration.
+
+use crate::{
+    actors::root::CONTROLLERS,
+    api::config::{Config, Loaded, Warning},
+    cli::RunOptions,
+};
+
+/// Webhooks that exist; names as in [`Config::enabled_webhooks`].
+const WEBHOOKS: [&str; 0] = [];
+
+/// What a configuration asks for and this build does not have.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Absent {
+    controllers: Vec<&'static str>,
+    webhooks: Vec<&'static str>,
+    profiling: bool,
+}
+
+/// Logs who starts and with what.
+pub(super) fn start(options: &RunOptions, loaded: &Loaded) {
+    let version = &options.version;
+    tracing::info!(
+        version = version.version,
+        git_commit = version.git_commit,
+        git_tree_state = version.git_tree_state,
+        build_date = version.build_date,
+        platform = version.platform,
+        "Starting gardener-resource-manager"
+    );
+    for line in options.flag_lines() {
+        tracing::info!("{line}");
+    }
+    loaded.warnings.iter().for_each(warn);
+    let absent = Absent::of(&loaded.config);
+    if absent != Absent::default() {
+        tracing::warn!(
+            controllers = absent.controllers.join(", "),
+            webhooks = absent.webhooks.join(", "),
+            profiling = absent.profiling,
+            "The configuration enables what this build does not have"
+        );
+    }
+}
+
+fn warn(warning: &Warning) {
+    let path = &warning.path;
+    match warning.instead() {
+        Some(instead) => tracing::warn!(path, instead, "{}", warning.message()),
+        None => tracing::warn!(path, "{}", warning.message()),
+    }
+}
+
+// === impl Absent ===
+
+impl Absent {
+    fn of(config: &Config) -> Self {
+        let missing = |enabled: Vec<&'static str>, existing: &[&str]| {
+            enabled.into_iter().filter(|name| !existing.contains(name)).collect()
+        };
+        Self {
+            controllers: missing(config.enabled_controllers(), &CONTROLLERS),
+            webhooks: missing(config.enabled_webhooks(), &WEBHOOKS),
+            profiling: config.debugging.profiling,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_enabled_and_does_not_exist_is_named() {
+        let mut config = Config::default();
+        config.webhooks.seccomp_profile = true;
+
+        let absent = Absent::of(&config);
+
+        assert!(absent.controllers.iter().all(|name| !CONTROLLERS.contains(name)));
+        assert_eq!(absent.webhooks, ["seccompProfile"]);
+        assert!(!absent.profiling);
+    }
+}

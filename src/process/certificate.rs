@@ -1,0 +1,106 @@
+//! The pair that webhooks are served with (spec 70 §11).
+
+use std::path::{Path, PathBuf};
+
+use rustls::{
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem, pem::PemObject as _},
+    sign::CertifiedKey,
+};
+
+/// File of the certificate and its chain.
+const CERTIFICATE: &str = "tls.crt";
+/// File of its private key.
+const KEY: &str = "tls.key";
+
+/// Why there is no usable pair. Texts hold nothing of the key.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// A file is missing, cannot be read or holds nothing of the kind.
+    #[error("cannot read the serving certificate: {}: {cause}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        cause: String,
+    },
+    /// The key is of no supported kind, or does not belong to the certificate.
+    #[error("cannot use the serving certificate in {}: {cause}", directory.display())]
+    Pair {
+        /// Folder of the pair.
+        directory: PathBuf,
+        /// What is wrong.
+        #[source]
+        cause: rustls::Error,
+    },
+}
+
+/// Reads the pair in a directory and checks that key and certificate belong together.
+///
+/// # Errors
+/// When a file is missing or broken, or the two do not match.
+pub fn read_certificate(directory: &Path) -> Result<CertifiedKey, CertificateError> {
+    let path = directory.join(CERTIFICATE);
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(&path).and_then(Iterator::collect);
+    let chain = match chain {
+        Ok(chain) if chain.is_empty() => Err(pem::Error::NoItemsFound),
+        other => other,
+    };
+    let chain = chain.map_err(|error| CertificateError::of_file(path, &error))?;
+    let path = directory.join(KEY);
+    let key = PrivateKeyDer::from_pem_file(&path).map_err(|error| CertificateError::of_file(path, &error))?;
+    let unusable = |cause| CertificateError::Pair { directory: directory.to_owned(), cause };
+    CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(unusable)
+}
+
+// === impl CertificateError ===
+
+impl CertificateError {
+    /// Only the kind of error: what a parser quotes may be the key.
+    fn of_file(path: PathBuf, error: &pem::Error) -> Self {
+        let cause = match error {
+            pem::Error::Io(error) => error.to_string(),
+            pem::Error::NoItemsFound => "no PEM block of the right kind found".to_owned(),
+            _ => "it is no valid PEM".to_owned(),
+        };
+        Self::File { path, cause }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// spec 70 scenario 26
+    #[test]
+    fn a_missing_pair_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+
+        let error = read_certificate(directory.path()).unwrap_err().to_string();
+
+        assert!(error.contains("tls.crt") && error.contains("No such file"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_pair_is_refused_without_its_content() {
+        let directory = tempfile::tempdir().unwrap();
+        let certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        let key = "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n";
+        let cases = [
+            ("", "", "no PEM block of the right kind found"),
+            ("-----BEGIN CERTIFICATE-----\nc2Vj*mV0", "", "no valid PEM"),
+            (certificate, "", "tls.key"),
+            (certificate, key, "cannot use the serving certificate"),
+        ];
+
+        for (certificate, key, expected) in cases {
+            std::fs::write(directory.path().join(CERTIFICATE), certificate).unwrap();
+            std::fs::write(directory.path().join(KEY), key).unwrap();
+
+            let error = read_certificate(directory.path()).unwrap_err().to_string();
+
+            assert!(error.contains(expected), "{error}");
+            assert!(!error.contains("secret") && !error.contains("c2Vj"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Which clusters the process works with (spec 70 §8.1, §8.2).
+
+use std::path::Path;
+
+use kube::config::Kubeconfig;
+
+use crate::{
+    api::config::Config,
+    cluster::{
+        Connection, ConnectionError, PodEnvironment,
+        kubeconfig::{self, Environment, ForbiddenField, NoConfiguration, Origin},
+    },
+};
+
+/// Where the two clusters are.
+#[derive(Debug, Clone)]
+pub struct Connections {
+    /// The source cluster.
+    pub source: Connection,
+    /// The target cluster; `None` if it is the source, reached with the same credentials.
+    pub target: Option<Connection>,
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// Nothing says where the source is.
+    #[error(transparent)]
+    NoConfiguration(#[from] NoConfiguration),
+    /// A kubeconfig has what is not supported.
+    #[error(transparent)]
+    ForbiddenField(#[from] ForbiddenField),
+    /// A kubeconfig, or the Pod's environment, cannot be used.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}
+
+/// Finds out how source and target are reached.
+///
+/// # Errors
+/// When nothing says where a cluster is, or a kubeconfig cannot be read or has a field that is not supported.
+pub fn connections(config: &Config, environment: &Environment, flag_mode: bool) -> Result<Connections, ConnectError> {
+    let (source, target) = (config.source.kubeconfig.as_deref(), config.target.kubeconfig.as_deref());
+    let (source, target) = kubeconfig::resolve(source, target, environment, flag_mode, &Path::exists)?;
+    let source = connection(&source)?;
+    let target = connection(&target)?;
+    let target = (target != source).then_some(target);
+    Ok(Connections { source, target })
+}
+
+fn connection(origin: &Origin) -> Result<Connection, ConnectError> {
+    match origin {
+        Origin::Kubeconfig(path) => {
+            let connection = Connection::from_kubeconfig(path)?;
+            if let Ok(content) = Kubeconfig::read_from(path) {
+                kubeconfig::check(&content)?;
+            }
+            Ok(connection)
+        }
+        Origin::InCluster { .. } => Ok(Connection::in_cluster(&PodEnvironment::of_process())?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KUBECONFIG: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": "https://SERVER:6443"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "users": [{"name": "u", "user": {"token": "t"}}, {"name": "other", "user": {OTHER}}]}"#;
+
+    fn kubeconfig(directory: &tempfile::TempDir, server: &str, other: &str) -> String {
+        let path = directory.path().join(format!("{server}{}", other.len()));
+        std::fs::write(&path, KUBECONFIG.replace("SERVER", server).replace("OTHER", other)).unwrap();
+        path.to_string_lossy().into_owned()
+    }
+
+    fn config(source: &str, target: &str) -> Config {
+        let mut config = Config::default();
+        config.source.kubeconfig = Some(source.to_owned());
+        config.target.kubeconfig = Some(target.to_owned());
+        config
+    }
+
+    /// spec 70 §8.2
+    #[test]
+    fn the_same_server_with_the_same_credentials_is_one_cluster() {
+        let directory = tempfile::tempdir().unwrap();
+        let (a, b) = (kubeconfig(&directory, "a", ""), kubeconfig(&directory, "b", ""));
+        let copy = format!("{a}-copy");
+        std::fs::copy(&a, &copy).unwrap();
+
+        let one = connections(&config(&a, &copy), &Environment::default(), false).unwrap();
+        let two = connections(&config(&a, &b), &Environment::default(), false).unwrap();
+
+        assert!(one.target.is_none());
+        assert_eq!(two.target.map(|target| target.host()), Some("b:6443".to_owned()));
+    }
+
+    /// spec 70 scenario 19
+    #[test]
+    fn a_forbidden_field_of_an_unused_user_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = kubeconfig(&directory, "a", r#""exec": {"command": "/bin/true"}"#);
+
+        let error = connections(&config(&path, &path), &Environment::default(), false).unwrap_err();
+
+        assert!(error.to_string().starts_with("exec configurations are not supported (user \"other\")"), "{error}");
+    }
+
+    #[test]
+    fn a_kubeconfig_that_is_not_there_is_named() {
+        let error = connections(&config("/nowhere/k", "/nowhere/k"), &Environment::default(), false).unwrap_err();
+
+        assert!(error.to_string().contains("/nowhere/k"), "{error}");
+    }
+}

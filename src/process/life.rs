@@ -1,0 +1,223 @@
+//! A process's life on given clients: routers at once, controllers while it leads.
+
+use std::rc::Rc;
+
+use actix::{Actor as _, Addr};
+use tokio::{sync::watch, task::JoinHandle};
+
+use super::Vitals;
+use crate::{
+    actors::{
+        kit::{Env, Role},
+        leader::{Election, ElectionError, LeaderActor, LeaderSetup, Leadership, Timing, check_lock_type},
+        managed_resource::controller::Settings,
+        root::{BootstrapError, Parts, Root},
+    },
+    api::{
+        class::OwnClass,
+        config::{Config, Connection, LeaderElection, cluster_id_source},
+    },
+    cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, RequestObserver, Side},
+};
+
+/// Place of the leader election in the census.
+pub(super) const LEADER: &str = "leader";
+
+/// A client, and where its cluster is.
+#[derive(Clone)]
+pub struct Link {
+    /// The client; only its service is used.
+    pub client: kube::Client,
+    /// `host:port` of the API server, for metrics.
+    pub host: String,
+}
+
+/// What a process is made of.
+pub struct ProcessParts {
+    /// The source cluster.
+    pub source: Link,
+    /// The target cluster; `None` if it is the source.
+    pub target: Option<Link>,
+    /// The client of the leader election; `None`: that of the source.
+    pub election: Option<kube::Client>,
+    /// Who we are in the leader election; see [`identity`].
+    pub identity: String,
+    /// The configuration.
+    pub config: Config,
+    /// Clock, randomness, census, observers.
+    pub env: Env,
+    /// Observes requests.
+    pub requests: Rc<dyn RequestObserver>,
+    /// Filled in for probes and dashboard.
+    pub vitals: Vitals,
+}
+
+/// A running process. Stop it; dropped, its tasks go on.
+#[must_use = "a process runs until it is stopped"]
+pub struct Process {
+    pub(super) env: Env,
+    pub(super) root: Rc<Root>,
+    pub(super) fence: Fence,
+    pub(super) election: Option<Addr<LeaderActor>>,
+    /// Makes the controllers follow the election.
+    pub(super) conductor: JoinHandle<ProcessError>,
+    pub(super) prober: JoinHandle<()>,
+}
+
+/// Why a process must end although nobody asked for it. The texts are those of spec 70 §12, §14.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// Another process leads.
+    #[error("leader election lost")]
+    LeaderElectionLost,
+    /// The cluster id cannot be found out.
+    #[error(transparent)]
+    Bootstrap(#[from] BootstrapError),
+    /// A defect: the task that follows the election panicked.
+    #[error("the start of the controllers panicked")]
+    Panicked,
+}
+
+/// `<host name>_<random uuid>` (spec 70 §12).
+pub fn identity(host: &str, env: &Env) -> String {
+    const VERSION_AND_VARIANT: u128 = 0xf000_c000_0000_0000_0000;
+    const RANDOM: u128 = 0x4000_8000_0000_0000_0000;
+    let hex = format!("{:032x}", env.random.bits() & !VERSION_AND_VARIANT | RANDOM);
+    format!("{host}_{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+// === impl Process ===
+
+impl Process {
+    /// Starts the routers and the election; the controllers follow when this process leads, or, without election, when
+    /// the stores of the source are filled. Returns at once; nothing is asked of a cluster before.
+    ///
+    /// # Errors
+    /// When the settings of the election do not fit together.
+    pub fn start(parts: ProcessParts) -> Result<Self, ElectionError> {
+        let ProcessParts { source: link, target, election, identity, config, env, requests, vitals } = parts;
+        let timing = config.leader_election.as_ref().map(timing).transpose()?;
+        let fence = timing.as_ref().map_or_else(Fence::open, |timing| Fence::leased(timing.renew_deadline()));
+        let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: fence.clone() };
+        let cluster =
+            |link: &Link, options| Cluster::new(link.client.clone(), options, cluster_env.clone(), requests.clone());
+
+        let options = source_options(&config, &link, target.is_none());
+        let source = cluster(&link, options.clone());
+        let target_cluster = match &target {
+            Some(link) => cluster(link, options_of(Side::Target, &config.target, link)),
+            None => source.as_side(Side::Target, config.target.namespaces.clone()),
+        };
+        let tree = Parts {
+            source: source.clone(),
+            target: target_cluster,
+            same: target.is_none(),
+            managed_resource: managed_resource(&config),
+            cluster_id: cluster_id_source(&config.cluster_id),
+        };
+        let root = Rc::new(Root::start(tree, &env));
+        vitals.show(root.source_synced(), root.target_synced());
+        let prober = actix::spawn(vitals.clone().probe(source));
+
+        let leadership = vitals.tell_leadership();
+        let elected = config.leader_election.zip(timing).map(|(settings, timing)| {
+            let link = Link { client: election.unwrap_or_else(|| link.client.clone()), host: link.host };
+            let now = env.clock.monotonic();
+            let (namespace, name) = (settings.resource_namespace, settings.resource_name);
+            let recorder = root.recorder().for_component(identity.as_str());
+            let setup = LeaderSetup {
+                election: Election::new(identity, namespace.clone(), name.clone(), timing, now),
+                namespace,
+                name,
+                cluster: cluster(&link, options),
+                fence: fence.clone(),
+                recorder,
+                cell: env.census.enter(LEADER, Role::Service),
+                leadership: leadership.clone(),
+            };
+            LeaderActor::new(setup).start()
+        });
+        let conductor = actix::spawn(conduct(root.clone(), elected.is_some(), leadership));
+        Ok(Self { env, root, fence, election: elected, conductor, prober })
+    }
+
+    /// Waits until the process must end by itself. Call it again only if it was dropped before it answered.
+    pub async fn ended(&mut self) -> ProcessError {
+        match (&mut self.conductor).await {
+            Ok(error) => error,
+            Err(_) => ProcessError::Panicked,
+        }
+    }
+}
+
+/// Follows the election. Ends when the process must.
+async fn conduct(root: Rc<Root>, elected: bool, leadership: watch::Sender<Leadership>) -> ProcessError {
+    let become_of = |wanted: Leadership| {
+        let mut changes = leadership.subscribe();
+        async move {
+            if changes.wait_for(|now| *now == wanted).await.is_err() {
+                std::future::pending::<()>().await; // the sender is ours, so this does not happen
+            }
+        }
+    };
+    let work = async {
+        if elected {
+            become_of(Leadership::Leader).await
+        } else {
+            root.source_listed().await
+        }
+        match root.lead().await {
+            Ok(()) => std::future::pending().await,
+            Err(error) => ProcessError::Bootstrap(error),
+        }
+    };
+    tokio::select! {
+        biased;
+        () = become_of(Leadership::Lost) => ProcessError::LeaderElectionLost,
+        error = work => error,
+    }
+}
+
+// === from the configuration ===
+
+fn timing(settings: &LeaderElection) -> Result<Timing, ElectionError> {
+    check_lock_type(&settings.resource_lock)?;
+    Timing::new(settings.lease_duration, settings.renew_deadline, settings.retry_period)
+}
+
+fn options_of(side: Side, connection: &Connection, link: &Link) -> ClusterOptions {
+    let limit = connection.rate_limit;
+    ClusterOptions {
+        side,
+        host: link.host.clone(),
+        qps: limit.map_or(-1.0, |limit| limit.qps as f32),
+        burst: limit.map_or(0, |limit| limit.burst),
+        namespaces: connection.namespaces.clone(),
+    }
+}
+
+/// A cluster that is both gets the more generous limits: each part alone must get at least what it was given.
+fn source_options(config: &Config, link: &Link, same: bool) -> ClusterOptions {
+    let source = options_of(Side::Source, &config.source, link);
+    if !same {
+        return source;
+    }
+    let target = options_of(Side::Target, &config.target, link);
+    let unlimited = source.qps < 0.0 || target.qps < 0.0;
+    let qps = if unlimited { -1.0 } else { source.qps.max(target.qps) };
+    ClusterOptions { qps, burst: source.burst.max(target.burst), ..source }
+}
+
+/// The cluster id is filled in when it is known.
+fn managed_resource(config: &Config) -> Settings {
+    let settings = &config.controllers.managed_resource;
+    Settings {
+        concurrent_syncs: settings.concurrent_syncs,
+        sync_period: settings.sync_period,
+        always_update: settings.always_update,
+        managed_by: settings.managed_by_label_value.clone(),
+        class: OwnClass::new(&config.resource_class),
+        cluster_id: String::new(),
+        garbage_collector: config.controllers.garbage_collector.is_some(),
+    }
+}

@@ -1,0 +1,284 @@
+//! The production process, in the order of spec 70 §7.
+
+use std::{ffi::OsString, io, io::Write as _, rc::Rc, sync::Arc, time::Duration};
+
+use actix::System;
+use futures::future::join;
+use tokio::time::timeout_at;
+
+use super::{
+    CertificateError, ConnectError, Connections, GRACE_PERIOD, Link, Observing, Process, ProcessError, ProcessParts,
+    Vitals, announce, connections, identity, read_certificate,
+    signals::{self, Impatience},
+    watchdog,
+};
+use crate::{
+    actors::{
+        kit::{Census, Clock, Cpu, Deadline, Env, Random},
+        leader::{ElectionError, Leadership},
+        root::PATIENCE,
+    },
+    api::config::{Config, Endpoint, Loaded, LogFormat, LogLevel, Logging},
+    cli::{self, Cli, Command, PROGRAM, RunOptions, StartError},
+    cluster::{Connection, ConnectionError, user_agent},
+    dashboard::{
+        metrics::Metrics,
+        server::{
+            self, Bind, Leadership as ShownLeadership, ProcessInfo, ServeError, ServerHandles, ServerOptions, Sources,
+        },
+    },
+    logging,
+};
+
+/// Long jobs at once beside the controllers' thread.
+const CPU_JOBS: usize = 2;
+/// How long the end waits for the reader of the log.
+const LAST_RECORDS: Duration = Duration::from_millis(500);
+
+/// Why the process ends with exit code 1, after the log is set up.
+#[derive(Debug, thiserror::Error)]
+enum RunError {
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    #[error("cannot start: {0}")]
+    System(#[from] io::Error),
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    #[error(transparent)]
+    Election(#[from] ElectionError),
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// Spec 70 §13.
+    #[error("failed waiting for all runnables to end within grace period of 5s: context deadline exceeded")]
+    GracePeriod,
+}
+
+/// Does what the command line (without the program's name) asks for; the exit code (spec 70 §13).
+pub fn run(arguments: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> i32 {
+    match Cli::parse_from(arguments, env) {
+        Ok(Command::Run(options)) => load_and_run(&options),
+        Ok(Command::Version(text) | Command::Help(text)) => {
+            print(&format!("{}\n", text.trim_end()));
+            0
+        }
+        Ok(Command::Demo(_)) => refuse("the demonstration is not part of this build"),
+        Err(error) => refuse(&error.to_string()),
+    }
+}
+
+fn load_and_run(options: &RunOptions) -> i32 {
+    let loaded = match cli::load(options, &cli::load::read_file) {
+        Ok(loaded) => loaded,
+        Err(error) => return refuse_start(&error),
+    };
+    let (level, format) = log_settings(loaded.config.logging);
+    let log = match logging::init(level, format, Arc::new(Clock::system_wall)) {
+        Ok(log) => Arc::new(log),
+        Err(error) => return refuse(&error.to_string()),
+    };
+    logging::log_panics();
+    let result = start(options, &loaded, &log);
+    if let Err(error) = &result {
+        report(error);
+    }
+    log.flush(LAST_RECORDS);
+    i32::from(result.is_err())
+}
+
+fn start(options: &RunOptions, loaded: &Loaded, log: &Arc<logging::Handle>) -> Result<(), RunError> {
+    announce::start(options, loaded);
+    // One provider for all TLS; an error would mean that there is one already.
+    rustls::crypto::ring::default_provider().install_default().ok();
+    tracing::info!("Getting rest configs");
+    let connections = connections(&loaded.config, &options.environment, options.is_flag_mode())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    System::with_tokio_rt(|| runtime).block_on(serve(options, loaded.config.clone(), connections, log.clone()))
+}
+
+/// Servers first, then everything else; returns when all of it has ended.
+async fn serve(
+    options: &RunOptions,
+    config: Config,
+    connections: Connections,
+    log: Arc<logging::Handle>,
+) -> Result<(), RunError> {
+    let mut signals = signals::listen(move |why| end(why, &log))?;
+    let census = Census::default();
+    let metrics = Metrics::new(&options.version.version, census.clone());
+    metrics.config_hash(&config.hash());
+    check_certificate(&config, &metrics)?;
+
+    let host = host_name();
+    let vitals = Vitals::default();
+    tracing::info!("Setting up manager");
+    let servers = serve_http(options, &config, &host, &vitals, &metrics, &census)?;
+    let _watchdog = watchdog::start(metrics.clone())?;
+    let observing = Rc::new(Observing::new(&metrics));
+    let env = Env {
+        clock: Clock::system(),
+        random: Random::from_entropy(),
+        census,
+        cpu: Cpu::pool(CPU_JOBS),
+        observers: observing.clone(),
+    };
+    show_leadership(&config, &vitals, &metrics);
+
+    tracing::info!("Starting manager");
+    let agent = |election| user_agent(&options.version.version, &options.version.git_commit, election);
+    let link = |connection: &Connection| -> Result<Link, ConnectionError> {
+        Ok(Link { client: connection.client(&agent(false))?, host: connection.host() })
+    };
+    let mut process = Process::start(ProcessParts {
+        source: link(&connections.source)?,
+        target: connections.target.as_ref().map(link).transpose()?,
+        election: Some(connections.source.client(&agent(true))?),
+        identity: identity(&host, &env),
+        config,
+        env,
+        requests: observing,
+        vitals,
+    })?;
+
+    tokio::select! {
+        biased;
+        error = process.ended() => return Err(error.into()),
+        () = signals.first() => {}
+    }
+    stop(process, servers).await
+}
+
+/// The graceful stop. Servers and lease end side by side: a slow scrape must not cost the lease.
+async fn stop(process: Process, servers: ServerHandles) -> Result<(), RunError> {
+    tracing::info!("Received a signal, stopping");
+    let deadline = Deadline::after(GRACE_PERIOD);
+    let finished = process.stop_work(PATIENCE).await;
+    let rest = join(timeout_at(deadline.0, servers.stop()), process.leave(deadline));
+    let (servers, _) = rest.await;
+    if finished && servers.is_ok() { Ok(()) } else { Err(RunError::GracePeriod) }
+}
+
+/// Ends the process although the graceful stop has not.
+fn end(why: Impatience, log: &logging::Handle) {
+    match why {
+        Impatience::SecondSignal => tracing::error!("Received a second signal, ending at once"),
+        Impatience::GracePeriod => report(&RunError::GracePeriod),
+    }
+    log.flush(LAST_RECORDS);
+    std::process::exit(1);
+}
+
+// === pieces ===
+
+/// The pair must be there even if no webhook is enabled (spec 70 §11).
+fn check_certificate(config: &Config, metrics: &Metrics) -> Result<(), CertificateError> {
+    let pair = read_certificate(&config.servers.cert_dir(&std::env::temp_dir()));
+    metrics.certificate_read(pair.is_ok());
+    pair.map(drop)
+}
+
+fn serve_http(
+    options: &RunOptions,
+    config: &Config,
+    host: &str,
+    vitals: &Vitals,
+    metrics: &Metrics,
+    census: &Census,
+) -> Result<ServerHandles, ServeError> {
+    let shown = {
+        let (leadership, elected) = (vitals.leadership(), config.leader_election.is_some());
+        move || match *leadership.borrow() {
+            _ if !elected => ShownLeadership::Unneeded,
+            Leadership::Leader => ShownLeadership::Leading,
+            Leadership::Candidate | Leadership::Lost | Leadership::Released => ShownLeadership::Standby,
+        }
+    };
+    let sources = Sources {
+        liveness: vitals.liveness(),
+        readiness: vitals.readiness(),
+        metrics: metrics.clone(),
+        census: census.clone(),
+        leadership: Arc::new(shown),
+        now: Arc::new(Clock::system_wall),
+    };
+    let process = ProcessInfo {
+        name: PROGRAM.to_owned(),
+        version: options.version.version.clone(),
+        host: host.to_owned(),
+        started: Clock::system_wall(),
+    };
+    let options = ServerOptions {
+        probes: bind(config.servers.health_probes.as_ref()),
+        metrics: bind(config.servers.metrics.as_ref()),
+        process,
+    };
+    server::serve(options, Arc::new(sources))
+}
+
+/// Where a server listens; one that is switched off listens where nobody finds it.
+fn bind(endpoint: Option<&Endpoint>) -> Bind {
+    match endpoint {
+        Some(endpoint) => Bind { address: endpoint.host.clone(), port: endpoint.port },
+        None => Bind { address: "127.0.0.1".to_owned(), port: 0 },
+    }
+}
+
+fn show_leadership(config: &Config, vitals: &Vitals, metrics: &Metrics) {
+    let Some(election) = &config.leader_election else { return };
+    let (metrics, name, mut changes) = (metrics.clone(), election.resource_name.clone(), vitals.leadership());
+    actix::spawn(async move {
+        loop {
+            metrics.leader(&name, *changes.borrow_and_update() == Leadership::Leader);
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    });
+}
+
+/// The kernel's name of this machine or Pod.
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { std::env::var("HOSTNAME").unwrap_or_default() } else { name.to_owned() }
+}
+
+fn log_settings(logging: Logging) -> (logging::Level, logging::Format) {
+    let level = match logging.level {
+        LogLevel::Debug => logging::Level::Debug,
+        LogLevel::Info => logging::Level::Info,
+        LogLevel::Error => logging::Level::Error,
+    };
+    let format = match logging.format {
+        LogFormat::Json => logging::Format::Json,
+        LogFormat::Text => logging::Format::Text,
+    };
+    (level, format)
+}
+
+// === output (spec 70 §1.1) ===
+
+fn refuse_start(error: &StartError) -> i32 {
+    refuse(&error.to_string())
+}
+
+fn refuse(text: &str) -> i32 {
+    let printed = cli::failure_before_logging(text, &Cli::usage());
+    // Nobody is left to be told that nobody reads.
+    io::stderr().write_all(printed.stderr.as_bytes()).ok();
+    print(&printed.stdout);
+    1
+}
+
+fn report(error: &RunError) {
+    tracing::error!(%error, "Ended with an error");
+    print(&cli::failure_after_logging(&error.to_string()).stdout);
+}
+
+fn print(text: &str) {
+    let mut stdout = io::stdout();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).ok();
+}

@@ -1,0 +1,72 @@
+//! The end, in the order of contract rule 10: no new pass, passes end, fence, routers, lease, events.
+
+use std::time::Duration;
+
+use tokio::time::timeout_at;
+
+use super::{Process, life::LEADER};
+use crate::actors::{
+    kit::{Deadline, post},
+    leader::{Abandon, Release},
+    root::PATIENCE,
+};
+
+/// Time for all of it (spec 70 §13).
+pub const GRACE_PERIOD: Duration = Duration::from_secs(5);
+
+/// What is left of the grace period when passes have used up their patience.
+pub(super) const LAST: Duration = GRACE_PERIOD.saturating_sub(PATIENCE);
+
+/// Text of later writes' errors.
+const SHUTTING_DOWN: &str = "the process is shutting down";
+
+/// How a process was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stopped {
+    /// All passes ended by themselves.
+    pub finished: bool,
+    /// The lease was ours and is free now.
+    pub released: bool,
+}
+
+// === impl Process ===
+
+impl Process {
+    /// Stops everything: passes get `patience` to end by themselves, and what comes after them a second in all.
+    pub async fn stop(self, patience: Duration) -> Stopped {
+        let deadline = Deadline::after(patience + LAST);
+        let finished = self.stop_work(patience).await;
+        Stopped { finished, released: self.leave(deadline).await }
+    }
+
+    /// Ends controllers and routers; no write is sent afterwards. True if all passes ended by themselves in time.
+    pub(super) async fn stop_work(&self, patience: Duration) -> bool {
+        tracing::info!("Stopping controllers");
+        self.conductor.abort();
+        let finished = self.root.stop(patience).await;
+        self.fence.shut(SHUTTING_DOWN);
+        self.prober.abort();
+        if !finished {
+            tracing::error!("Passes were cut off at the end of their patience");
+        }
+        finished
+    }
+
+    /// Gives the lease up if no write is in flight any more, and writes the last events. Whether the lease is free now.
+    pub(super) async fn leave(self, deadline: Deadline) -> bool {
+        let mut released = false;
+        if let Some(election) = &self.election {
+            let quiet = timeout_at(deadline.0, self.fence.quiet()).await.is_ok();
+            if quiet {
+                released = matches!(timeout_at(deadline.0, election.send(Release)).await, Ok(Ok(true)));
+            } else {
+                tracing::warn!("the lease is left to expire because a write may still take effect");
+            }
+            post(election, Abandon);
+            self.env.census.leave(LEADER);
+        }
+        self.root.flush_events(deadline).await;
+        tracing::info!(released, "Stopped");
+        released
+    }
+}

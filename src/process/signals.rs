@@ -1,0 +1,69 @@
+//! Signals (spec 70 §13): the first asks for a graceful stop, the second ends the process at once.
+//!
+//! They have a thread of their own, so that a process whose controllers hang still ends in time.
+
+use std::{io, time::Duration};
+
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::watch,
+};
+
+use super::shutdown::GRACE_PERIOD;
+
+/// The graceful stop ends by itself in the grace period; this thread steps in a moment later.
+const SLACK: Duration = Duration::from_millis(200);
+
+/// Tells of the first signal.
+pub(super) struct Signals {
+    first: watch::Receiver<bool>,
+}
+
+/// Why the process ends although the graceful stop has not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Impatience {
+    /// A second signal.
+    SecondSignal,
+    /// The grace period is over.
+    GracePeriod,
+}
+
+/// Listens for SIGTERM and SIGINT from now on. `end` must end the process.
+///
+/// # Errors
+/// When the system does not let us.
+pub(super) fn listen(end: impl FnOnce(Impatience) + Send + 'static) -> io::Result<Signals> {
+    let (sender, first) = watch::channel(false);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (mut terminate, mut interrupt) = {
+        let _inside = runtime.enter();
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+    };
+    let watch = async move {
+        either(&mut terminate, &mut interrupt).await;
+        sender.send_replace(true);
+        let second = either(&mut terminate, &mut interrupt);
+        let ended = tokio::time::timeout(GRACE_PERIOD + SLACK, second).await;
+        end(if ended.is_ok() { Impatience::SecondSignal } else { Impatience::GracePeriod });
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || runtime.block_on(watch))?;
+    Ok(Signals { first })
+}
+
+async fn either(terminate: &mut Signal, interrupt: &mut Signal) {
+    tokio::select! {
+        biased;
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}
+
+// === impl Signals ===
+
+impl Signals {
+    /// Waits for the first signal.
+    pub(super) async fn first(&mut self) {
+        // The sender lives as long as the process.
+        self.first.wait_for(|signalled| *signalled).await.ok();
+    }
+}

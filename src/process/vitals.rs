@@ -1,0 +1,177 @@
+//! What probes and the dashboard see of the process, from any thread (spec 70 §6).
+//!
+//! The servers run before there is anything to see, so everything in here begins empty and is filled in by
+//! [`Process::start`](super::Process::start).
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use futures::FutureExt as _;
+use tokio::{
+    sync::{Notify, watch},
+    time::{Instant, timeout},
+};
+
+use crate::{
+    actors::{kit::Deadline, leader::Leadership, root::Synced},
+    cluster::{ApiError, Cluster},
+    dashboard::probes::{CheckFn, Checks, with_grace},
+};
+
+/// Name of a check.
+const API_SERVER: &str = "apiserver-healthz";
+/// Name of a check.
+const SOURCE_SYNC: &str = "source-informer-sync";
+/// Name of a check.
+const TARGET_SYNC: &str = "target-informer-sync";
+
+/// How long the API server may take to answer.
+const PROBE: Duration = Duration::from_secs(3);
+/// Probes that come within this time share one request.
+const YOUNG: Duration = Duration::from_secs(1);
+
+/// What is visible of the process. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Vitals {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    source: OnceLock<Synced>,
+    target: OnceLock<Synced>,
+    leadership: watch::Sender<Leadership>,
+    /// What the API server answered last.
+    verdict: watch::Sender<Option<Verdict>>,
+    /// Somebody wants to know.
+    asked: Notify,
+}
+
+/// What the API server answered to a probe.
+#[derive(Debug, Clone)]
+struct Verdict {
+    at: Instant,
+    result: Result<(), String>,
+}
+
+// === impl Vitals ===
+
+impl Vitals {
+    /// The checks of `/healthz`.
+    pub fn liveness(&self) -> Checks {
+        let now = Arc::new(Instant::now);
+        let (checked, refreshed) = (self.clone(), self.clone());
+        Checks::with_ping()
+            .with(API_SERVER, Arc::new(move || checked.api_server()))
+            .refreshed_by(
+                API_SERVER,
+                Arc::new(move || {
+                    let vitals = refreshed.clone();
+                    async move { vitals.ask_api_server().await }.boxed()
+                }),
+            )
+            .with(SOURCE_SYNC, with_grace(self.source_synced(), now.clone()))
+            .with(TARGET_SYNC, with_grace(self.target_synced(), now))
+    }
+
+    /// The checks of `/readyz`.
+    pub fn readiness(&self) -> Checks {
+        Checks::default().with(SOURCE_SYNC, self.source_synced()).with(TARGET_SYNC, self.target_synced())
+    }
+
+    /// Whether this process leads; without election it is a candidate for ever.
+    pub fn leadership(&self) -> watch::Receiver<Leadership> {
+        self.shared.leadership.subscribe()
+    }
+
+    pub(super) fn tell_leadership(&self) -> watch::Sender<Leadership> {
+        self.shared.leadership.clone()
+    }
+
+    /// Shows how far the stores have come. Only the first call counts.
+    pub(super) fn show(&self, source: Synced, target: Synced) {
+        self.shared.source.get_or_init(|| source);
+        self.shared.target.get_or_init(|| target);
+    }
+
+    fn source_synced(&self) -> CheckFn {
+        let shared = self.shared.clone();
+        Arc::new(move || check(&shared.source))
+    }
+
+    fn target_synced(&self) -> CheckFn {
+        let shared = self.shared.clone();
+        Arc::new(move || check(&shared.target))
+    }
+
+    // --- the API server ---
+
+    /// Sends a probe whenever somebody asks, and none at rest. Runs for ever, on the thread of the cluster.
+    pub(super) async fn probe(self, cluster: Cluster) {
+        loop {
+            self.shared.asked.notified().await;
+            if self.young().is_some() {
+                continue; // asked while the last probe was under way
+            }
+            let result = cluster.healthz(Deadline::after(PROBE)).await.map_err(|error| failure(&error));
+            self.shared.verdict.send_replace(Some(Verdict { at: Instant::now(), result }));
+        }
+    }
+
+    /// Waits for a verdict that is young enough.
+    async fn ask_api_server(&self) {
+        // Subscribed before looking: a verdict that comes in between ends the wait at once.
+        let mut verdicts = self.shared.verdict.subscribe();
+        if self.young().is_none() {
+            self.shared.asked.notify_one();
+            // If it does not come, the check says so.
+            timeout(PROBE + YOUNG, verdicts.changed()).await.ok();
+        }
+    }
+
+    fn api_server(&self) -> Result<(), String> {
+        let verdict = self.shared.verdict.borrow().clone();
+        match verdict.filter(|verdict| verdict.at.elapsed() < PROBE) {
+            Some(verdict) => verdict.result,
+            None => Err("the source cluster's kube-apiserver could not be asked in time".to_owned()),
+        }
+    }
+
+    fn young(&self) -> Option<Verdict> {
+        self.shared.verdict.borrow().clone().filter(|verdict| verdict.at.elapsed() < YOUNG)
+    }
+}
+
+impl std::fmt::Debug for Vitals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Vitals").field("leadership", &*self.shared.leadership.borrow()).finish_non_exhaustive()
+    }
+}
+
+// === impl Shared ===
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            source: OnceLock::new(),
+            target: OnceLock::new(),
+            leadership: watch::Sender::new(Leadership::Candidate),
+            verdict: watch::Sender::new(None),
+            asked: Notify::new(),
+        }
+    }
+}
+
+fn check(synced: &OnceLock<Synced>) -> Result<(), String> {
+    synced.get().map_or_else(|| Err("not started yet".to_owned()), Synced::check)
+}
+
+fn failure(error: &ApiError) -> String {
+    match error {
+        ApiError::Status(status) => {
+            format!("failed talking to the source cluster's kube-apiserver (status code: {})", status.code)
+        }
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,121 @@
+//! Shows an arbiter that stands still: controllers and routers share one thread, and what holds it up holds up all of
+//! them. Probes and metrics have their own threads and would not notice.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{self, RecvTimeoutError},
+    },
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use crate::dashboard::metrics::Metrics;
+
+/// The arbiter beats this often, and is looked at as often.
+const BEAT: Duration = Duration::from_millis(250);
+/// Nothing may hold it up for so long.
+const LIMIT: Duration = Duration::from_secs(1);
+
+/// Keeps watching until it is dropped.
+pub(super) struct Watchdog {
+    _end: mpsc::Sender<()>,
+    _beats: AbortOnDrop,
+}
+
+struct AbortOnDrop(tokio::task::JoinHandle<()>);
+
+/// What was seen of the heart so far.
+struct Heart {
+    beats: u64,
+    changed: Instant,
+    still: bool,
+}
+
+/// What a look at the heart shows.
+#[derive(Debug, PartialEq, Eq)]
+enum Seen {
+    /// Nothing new.
+    Nothing,
+    /// It has not beaten for too long.
+    Still,
+    /// It beats again, after this time.
+    Again(Duration),
+}
+
+/// Watches the arbiter that calls this.
+pub(super) fn start(metrics: Metrics) -> std::io::Result<Watchdog> {
+    let beats = Arc::new(AtomicU64::new(0));
+    let (sender, end) = mpsc::channel();
+    let watched = beats.clone();
+    std::thread::Builder::new().name("watchdog".to_owned()).spawn(move || {
+        let mut heart = Heart::new(Instant::now());
+        while end.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
+            match heart.look(watched.load(Ordering::Relaxed), Instant::now()) {
+                Seen::Nothing => {}
+                Seen::Still => {
+                    metrics.arbiter_stalled();
+                    tracing::error!("The thread of the controllers stands still");
+                }
+                Seen::Again(time) => {
+                    tracing::info!(milliseconds = time.as_millis() as u64, "The thread of the controllers goes on");
+                }
+            }
+        }
+    })?;
+    let beating = actix::spawn(async move {
+        loop {
+            beats.fetch_add(1, Ordering::Relaxed);
+            tokio::time::sleep(BEAT).await;
+        }
+    });
+    Ok(Watchdog { _end: sender, _beats: AbortOnDrop(beating) })
+}
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+// === impl Heart ===
+
+impl Heart {
+    fn new(now: Instant) -> Self {
+        Self { beats: 0, changed: now, still: false }
+    }
+
+    fn look(&mut self, beats: u64, now: Instant) -> Seen {
+        let passed = now.saturating_duration_since(self.changed);
+        if beats == self.beats {
+            let late = passed >= BEAT + LIMIT && !self.still;
+            self.still |= late;
+            return if late { Seen::Still } else { Seen::Nothing };
+        }
+        (self.beats, self.changed) = (beats, now);
+        if std::mem::take(&mut self.still) { Seen::Again(passed) } else { Seen::Nothing }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heart_that_stops_is_reported_once_and_again_when_it_beats() {
+        let begin = Instant::now();
+        let at = |milliseconds| begin + Duration::from_millis(milliseconds);
+        let mut heart = Heart::new(begin);
+
+        let looks = [(1, 250), (2, 500), (2, 1500), (2, 1750), (2, 2000), (3, 2250), (4, 2500)];
+        let seen: Vec<_> = looks.into_iter().map(|(beats, time)| heart.look(beats, at(time))).collect();
+
+        let again = Seen::Again(Duration::from_millis(1750));
+        assert_eq!(
+            seen,
+            [Seen::Nothing, Seen::Nothing, Seen::Nothing, Seen::Still, Seen::Nothing, again, Seen::Nothing]
+        );
+    }
+}

@@ -1,0 +1,358 @@
+//! The API as the rows see it: raw requests, raw answers.
+
+use std::{rc::Rc, time::Duration};
+
+use anyhow::{Context, Result, anyhow, bail};
+use futures::future::LocalBoxFuture;
+use http::{HeaderMap, Method, Request};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
+
+/// Longer than anything a row waits for; a namespace takes 5 to 10 s to go.
+const LIMIT: Duration = Duration::from_secs(40);
+
+/// Content types of PATCH.
+pub(crate) const MERGE: &str = "application/merge-patch+json";
+/// RFC 6902.
+pub(crate) const JSON: &str = "application/json-patch+json";
+/// Kubernetes' own, built-in kinds only.
+pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
+
+/// Makes a server forget its history.
+pub(crate) type Forget = Rc<dyn Fn() -> LocalBoxFuture<'static, Result<()>>>;
+
+/// One server, and a namespace of the row's own in it.
+#[derive(Clone)]
+pub(crate) struct Api {
+    client: kube::Client,
+    forget: Forget,
+    /// The row's namespace; it exists, is empty, and its name is unique: names of cluster-scoped objects start with it.
+    pub(crate) namespace: String,
+}
+
+/// An answer, read to its end.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    /// The request, for messages.
+    pub(crate) request: String,
+    /// HTTP status.
+    pub(crate) code: u16,
+    /// Headers.
+    pub(crate) headers: HeaderMap,
+    /// The body as it came.
+    pub(crate) text: String,
+    /// The body as JSON; null when it is none.
+    pub(crate) body: Value,
+}
+
+/// An open watch.
+pub(crate) struct Watch {
+    request: String,
+    body: Body,
+    buffer: Vec<u8>,
+}
+
+/// A request in the making; `send` it.
+pub(crate) struct Call {
+    api: Api,
+    method: Method,
+    path: String,
+    headers: Vec<(&'static str, String)>,
+    body: Vec<u8>,
+}
+
+// === impl Api ===
+
+impl Api {
+    /// `forget` makes the server forget the versions before now, so that they are "too old".
+    pub(crate) fn new(client: kube::Client, namespace: String, forget: Forget) -> Self {
+        Self { client, forget, namespace }
+    }
+
+    /// The collection of a kind in the row's namespace: `at("v1", "configmaps")`, `at("apps/v1", "deployments")`.
+    pub(crate) fn at(&self, version: &str, plural: &str) -> String {
+        format!("{}/namespaces/{}/{plural}", root(version), self.namespace)
+    }
+
+    /// The ConfigMaps of the row's namespace, the kind most rows use.
+    pub(crate) fn maps(&self) -> String {
+        self.at("v1", "configmaps")
+    }
+
+    /// A name for a cluster-scoped object.
+    pub(crate) fn unique(&self, suffix: &str) -> String {
+        format!("{}-{suffix}", self.namespace)
+    }
+
+    /// A request without a body.
+    pub(crate) fn call(&self, method: Method, path: impl Into<String>) -> Call {
+        Call { api: self.clone(), method, path: path.into(), headers: Vec::new(), body: Vec::new() }
+    }
+
+    /// GET.
+    pub(crate) async fn get(&self, path: impl Into<String>) -> Result<Answer> {
+        self.call(Method::GET, path).send().await
+    }
+
+    /// POST of JSON.
+    pub(crate) async fn post(&self, path: impl Into<String>, body: &Value) -> Result<Answer> {
+        self.call(Method::POST, path).json(body).send().await
+    }
+
+    /// PUT of JSON.
+    pub(crate) async fn put(&self, path: impl Into<String>, body: &Value) -> Result<Answer> {
+        self.call(Method::PUT, path).json(body).send().await
+    }
+
+    /// PATCH with one of the content types of this module.
+    pub(crate) async fn patch(&self, path: impl Into<String>, kind: &str, body: &Value) -> Result<Answer> {
+        self.call(Method::PATCH, path).body(kind, &body.to_string()).send().await
+    }
+
+    /// DELETE without options.
+    pub(crate) async fn delete(&self, path: impl Into<String>) -> Result<Answer> {
+        self.call(Method::DELETE, path).send().await
+    }
+
+    /// DELETE with DeleteOptions.
+    pub(crate) async fn delete_with(&self, path: impl Into<String>, options: &Value) -> Result<Answer> {
+        self.call(Method::DELETE, path).json(options).send().await
+    }
+
+    /// POST that must succeed; the created object.
+    pub(crate) async fn create(&self, path: impl Into<String>, body: &Value) -> Result<Value> {
+        Ok(self.post(path, body).await?.code(201)?.body)
+    }
+
+    /// A ConfigMap `name` with `data: {v: "1"}` and further metadata.
+    pub(crate) async fn create_map(&self, name: &str, metadata: Value) -> Result<Value> {
+        self.create(self.maps(), &crate::bodies::config_map(name, metadata)).await
+    }
+
+    /// The `resourceVersion` of a list of `path`.
+    pub(crate) async fn version(&self, path: &str) -> Result<String> {
+        Ok(self.get(path).await?.code(200)?.version())
+    }
+
+    /// Opens a watch; `path` has its query but `watch=1`.
+    pub(crate) async fn watch(&self, path: &str) -> Result<Watch> {
+        self.call(Method::GET, path).watch().await
+    }
+
+    /// The first `Ok` of `probe`; after a limit its last error.
+    pub(crate) async fn eventually<T>(&self, what: &str, mut probe: impl AsyncFnMut() -> Result<T>) -> Result<T> {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            match probe().await {
+                Ok(value) => return Ok(value),
+                Err(error) if Instant::now() > deadline => return Err(error.context(format!("not in time: {what}"))),
+                Err(_) => sleep(Duration::from_millis(20)).await,
+            }
+        }
+    }
+
+    /// Waits until a GET of `path` is answered with `code`.
+    pub(crate) async fn becomes(&self, path: &str, code: u16) -> Result<Answer> {
+        self.eventually(&format!("{path} is {code}"), async || self.get(path).await?.code(code)).await
+    }
+
+    /// Creates a CustomResourceDefinition and waits until its first version is served.
+    pub(crate) async fn define(&self, definition: &Value) -> Result<()> {
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        self.create(definitions, definition).await?;
+        let spec = &definition["spec"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
+        for version in spec["versions"].as_array().into_iter().flatten() {
+            self.becomes(&format!("/apis/{group}/{}/{plural}", text(&version["name"])), 200).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes every version before now too old to list or watch from. Only for rows that run alone: a real server has to
+    /// be restarted.
+    pub(crate) async fn forget_history(&self) -> Result<()> {
+        (self.forget)().await
+    }
+}
+
+/// `/api/v1` or `/apis/<group>/<version>`.
+pub(crate) fn root(version: &str) -> String {
+    if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") }
+}
+
+// === impl Call ===
+
+impl Call {
+    /// A JSON body.
+    pub(crate) fn json(self, body: &Value) -> Self {
+        self.body("application/json", &body.to_string())
+    }
+
+    /// Any body.
+    pub(crate) fn body(mut self, content_type: &str, body: &str) -> Self {
+        self.body = body.as_bytes().to_vec();
+        self.header("content-type", content_type)
+    }
+
+    /// A header.
+    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.push((name, value.to_owned()));
+        self
+    }
+
+    /// Asks for the metadata form, e.g. `PartialObjectMetadata`, `Table`.
+    pub(crate) fn form(self, kind: &str) -> Self {
+        self.header("accept", &format!("application/json;as={kind};g=meta.k8s.io;v=v1"))
+    }
+
+    /// Sends it and reads the whole answer.
+    pub(crate) async fn send(self) -> Result<Answer> {
+        let (request, future) = self.start()?;
+        let answer = async {
+            let response = future.await?;
+            let (head, body) = response.into_parts();
+            let bytes = body.collect().await.map_err(|error| anyhow!("read the body: {error}"))?.to_bytes();
+            Ok::<_, anyhow::Error>((head, bytes))
+        };
+        let (head, bytes) = timeout(LIMIT, answer).await.with_context(|| format!("{request}: no answer"))??;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let body = serde_json::from_str(&text).unwrap_or(Value::Null);
+        Ok(Answer { request, code: head.status.as_u16(), headers: head.headers, text, body })
+    }
+
+    /// Opens it as a watch; any other status than 200 is an error.
+    pub(crate) async fn watch(mut self) -> Result<Watch> {
+        let separator = if self.path.contains('?') { '&' } else { '?' };
+        self.path = format!("{}{separator}watch=1", self.path);
+        let (request, future) = self.start()?;
+        let response = timeout(LIMIT, future).await.with_context(|| format!("{request}: no answer"))??;
+        if response.status() != 200 {
+            bail!("{request}: expected a stream, got {}", response.status());
+        }
+        Ok(Watch { request, body: response.into_body(), buffer: Vec::new() })
+    }
+
+    fn start(self) -> Result<(String, LocalBoxFuture<'static, Result<http::Response<Body>>>)> {
+        let request = format!("{} {}", self.method, self.path);
+        let mut builder = Request::builder().method(self.method).uri(&self.path);
+        for (name, value) in &self.headers {
+            builder = builder.header(*name, value);
+        }
+        let message = builder.body(Body::from(self.body)).with_context(|| request.clone())?;
+        let (client, name) = (self.api.client, request.clone());
+        Ok((request, Box::pin(async move { client.send(message).await.with_context(|| name) })))
+    }
+}
+
+// === impl Answer ===
+
+impl Answer {
+    /// Itself, when the status is `code`.
+    pub(crate) fn code(self, code: u16) -> Result<Self> {
+        if self.code == code {
+            return Ok(self);
+        }
+        bail!("{}: expected status {code}, got {} {}", self.request, self.code, self.text)
+    }
+
+    /// Fails unless this is exactly the Status `body` (with its `code`).
+    pub(crate) fn is_status(&self, body: &Value) -> Result<()> {
+        let expected = json!({"code": body["code"], "body": body});
+        crate::expect::equal(&self.request, &json!({"code": self.code, "body": self.value()}), &expected)
+    }
+
+    /// Fails unless this is a Status with this code, reason and message.
+    pub(crate) fn fails(&self, code: u16, reason: &str, message: &str) -> Result<()> {
+        let expected = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": message, "code": code});
+        let mut body = self.value();
+        let got_reason = body["reason"].as_str().unwrap_or_default().to_owned();
+        if let Some(fields) = body.as_object_mut() {
+            fields.remove("details");
+            fields.remove("reason");
+        }
+        crate::expect::equal(&self.request, &json!([self.code, got_reason, body]), &json!([code, reason, expected]))
+    }
+
+    /// Like [`Self::fails`], for a message of which only a part matters.
+    pub(crate) fn fails_with(&self, code: u16, reason: &str, part: &str) -> Result<()> {
+        let message = self.body["message"].as_str().unwrap_or_default();
+        let shown = if message.contains(part) { part } else { message };
+        let got = json!([self.code, self.body["reason"].as_str().unwrap_or_default(), shown]);
+        crate::expect::equal(&self.request, &got, &json!([code, reason, part]))
+    }
+
+    /// Fails unless this is plain text with this code.
+    pub(crate) fn is_text(&self, code: u16, text: &str) -> Result<()> {
+        let kind = self.header("content-type").split(';').next().unwrap_or_default().to_owned();
+        let got = json!([self.code, kind, self.text]);
+        crate::expect::equal(&self.request, &got, &json!([code, "text/plain", text]))
+    }
+
+    /// A header; empty when it is missing.
+    pub(crate) fn header(&self, name: &str) -> String {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+    }
+
+    /// All headers of a name.
+    pub(crate) fn header_values(&self, name: &str) -> Vec<String> {
+        self.headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).map(str::to_owned).collect()
+    }
+
+    /// `metadata.resourceVersion`.
+    pub(crate) fn version(&self) -> String {
+        version(&self.body)
+    }
+
+    /// The names of the items of a list.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let items = self.body["items"].as_array().into_iter().flatten();
+        items.map(|item| item["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    fn value(&self) -> Value {
+        if self.body.is_null() { Value::String(self.text.clone()) } else { self.body.clone() }
+    }
+}
+
+/// `metadata.resourceVersion` of an object or list.
+pub(crate) fn version(object: &Value) -> String {
+    object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()
+}
+
+// === impl Watch ===
+
+impl Watch {
+    /// The next event; `None` at the end of the stream.
+    pub(crate) async fn next(&mut self) -> Result<Option<Value>> {
+        let event = timeout(LIMIT, self.read()).await;
+        event.with_context(|| format!("{}: expected an event, got silence", self.request))?
+    }
+
+    /// The object of the next event, which must have this type and object name.
+    pub(crate) async fn expect(&mut self, kind: &str, name: &str) -> Result<Value> {
+        let event = self.next().await?.unwrap_or_default();
+        let got = json!([event["type"], event["object"]["metadata"]["name"]]);
+        crate::expect::equal(&self.request, &got, &json!([kind, name]))?;
+        Ok(event["object"].clone())
+    }
+
+    async fn read(&mut self) -> Result<Option<Value>> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.buffer.drain(..=end).collect();
+                return Ok(Some(serde_json::from_slice(&line).context("an event is JSON")?));
+            }
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(frame) => {
+                    let frame = frame.map_err(|error| anyhow!("{}: {error}", self.request))?;
+                    self.buffer.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+                }
+            }
+        }
+    }
+}

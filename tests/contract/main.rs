@@ -1,0 +1,74 @@
+//! The contract with the Kubernetes API: what this program relies on, as one table.
+//!
+//! Each row says one thing about the API, as a sentence, and shows it with raw requests. The same rows run against
+//!
+//! * the simulator, each in a fresh one and in virtual time: plain `cargo test`. It may not lie, or every test that
+//!   stands on it is worth nothing;
+//! * a real etcd, kube-apiserver and kube-controller-manager: `cargo test --features e2e`. It may have changed.
+//!
+//! All rows run; the failing ones are listed with what was expected and what came. `CONTRACT=<text>` runs only the rows
+//! whose sentence or module contains the text. Start reading at [`table`]; `row.rs` has the shape of a row and the
+//! runner, `api.rs` the requests, `kinds.rs` the kinds and what differs between them. Cites: `facts §n` and
+//! `architecture §n` are the sections of the design notes the row comes from.
+
+mod api;
+mod bodies;
+mod controllers;
+mod create;
+mod defaults;
+mod definitions;
+mod delete;
+mod discovery;
+mod expect;
+mod kinds;
+mod leases_events;
+mod managed_fields;
+mod namespaces;
+mod patch;
+mod read;
+mod reviews;
+mod row;
+mod status;
+#[cfg(feature = "e2e")]
+#[path = "../support/mod.rs"]
+mod support;
+mod update;
+mod validation;
+mod watch;
+
+use row::Row;
+
+/// Every row, module by module.
+fn table() -> Vec<(&'static str, Vec<Row>)> {
+    vec![
+        ("create", create::rows()),
+        ("validation", validation::rows()),
+        ("defaults", defaults::rows()),
+        ("read", read::rows()),
+        ("watch", watch::rows()),
+        ("update", update::rows()),
+        ("status", status::rows()),
+        ("patch", patch::rows()),
+        ("managed_fields", managed_fields::rows()),
+        ("delete", delete::rows()),
+        ("namespaces", namespaces::rows()),
+        ("kinds", kinds::rows()),
+        ("definitions", definitions::rows()),
+        ("discovery", discovery::rows()),
+        ("reviews", reviews::rows()),
+        ("leases_events", leases_events::rows()),
+        ("controllers", controllers::rows()),
+    ]
+}
+
+#[cfg(feature = "sim")]
+#[test]
+fn the_simulator_does_what_the_table_says() {
+    row::simulated::run(table());
+}
+
+#[cfg(feature = "e2e")]
+#[test]
+fn a_real_control_plane_does_what_the_table_says() {
+    row::real::run(table());
+}

@@ -1,0 +1,225 @@
+//! A row of the table, and the runner.
+
+use std::io::Write;
+
+use anyhow::Result;
+use futures::future::{FutureExt, LocalBoxFuture};
+
+use crate::api::Api;
+
+/// One behaviour of the API.
+pub(crate) struct Row {
+    /// The behaviour, as a sentence.
+    pub(crate) name: String,
+    /// Where it is written down.
+    pub(crate) cite: &'static str,
+    /// What the server needs to show it.
+    pub(crate) plane: Plane,
+    check: Box<dyn Fn(Api) -> LocalBoxFuture<'static, Result<()>>>,
+}
+
+/// What runs beside the API server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Plane {
+    /// Nothing: what the API server does by itself.
+    Apiserver,
+    /// Nothing, and nobody else: the server loses its history on the way, which takes a restart.
+    Alone,
+    /// kube-controller-manager.
+    Controllers,
+}
+
+/// The rows that failed, and how many there were.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    ran: usize,
+    failures: Vec<String>,
+}
+
+/// A row that needs the API server only.
+pub(crate) fn row<F, R>(name: impl Into<String>, cite: &'static str, check: F) -> Row
+where
+    F: Fn(Api) -> R + 'static,
+    R: Future<Output = Result<()>> + 'static,
+{
+    Row { name: name.into(), cite, plane: Plane::Apiserver, check: Box::new(move |api| check(api).boxed_local()) }
+}
+
+/// Creates the row's namespace, then runs it.
+async fn run_row(row: &Row, api: Api) -> Result<()> {
+    let namespace = serde_json::json!({"metadata": {"name": api.namespace}});
+    api.create("/api/v1/namespaces", &namespace).await?;
+    (row.check)(api).await
+}
+
+/// Whether the environment asks for this row.
+fn wanted(module: &str, row: &Row) -> bool {
+    let Ok(text) = std::env::var("CONTRACT") else { return true };
+    module == text || row.name.contains(&text)
+}
+
+// === impl Row ===
+
+impl Row {
+    /// The same row on a control plane whose controllers run.
+    pub(crate) fn with_controllers(mut self) -> Self {
+        self.plane = Plane::Controllers;
+        self
+    }
+
+    /// The same row without other rows beside it, so that it may forget history.
+    pub(crate) fn alone(mut self) -> Self {
+        self.plane = Plane::Alone;
+        self
+    }
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    /// Counts a row.
+    fn add(&mut self, module: &str, row: &Row, result: Result<()>) {
+        self.ran += 1;
+        if let Err(error) = result {
+            self.failures.push(format!("{module}: {} ({})\n    {error:#}", row.name, row.cite));
+        }
+    }
+
+    /// Prints how many rows ran, and fails the test with the list of those that failed.
+    fn finish(self, server: &str) {
+        let Self { ran, failures } = self;
+        // Straight to stderr: the test harness would swallow it when all is well.
+        let _ = writeln!(std::io::stderr(), "{server}: {ran} rows ran, {} failed", failures.len());
+        assert!(ran > 0, "no row matches the filter");
+        assert!(
+            failures.is_empty(),
+            "{} of {ran} rows failed on {server}:\n\n{}\n",
+            failures.len(),
+            failures.join("\n\n")
+        );
+    }
+}
+
+/// Rows against a real control plane: one with and one without controllers, a namespace per row.
+#[cfg(feature = "e2e")]
+pub(crate) mod real {
+    use std::rc::Rc;
+
+    use futures::stream::{self, StreamExt};
+    use tokio::sync::Mutex;
+
+    use super::{Api, Outcome, Plane, Row, run_row, wanted};
+    use crate::{
+        api::Forget,
+        support::{ControlPlane, Options, User},
+    };
+
+    /// Most rows wait for the server most of the time; more at once gain nothing on two cores.
+    const ROWS_AT_ONCE: usize = 8;
+
+    /// Runs the table.
+    pub(crate) fn run(table: Vec<(&'static str, Vec<Row>)>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let mut outcome = Outcome::default();
+        for (options, planes) in [
+            (Options::default(), [Plane::Apiserver, Plane::Alone].as_slice()),
+            (Options::with_controllers(), &[Plane::Controllers]),
+        ] {
+            let rows = table.iter().flat_map(|(module, rows)| rows.iter().map(|row| (*module, row)));
+            let rows: Vec<_> =
+                rows.filter(|(module, row)| planes.contains(&row.plane) && wanted(module, row)).collect();
+            if !rows.is_empty() {
+                runtime.block_on(run_on(options, &rows, &mut outcome));
+            }
+        }
+        outcome.finish("the real control plane");
+    }
+
+    async fn run_on(options: Options, rows: &[(&'static str, &Row)], outcome: &mut Outcome) {
+        let server = ControlPlane::start(options).await.expect("a control plane starts");
+        let client = server.client(User::Admin).await.expect("a client of it");
+        let server = Rc::new(Mutex::new(server));
+        let forget: Forget = Rc::new(move || {
+            let server = Rc::clone(&server);
+            Box::pin(async move {
+                let mut server = server.lock().await;
+                server.compact()?;
+                server.restart_apiserver().await
+            })
+        });
+        let checks = rows.iter().enumerate().map(|(number, (module, row))| {
+            let api = Api::new(client.clone(), format!("row-{number:03}"), Rc::clone(&forget));
+            let check = async move { (*module, *row, run_row(row, api).await) };
+            (row.plane, check)
+        });
+        let (alone, together): (Vec<_>, Vec<_>) = checks.partition(|(plane, _)| *plane == Plane::Alone);
+        for (checks, at_once) in [(together, ROWS_AT_ONCE), (alone, 1)] {
+            let mut results = stream::iter(checks.into_iter().map(|(_, check)| check)).buffered(at_once);
+            while let Some((module, row, result)) = results.next().await {
+                outcome.add(module, row, result);
+            }
+        }
+    }
+}
+
+/// Rows against the simulator: each in a fresh one, on one thread, in virtual time.
+#[cfg(feature = "sim")]
+pub(crate) mod simulated {
+    use std::{
+        panic::{AssertUnwindSafe, catch_unwind},
+        rc::Rc,
+    };
+
+    use anyhow::{Result, anyhow};
+    use gardener_resource_manager::{
+        actors::kit::{Clock, Random},
+        sim::{Behaviour, ClientOptions, Process, Sim, SimOptions},
+    };
+
+    use super::{Api, Outcome, Plane, Row, run_row, wanted};
+
+    /// Runs the table.
+    pub(crate) fn run(table: Vec<(&'static str, Vec<Row>)>) {
+        let mut outcome = Outcome::default();
+        for (module, rows) in &table {
+            for row in rows.iter().filter(|row| wanted(module, row)) {
+                let result = catch_unwind(AssertUnwindSafe(|| run_one(row)));
+                outcome.add(module, row, result.unwrap_or_else(|_| Err(anyhow!("it panicked, see above"))));
+            }
+        }
+        outcome.finish("the simulator");
+    }
+
+    fn run_one(row: &Row) -> Result<()> {
+        // Without I/O: a socket by mistake is an error at once.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+        runtime.block_on(async {
+            let start = "2030-01-01T00:00:00Z".parse()?;
+            let mut options = SimOptions::new(Clock::starting_at(start), Random::seeded(1));
+            options.behaviour = match row.plane {
+                Plane::Apiserver | Plane::Alone => Behaviour::without_controllers(),
+                Plane::Controllers => {
+                    Behaviour { namespace_contents: Some("bundle".to_owned()), ..Behaviour::default() }
+                }
+            };
+            let sim = Sim::new(options);
+            // Rights are not the simulator's business but for system:masters, whose members may do everything.
+            sim.set_reviewer(|spec| (spec["groups"].to_string().contains("system:masters"), String::new()));
+            let client = sim.client_of(ClientOptions {
+                user: "admin".to_owned(),
+                groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()],
+                user_agent: "contract".to_owned(),
+                process: Process::new(),
+            });
+            let api = Api::new(
+                client,
+                "row-000".to_owned(),
+                Rc::new(move || {
+                    sim.compact();
+                    Box::pin(async { Ok(()) })
+                }),
+            );
+            run_row(row, api).await
+        })
+    }
+}

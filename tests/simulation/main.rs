@@ -1,0 +1,7 @@
+//! The whole program on the simulated API server, on virtual time.
+//!
+//! `world` sets the scene: a simulator with the ManagedResource definition, and the program as one process that can stop,
+//! crash and start again. The other modules are what happens in it.
+
+mod scenarios;
+mod world;

@@ -1,0 +1,126 @@
+//! Scenarios of spec 10 on the common path.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::world::{config_map, world};
+
+/// spec 10 scenario 1.
+#[test]
+fn the_objects_of_a_bundle_are_applied() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("b", "v"), config_map("a", "v")]);
+        world.applied("one").await;
+
+        let mr = world.mr("one").unwrap();
+        assert_eq!(mr["metadata"]["finalizers"], json!(["resources.gardener.cloud/gardener-resource-manager"]));
+        assert_eq!(world.refs("one"), ["a", "b"]);
+        let live = world.config_map("a").unwrap();
+        assert_eq!(live["metadata"]["annotations"]["resources.gardener.cloud/origin"], "shoot/one");
+        assert_eq!(live["metadata"]["labels"]["resources.gardener.cloud/managed-by"], "gardener");
+    });
+}
+
+#[test]
+fn nothing_is_asked_or_written_at_rest() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v"), config_map("b", "v")]);
+        world.applied("one").await;
+        tokio::time::sleep(Duration::from_secs(120)).await;
+        world.sim.clear_requests();
+        tokio::time::sleep(Duration::from_secs(600)).await;
+
+        let requests: Vec<_> = world.requests().iter().map(crate::world::brief).collect();
+        assert!(requests.is_empty(), "{requests:#?}");
+    });
+}
+
+#[test]
+fn a_changed_object_is_repaired_at_once() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        world.sim.edit("configmaps", "shoot", "a", |live| live["data"]["k"] = json!("edited"));
+        tokio::time::sleep(Duration::from_millis(250)).await;
+
+        assert_eq!(world.value("a").as_deref(), Some("v"));
+    });
+}
+
+#[test]
+fn a_deleted_object_comes_back_at_once() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        world.sim.remove("configmaps", "shoot", "a");
+        tokio::time::sleep(Duration::from_millis(250)).await;
+
+        assert_eq!(world.value("a").as_deref(), Some("v"));
+    });
+}
+
+/// spec 10 scenario 35.
+#[test]
+fn a_changed_secret_is_rolled_out() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v"), config_map("b", "v")]);
+        world.applied("one").await;
+        world.secret("one", &[config_map("a", "w"), config_map("c", "v")]);
+        world.eventually("the new set is applied", || world.is_applied("one") && world.refs("one") == ["a", "c"]).await;
+
+        assert_eq!(world.value("a").as_deref(), Some("w"));
+        assert_eq!(world.config_map("b"), None);
+    });
+}
+
+/// spec 10 scenario 28.
+#[test]
+fn a_deleted_bundle_takes_its_objects_along() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v"), config_map("b", "v")]);
+        world.applied("one").await;
+        world.sim.remove("secrets", "shoot", "one");
+        let mr = world.mr("one").unwrap();
+        world.sim.edit("managedresources.resources.gardener.cloud", "shoot", "one", |live| {
+            live["metadata"]["deletionTimestamp"] = json!("2030-01-01T00:00:10Z");
+            live["metadata"]["generation"] = json!(mr["metadata"]["generation"].as_i64().unwrap() + 1);
+        });
+        world.eventually("it is gone", || world.mr("one").is_none()).await;
+
+        assert_eq!((world.config_map("a"), world.config_map("b")), (None, None));
+    });
+}
+
+#[test]
+fn a_restart_over_applied_bundles_writes_nothing() {
+    world(1, |world| async move {
+        world.start().await;
+        for index in 0..20 {
+            let name = format!("b{index}");
+            world.bundle(&name, &[config_map(&format!("{name}-x"), "v"), config_map(&format!("{name}-y"), "v")]);
+        }
+        for index in 0..20 {
+            world.applied(&format!("b{index}")).await;
+        }
+        world.stop().await;
+        world.sim.clear_requests();
+        world.start().await;
+        tokio::time::sleep(Duration::from_secs(120)).await;
+
+        assert_eq!(world.writes(), [""; 0]);
+        assert!(
+            world.requests().len() <= 50,
+            "{:#?}",
+            world.requests().iter().map(crate::world::brief).collect::<Vec<_>>()
+        );
+    });
+}

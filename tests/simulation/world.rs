@@ -1,0 +1,264 @@
+//! The scene: one simulated cluster, and the program in it.
+
+use std::{cell::RefCell, collections::BTreeMap, future::Future, rc::Rc, time::Duration};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use gardener_resource_manager::{
+    actors::{
+        kit::testing::{self, Universe},
+        managed_resource::controller::Settings,
+        root::{Parts, Root},
+    },
+    api::{class::OwnClass, config::ClusterIdSource, crd},
+    cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side},
+    sim::{ClientOptions, Process, Recorded, Sim, SimOptions},
+};
+use serde_json::{Value, json};
+
+/// Namespace of the bundles and, unless a test says otherwise, of their objects.
+pub const NAMESPACE: &str = "shoot";
+
+/// A simulated cluster and the program in it.
+pub struct World {
+    pub universe: Universe,
+    pub sim: Sim,
+    pub settings: Settings,
+    program: RefCell<Option<Program>>,
+}
+
+/// One life of the program.
+struct Program {
+    root: Root,
+    fence: Fence,
+    process: Process,
+}
+
+/// Runs a test in a world of its own, in which the program is not yet started.
+pub fn world<F: Future>(seed: u64, test: impl FnOnce(Rc<World>) -> F) -> F::Output {
+    let paused = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        runtime.expect("a paused runtime")
+    };
+    testing::universe_on(paused, seed, |universe| async move {
+        let options = SimOptions::new(universe.env.clock.clone(), universe.env.random.clone());
+        let sim = Sim::new(SimOptions { latency: Duration::from_millis(1), ..options });
+        sim.put(namespace(NAMESPACE)).expect("the namespace");
+        let definition: Value = serde_saphyr::from_str(crd::MANAGED_RESOURCES).expect("the definition is YAML");
+        sim.put(definition).expect("the definition");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        sim.clear_requests();
+        let world = Rc::new(World { universe, sim, settings: settings(), program: RefCell::default() });
+        let result = test(world.clone()).await;
+        world.stop().await;
+        result
+    })
+}
+
+/// Settings as most tests use them.
+pub fn settings() -> Settings {
+    Settings {
+        concurrent_syncs: 5,
+        sync_period: Duration::from_secs(60),
+        always_update: false,
+        managed_by: "gardener".into(),
+        class: OwnClass::new("resources"),
+        cluster_id: String::new(),
+        garbage_collector: false,
+    }
+}
+
+impl World {
+    // --- the program
+
+    /// Starts the program as leader.
+    pub async fn start(&self) {
+        let env = &self.universe.env;
+        let process = Process::new();
+        let client = self.sim.client_of(ClientOptions {
+            user: "grm".into(),
+            groups: vec!["system:masters".into()],
+            user_agent: "gardener-resource-manager/test".into(),
+            process: process.clone(),
+        });
+        let fence = Fence::open();
+        let options = ClusterOptions {
+            side: Side::Source,
+            host: "simulator".into(),
+            qps: -1.0,
+            burst: 0,
+            namespaces: Vec::new(),
+        };
+        let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: fence.clone() };
+        let cluster = Cluster::new(client, options, cluster_env, Rc::new(NoObserver));
+        let parts = Parts {
+            source: cluster.clone(),
+            target: cluster,
+            same: true,
+            managed_resource: self.settings.clone(),
+            cluster_id: ClusterIdSource::Literal(self.settings.cluster_id.clone()),
+        };
+        let root = Root::start(parts, env);
+        root.lead().await.expect("the cluster id is given");
+        self.program.replace(Some(Program { root, fence, process }));
+    }
+
+    /// Stops the program in good order.
+    pub async fn stop(&self) {
+        let program = self.program.borrow_mut().take();
+        if let Some(program) = program {
+            program.root.stop(Duration::from_secs(4)).await;
+            testing::settle().await;
+        }
+    }
+
+    /// Kills the program: no request of it is answered any more, and everything it knew is gone.
+    pub async fn crash(&self) {
+        let program = self.program.borrow_mut().take();
+        if let Some(program) = program {
+            program.process.crash();
+            program.fence.shut("the program crashed");
+            program.root.stop(Duration::ZERO).await;
+            testing::settle().await;
+        }
+    }
+
+    /// Whether a fault crashed the program's process.
+    pub fn is_crashed(&self) -> bool {
+        self.program.borrow().as_ref().is_some_and(|program| program.process.is_crashed())
+    }
+
+    // --- what users do
+
+    /// Creates or replaces the Secret of a bundle, with one data key that holds all manifests.
+    pub fn secret(&self, name: &str, manifests: &[Value]) {
+        self.secret_data(name, &[("objects.yaml", stream(manifests).as_bytes())]);
+    }
+
+    /// Creates or replaces a Secret with this data.
+    pub fn secret_data(&self, name: &str, data: &[(&str, &[u8])]) {
+        let data: BTreeMap<_, _> = data.iter().map(|(key, value)| (*key, BASE64_STANDARD.encode(value))).collect();
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": { "namespace": NAMESPACE, "name": name }, "data": data
+        });
+        if !self.sim.edit("secrets", NAMESPACE, name, |live| live["data"] = secret["data"].clone()) {
+            self.sim.put(secret).expect("a Secret");
+        }
+    }
+
+    /// Creates a bundle: Secret and ManagedResource of one name.
+    pub fn bundle(&self, name: &str, manifests: &[Value]) {
+        self.bundle_with(name, manifests, json!({}));
+    }
+
+    /// Creates a bundle whose ManagedResource has these further fields in its spec.
+    pub fn bundle_with(&self, name: &str, manifests: &[Value], spec: Value) {
+        self.secret(name, manifests);
+        self.sim.put(managed_resource(name, &[name], spec)).expect("a ManagedResource");
+    }
+
+    // --- what is to be seen
+
+    /// The ManagedResource.
+    pub fn mr(&self, name: &str) -> Option<Value> {
+        self.sim.object("managedresources.resources.gardener.cloud", NAMESPACE, name)
+    }
+
+    /// A ConfigMap of the bundles' namespace.
+    pub fn config_map(&self, name: &str) -> Option<Value> {
+        self.sim.object("configmaps", NAMESPACE, name)
+    }
+
+    /// A ConfigMap's value of key `k`.
+    pub fn value(&self, name: &str) -> Option<String> {
+        Some(self.config_map(name)?["data"]["k"].as_str()?.to_owned())
+    }
+
+    /// `status/reason` of a condition.
+    pub fn condition(&self, name: &str, kind: &str) -> Option<(String, String, String)> {
+        let mr = self.mr(name)?;
+        let condition =
+            mr["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)?.clone();
+        let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+        Some((text("status"), text("reason"), text("message")))
+    }
+
+    /// Whether the bundle is applied in its present generation, with these Secrets.
+    pub fn is_applied(&self, name: &str) -> bool {
+        let Some(mr) = self.mr(name) else { return false };
+        let condition = self.condition(name, "ResourcesApplied");
+        condition.is_some_and(|(status, reason, _)| status == "True" && reason == "ApplySucceeded")
+            && mr["status"]["observedGeneration"] == mr["metadata"]["generation"]
+    }
+
+    /// Waits until the bundle is applied.
+    pub async fn applied(&self, name: &str) {
+        self.eventually(&format!("{name} is applied"), || self.is_applied(name)).await;
+    }
+
+    /// Names in `status.resources`.
+    pub fn refs(&self, name: &str) -> Vec<String> {
+        let refs = self.mr(name).map(|mr| mr["status"]["resources"].clone()).unwrap_or_default();
+        refs.as_array().into_iter().flatten().map(|r| r["name"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// Waits until a condition holds, at most two minutes; says what the bundles look like if it does not.
+    pub async fn eventually(&self, what: &str, mut condition: impl FnMut() -> bool) {
+        let end = tokio::time::Instant::now() + Duration::from_secs(120);
+        while !condition() {
+            if tokio::time::Instant::now() >= end {
+                let mrs = self.sim.objects("managedresources.resources.gardener.cloud");
+                let actors = self.universe.env.census.snapshot();
+                let recent: Vec<_> = self.requests().into_iter().rev().take(30).map(|r| brief(&r)).collect();
+                panic!("not within two minutes: {what}\n{mrs:#?}\n{actors:#?}\n{recent:#?}");
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// The program's requests so far.
+    pub fn requests(&self) -> Vec<Recorded> {
+        self.sim.requests().into_iter().filter(|request| request.info.user == "grm").collect()
+    }
+
+    /// The program's writes so far, as `verb resource[/subresource] name`.
+    pub fn writes(&self) -> Vec<String> {
+        let write = |request: &&Recorded| !matches!(request.info.verb.as_str(), "get" | "list" | "watch");
+        self.requests().iter().filter(write).map(brief).collect()
+    }
+}
+
+/// A request in a few words.
+pub fn brief(request: &Recorded) -> String {
+    let info = &request.info;
+    let subresource = if info.subresource.is_empty() { String::new() } else { format!("/{}", info.subresource) };
+    format!("{} {}{subresource} {}", info.verb, info.resource, info.name).trim_end().to_owned()
+}
+
+// --- objects
+
+/// Manifests as a YAML stream (JSON documents are YAML).
+pub fn stream(manifests: &[Value]) -> String {
+    manifests.iter().map(|manifest| format!("---\n{manifest}\n")).collect()
+}
+
+/// A ConfigMap with one value.
+pub fn config_map(name: &str, value: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "namespace": NAMESPACE, "name": name }, "data": { "k": value }
+    })
+}
+
+/// A Namespace.
+pub fn namespace(name: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
+}
+
+/// A ManagedResource that references these Secrets.
+pub fn managed_resource(name: &str, secrets: &[&str], mut spec: Value) -> Value {
+    spec["secretRefs"] = secrets.iter().map(|secret| json!({ "name": secret })).collect();
+    json!({
+        "apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource",
+        "metadata": { "namespace": NAMESPACE, "name": name }, "spec": spec
+    })
+}

@@ -1,0 +1,386 @@
+//! A real control plane on loopback.
+//!
+//! Admission of ServiceAccounts is off (pods need no kube-controller-manager), priority and fairness is off, every
+//! request is written to an audit log, so that a test can count them per user. Both users are cluster administrators.
+
+use std::{
+    collections::BTreeMap,
+    io::{Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{
+    files::{authority, folder, free_port, rsa_key, write},
+    http,
+    process::{Process, Signal},
+    wait::eventually,
+};
+
+/// A cold start on a busy machine took 15 s.
+const START_LIMIT: Duration = Duration::from_secs(120);
+
+const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
+"omitStages": ["RequestReceived"], "rules": [{"level": "Metadata"}]}"#;
+
+/// A running control plane; stopped and removed on drop.
+pub(crate) struct ControlPlane {
+    /// In the order of the enum, which is the reverse order of stopping.
+    processes: BTreeMap<Component, Process>,
+    folder: TempDir,
+    binaries: PathBuf,
+    port: u16,
+    etcd_port: u16,
+    apiserver_arguments: Vec<String>,
+    controllers: Option<String>,
+}
+
+/// How a control plane differs from the usual one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Options {
+    /// Starts kube-controller-manager with this `--controllers` list, e.g. [`Options::ALL_CONTROLLERS`].
+    pub(crate) controllers: Option<String>,
+    /// Content of the file for `--authorization-config`; without it the mode is RBAC.
+    pub(crate) authorization_config: Option<String>,
+    /// Further arguments of kube-apiserver; the last one of a name wins.
+    pub(crate) apiserver_arguments: Vec<String>,
+}
+
+/// A process of the control plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Component {
+    /// The store.
+    Etcd,
+    /// The API.
+    Apiserver,
+    /// Garbage collection, namespaces, workloads, ServiceAccounts.
+    ControllerManager,
+}
+
+/// Whose token a client uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum User {
+    /// The test.
+    Admin,
+    /// The program under test.
+    Grm,
+}
+
+// === impl Options ===
+
+impl Options {
+    /// Every controller that works without nodes.
+    pub(crate) const ALL_CONTROLLERS: &str = "*,-bootstrapsigner,-tokencleaner";
+
+    /// A control plane whose controllers run.
+    pub(crate) fn with_controllers() -> Self {
+        Self { controllers: Some(Self::ALL_CONTROLLERS.to_owned()), ..Self::default() }
+    }
+}
+
+// === impl Component ===
+
+impl Component {
+    fn binary(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::Apiserver => "kube-apiserver",
+            Self::ControllerManager => "kube-controller-manager",
+        }
+    }
+}
+
+// === impl User ===
+
+impl User {
+    /// The name that RBAC, audit log and reviews know.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::Grm => "grm",
+        }
+    }
+
+    /// The bearer token.
+    pub(crate) fn token(self) -> String {
+        format!("{}-token", self.name())
+    }
+}
+
+// === impl ControlPlane ===
+
+impl ControlPlane {
+    /// Starts etcd, kube-apiserver and, when asked, kube-controller-manager; returns when the API is ready.
+    ///
+    /// The binaries come from `tests/controlplane/build`, which honours `KUBEBUILDER_ASSETS` and builds them if need be.
+    pub(crate) async fn start(options: Options) -> Result<Self> {
+        // An error says that a provider is installed already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut plane = Self {
+            processes: BTreeMap::new(),
+            folder: folder("control-plane-")?,
+            binaries: binaries()?,
+            port: free_port()?,
+            etcd_port: free_port()?,
+            apiserver_arguments: Vec::new(),
+            controllers: options.controllers.clone(),
+        };
+        plane.write_files(&options)?;
+        plane.start_etcd()?;
+        plane.apiserver_arguments = plane.apiserver_arguments(&options);
+        plane.start_apiserver().await?;
+        plane.start_controller_manager()?;
+        Ok(plane)
+    }
+
+    /// `https://127.0.0.1:<port>`.
+    pub(crate) fn url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.port)
+    }
+
+    /// Where the files of this control plane are.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The certificate authority of the API server, PEM.
+    pub(crate) fn authority(&self) -> PathBuf {
+        self.file("certs/apiserver.crt")
+    }
+
+    /// A kubeconfig with the token of `user`.
+    pub(crate) fn kubeconfig(&self, user: User) -> PathBuf {
+        self.file(&format!("{}.kubeconfig", user.name()))
+    }
+
+    /// A kubeconfig, as JSON, with any token and server; write it to a file to hand it to a program.
+    pub(crate) fn kubeconfig_with(&self, server: &str, token: &str) -> String {
+        json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": server, "certificate-authority": self.authority()}}],
+            "users": [{"name": "u", "user": {"token": token}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        })
+        .to_string()
+    }
+
+    /// A client that sends each request once: no retry hides an answer.
+    pub(crate) async fn client(&self, user: User) -> Result<Client> {
+        let kubeconfig = Kubeconfig::read_from(self.kubeconfig(user))?;
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        config.default_retry = false;
+        Ok(Client::try_from(config)?)
+    }
+
+    /// What a component printed so far.
+    pub(crate) fn log(&self, component: Component) -> String {
+        self.processes.get(&component).map(Process::log).unwrap_or_default()
+    }
+
+    /// Sends a signal to a component, e.g. to freeze it.
+    pub(crate) fn signal(&self, component: Component, signal: Signal) -> Result<()> {
+        self.processes.get(&component).ok_or_else(|| anyhow!("{component:?} does not run"))?.signal(signal)
+    }
+
+    /// SIGKILL to a component.
+    pub(crate) fn kill(&mut self, component: Component) {
+        self.processes.remove(&component);
+    }
+
+    /// Kills kube-apiserver and starts it again with the same arguments, port and certificate. The same happens to
+    /// kube-controller-manager, which may or may not survive the loss of its server.
+    pub(crate) async fn restart_apiserver(&mut self) -> Result<()> {
+        self.kill(Component::ControllerManager);
+        self.kill(Component::Apiserver);
+        self.start_apiserver().await?;
+        self.start_controller_manager()
+    }
+
+    /// Drops the history in etcd before now, so that versions the server does not cache are gone.
+    pub(crate) fn compact(&self) -> Result<()> {
+        let post = |path: &str, body: Value| {
+            http::request(self.etcd_port, path, Some(&body.to_string()), None).and_then(|answer| answer.json())
+        };
+        let status = post("/v3/maintenance/status", json!({}))?;
+        let revision =
+            status["header"]["revision"].as_str().ok_or_else(|| anyhow!("etcd names no revision: {status}"))?;
+        post("/v3/kv/compaction", json!({"revision": revision, "physical": true}))?;
+        Ok(())
+    }
+
+    /// A mark in the audit log for [`Self::audit`].
+    pub(crate) fn audit_mark(&self) -> u64 {
+        std::fs::metadata(self.file("audit.log")).map(|file| file.len()).unwrap_or(0)
+    }
+
+    /// The finished requests of `user` since `mark`, as `audit.k8s.io/v1` events (`verb`, `requestURI`, `objectRef`,
+    /// `responseStatus.code`, `userAgent`). An open watch is in it twice, when it starts and when it ends.
+    pub(crate) fn audit(&self, user: User, mark: u64) -> Result<Vec<Value>> {
+        let mut text = String::new();
+        let mut file = std::fs::File::open(self.file("audit.log")).context("open the audit log")?;
+        file.seek(SeekFrom::Start(mark))?;
+        file.read_to_string(&mut text)?;
+        let complete = text.rfind('\n').map_or("", |end| &text[..end]);
+        let events = complete.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
+        Ok(events.into_iter().filter(|event| event["user"]["username"] == user.name()).collect())
+    }
+
+    // --- files ---
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.file(name).display().to_string()
+    }
+
+    fn write_files(&self, options: &Options) -> Result<()> {
+        let folder = self.folder.path();
+        rsa_key(&self.file("service-accounts.key"))?;
+        authority(folder, "clients")?;
+        write(folder, "audit-policy.json", AUDIT_POLICY)?;
+        let users = [User::Admin, User::Grm];
+        let tokens = users.map(|user| format!("{},{1},{1},\"system:masters\"\n", user.token(), user.name()));
+        write(folder, "tokens.csv", &tokens.concat())?;
+        for user in users {
+            let content = self.kubeconfig_with(&self.url(), &user.token());
+            write(folder, &format!("{}.kubeconfig", user.name()), &content)?;
+        }
+        if let Some(content) = &options.authorization_config {
+            write(folder, "authorization.yaml", content)?;
+        }
+        Ok(())
+    }
+
+    // --- processes ---
+
+    fn spawn(&mut self, component: Component, arguments: &[String]) -> Result<()> {
+        let log = self.file(&format!("{}.log", component.binary()));
+        let process = Process::spawn(&self.binaries.join(component.binary()), arguments, &[], &log)?;
+        self.processes.insert(component, process);
+        Ok(())
+    }
+
+    fn start_etcd(&mut self) -> Result<()> {
+        let client = format!("http://127.0.0.1:{}", self.etcd_port);
+        let peer = format!("http://127.0.0.1:{}", free_port()?);
+        let arguments = [
+            format!("--data-dir={}", self.path("etcd")),
+            format!("--listen-client-urls={client}"),
+            format!("--advertise-client-urls={client}"),
+            format!("--listen-peer-urls={peer}"),
+            format!("--initial-advertise-peer-urls={peer}"),
+            format!("--initial-cluster=default={peer}"),
+            "--unsafe-no-fsync".to_owned(),
+            "--log-level=warn".to_owned(),
+        ];
+        self.spawn(Component::Etcd, &arguments)
+    }
+
+    fn apiserver_arguments(&self, options: &Options) -> Vec<String> {
+        let mut arguments = vec![
+            format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port),
+            format!("--secure-port={}", self.port),
+            // The server makes a certificate for the address it listens on.
+            "--bind-address=127.0.0.1".to_owned(),
+            format!("--cert-dir={}", self.path("certs")),
+            format!("--client-ca-file={}", self.path("clients.crt")),
+            format!("--service-account-key-file={}", self.path("service-accounts.key")),
+            format!("--service-account-signing-key-file={}", self.path("service-accounts.key")),
+            format!("--service-account-issuer={}", self.url()),
+            // As Gardener deploys it.
+            "--api-audiences=kubernetes,gardener".to_owned(),
+            "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
+            "--allow-privileged=true".to_owned(),
+            format!("--token-auth-file={}", self.path("tokens.csv")),
+            "--disable-admission-plugins=ServiceAccount".to_owned(),
+            format!("--audit-policy-file={}", self.path("audit-policy.json")),
+            format!("--audit-log-path={}", self.path("audit.log")),
+            // In MB; the log must not be rotated, marks are positions in it.
+            "--audit-log-maxsize=2000".to_owned(),
+            "--enable-priority-and-fairness=false".to_owned(),
+            "--max-requests-inflight=0".to_owned(),
+            "--max-mutating-requests-inflight=0".to_owned(),
+        ];
+        arguments.push(match options.authorization_config {
+            Some(_) => format!("--authorization-config={}", self.path("authorization.yaml")),
+            None => "--authorization-mode=RBAC".to_owned(),
+        });
+        arguments.extend(options.apiserver_arguments.iter().cloned());
+        arguments
+    }
+
+    async fn start_apiserver(&mut self) -> Result<()> {
+        self.spawn(Component::Apiserver, &self.apiserver_arguments.clone())?;
+        eventually("kube-apiserver is ready", START_LIMIT, async || self.ask_ready().await).await?
+    }
+
+    /// An outer error: ask again. An inner one: it will never be ready.
+    async fn ask_ready(&mut self) -> Result<Result<()>> {
+        for process in self.processes.values_mut() {
+            if let Err(ended) = process.check_running() {
+                return Ok(Err(ended));
+            }
+        }
+        ensure!(self.authority().exists(), "no serving certificate yet");
+        let request = ::http::Request::get("/readyz").body(Vec::new())?;
+        let client = self.client(User::Admin).await?;
+        tokio::time::timeout(Duration::from_secs(5), client.request_text(request)).await??;
+        Ok(Ok(()))
+    }
+
+    fn start_controller_manager(&mut self) -> Result<()> {
+        let Some(controllers) = &self.controllers else { return Ok(()) };
+        let kubeconfig = self.kubeconfig(User::Admin).display().to_string();
+        let arguments = [
+            format!("--kubeconfig={kubeconfig}"),
+            format!("--authentication-kubeconfig={kubeconfig}"),
+            format!("--authorization-kubeconfig={kubeconfig}"),
+            format!("--controllers={controllers}"),
+            "--leader-elect=false".to_owned(),
+            format!("--service-account-private-key-file={}", self.path("service-accounts.key")),
+            format!("--root-ca-file={}", self.authority().display()),
+            format!("--cluster-signing-cert-file={}", self.path("clients.crt")),
+            format!("--cluster-signing-key-file={}", self.path("clients.key")),
+            format!("--secure-port={}", free_port()?),
+            "--bind-address=127.0.0.1".to_owned(),
+            format!("--cert-dir={}", self.path("controller-manager-certs")),
+            "--kube-api-qps=500".to_owned(),
+            "--kube-api-burst=500".to_owned(),
+        ];
+        self.spawn(Component::ControllerManager, &arguments)
+    }
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        while let Some((_, process)) = self.processes.pop_last() {
+            drop(process);
+        }
+    }
+}
+
+/// The folder with the binaries: the last line that `tests/controlplane/build` prints.
+fn binaries() -> Result<PathBuf> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane/build");
+    let output = Command::new(&script)
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("start {}", script.display()))?;
+    if !output.status.success() {
+        bail!("{} failed ({}); its messages are above", script.display(), output.status);
+    }
+    let text = String::from_utf8(output.stdout)?;
+    let last = text.lines().last().ok_or_else(|| anyhow!("{} printed nothing", script.display()))?;
+    Ok(PathBuf::from(last))
+}

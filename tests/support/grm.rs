@@ -1,0 +1,216 @@
+//! The built program as a process, started as a deployment would: with `--config FILE` and nothing else.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitStatus,
+    time::Duration,
+};
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::time::{Instant, timeout};
+
+use super::{
+    control_plane::{ControlPlane, User},
+    files::{folder, free_port, serving_certificate, write},
+    http::{self, Answer},
+    process::{Process, Signal},
+    wait::eventually,
+};
+
+/// From start to ready: stores of a small cluster and a lease; generous, because the machine may be busy.
+const READY_LIMIT: Duration = Duration::from_secs(60);
+
+/// A running program; killed and removed on drop.
+pub(crate) struct Grm {
+    process: Option<Process>,
+    folder: TempDir,
+    settings: Settings,
+    health_port: u16,
+    metrics_port: u16,
+    webhook_port: u16,
+}
+
+/// How a process differs from the usual one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Settings {
+    /// Merged over a component configuration in which all optional parts are off and nobody is elected (a JSON merge
+    /// patch: `null` removes).
+    pub(crate) config: Value,
+    /// Environment variables.
+    pub(crate) environment: Vec<(String, String)>,
+}
+
+// === impl Grm ===
+
+impl Grm {
+    /// Starts the program for one cluster that is source and target, and waits until it is ready.
+    pub(crate) async fn start(cluster: &ControlPlane, config: Value) -> Result<Self> {
+        Self::start_between(cluster, cluster, config).await
+    }
+
+    /// Starts the program between two clusters, and waits until it is ready.
+    pub(crate) async fn start_between(source: &ControlPlane, target: &ControlPlane, config: Value) -> Result<Self> {
+        let mut grm = Self::spawn(source, target, Settings { config, environment: Vec::new() })?;
+        grm.wait_ready().await?;
+        Ok(grm)
+    }
+
+    /// Starts the program and does not wait.
+    pub(crate) fn spawn(source: &ControlPlane, target: &ControlPlane, settings: Settings) -> Result<Self> {
+        let folder = folder("grm-")?;
+        let tls = folder.path().join("tls");
+        std::fs::create_dir(&tls)?;
+        serving_certificate(&tls.join("tls.crt"), &tls.join("tls.key"), "gardener-resource-manager")?;
+        let ports = (free_port()?, free_port()?, free_port()?);
+        let (health_port, metrics_port, webhook_port) = ports;
+        let mut grm = Self { process: None, folder, settings, health_port, metrics_port, webhook_port };
+        let mut config = grm.base(source, target);
+        merge(&mut config, &grm.settings.config);
+        write(grm.folder.path(), "config.yaml", &serde_json::to_string_pretty(&config)?)?;
+        grm.respawn()?;
+        Ok(grm)
+    }
+
+    /// Starts the program again, with the same configuration and ports; what runs is killed first.
+    pub(crate) async fn restart(&mut self) -> Result<()> {
+        self.kill();
+        self.respawn()?;
+        self.wait_ready().await?;
+        Ok(())
+    }
+
+    /// Waits until `/readyz` answers 200; the time it took.
+    pub(crate) async fn wait_ready(&mut self) -> Result<Duration> {
+        let start = Instant::now();
+        eventually("the program is ready", READY_LIMIT, async || {
+            if let Some(Err(ended)) = self.process.as_mut().map(Process::check_running) {
+                return Ok(Err(ended));
+            }
+            let answer = self.probe("/readyz").await?;
+            ensure!(answer.code == 200, "/readyz: {} {}", answer.code, answer.body);
+            Ok(Ok(()))
+        })
+        .await??;
+        Ok(start.elapsed())
+    }
+
+    /// SIGKILL: no last words.
+    pub(crate) fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Sends a signal.
+    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
+        self.running()?.signal(signal)
+    }
+
+    /// SIGTERM, then waits for the end.
+    pub(crate) async fn terminate(&mut self, limit: Duration) -> Result<ExitStatus> {
+        self.signal(Signal::Terminate)?;
+        self.wait_exit(limit).await
+    }
+
+    /// Waits until the program ends by itself.
+    pub(crate) async fn wait_exit(&mut self, limit: Duration) -> Result<ExitStatus> {
+        let Some(process) = self.process.as_mut() else { anyhow::bail!("the program was killed by the test") };
+        process.wait_exit(limit).await
+    }
+
+    /// The process id, for `/proc`.
+    pub(crate) fn id(&self) -> Result<u32> {
+        Ok(self.running()?.id())
+    }
+
+    /// Everything that was printed, by all processes of this value.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.log_file()).unwrap_or_default()
+    }
+
+    /// The folder with `config.yaml`, `grm.log` and `tls/`.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// GET on the port of the probes: `/healthz`, `/readyz`.
+    pub(crate) async fn probe(&self, path: &str) -> Result<Answer> {
+        self.ask(self.health_port, path, None, false).await
+    }
+
+    /// GET on the port of the metrics: `/metrics`, `/dashboard`.
+    pub(crate) async fn metrics(&self, path: &str) -> Result<Answer> {
+        self.ask(self.metrics_port, path, None, false).await
+    }
+
+    /// POST of JSON to a webhook.
+    pub(crate) async fn webhook(&self, path: &str, body: &Value) -> Result<Answer> {
+        self.ask(self.webhook_port, path, Some(body.to_string()), true).await
+    }
+
+    // --- inside ---
+
+    fn running(&self) -> Result<&Process> {
+        self.process.as_ref().ok_or_else(|| anyhow::anyhow!("the program was killed by the test"))
+    }
+
+    fn respawn(&mut self) -> Result<()> {
+        let config = self.folder.path().join("config.yaml").display().to_string();
+        let arguments = ["--config".to_owned(), config];
+        let binary = Path::new(env!("CARGO_BIN_EXE_gardener-resource-manager"));
+        self.process = Some(Process::spawn(binary, &arguments, &self.settings.environment, &self.log_file())?);
+        Ok(())
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.folder.path().join("grm.log")
+    }
+
+    fn base(&self, source: &ControlPlane, target: &ControlPlane) -> Value {
+        let connection =
+            |plane: &ControlPlane| json!({"kubeconfig": plane.kubeconfig(User::Grm), "qps": 1000, "burst": 2000});
+        let server = |port: u16| json!({"bindAddress": "127.0.0.1", "port": port});
+        let mut webhooks = server(self.webhook_port);
+        webhooks["tls"] = json!({"serverCertDir": self.folder.path().join("tls")});
+        json!({
+            "apiVersion": "resourcemanager.config.gardener.cloud/v1alpha1",
+            "kind": "ResourceManagerConfiguration",
+            "sourceClientConnection": connection(source),
+            // Always named: an absent one means "the cluster this runs in".
+            "targetClientConnection": connection(target),
+            "leaderElection": {"leaderElect": false},
+            "server": {
+                "webhooks": webhooks,
+                "healthProbes": server(self.health_port),
+                "metrics": server(self.metrics_port),
+            },
+            "logLevel": "info", "logFormat": "json",
+            "controllers": {}, "webhooks": {},
+        })
+    }
+
+    async fn ask(&self, port: u16, path: &str, body: Option<String>, tls: bool) -> Result<Answer> {
+        let authority = tls.then(|| self.folder.path().join("tls/tls.crt"));
+        let path = path.to_owned();
+        let request =
+            tokio::task::spawn_blocking(move || http::request(port, &path, body.as_deref(), authority.as_deref()));
+        timeout(READY_LIMIT, request).await??
+    }
+}
+
+/// RFC 7386: objects are merged, `null` removes, everything else replaces.
+fn merge(base: &mut Value, patch: &Value) {
+    match (base, patch) {
+        (_, Value::Null) => {}
+        (Value::Object(base), Value::Object(patch)) => {
+            for (key, value) in patch {
+                if value.is_null() {
+                    base.remove(key);
+                } else {
+                    merge(base.entry(key).or_insert(Value::Null), value);
+                }
+            }
+        }
+        (base, patch) => *base = patch.clone(),
+    }
+}

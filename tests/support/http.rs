@@ -1,0 +1,79 @@
+//! One request over one connection, plain or with TLS: probes, metrics, webhooks, etcd.
+//!
+//! HTTP/1.0 on purpose: the answer ends with the connection and is never chunked.
+
+use std::{
+    io::{ErrorKind, Read, Write},
+    net::TcpStream,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, anyhow};
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, StreamOwned,
+    pki_types::{CertificateDer, ServerName, pem::PemObject},
+};
+use serde_json::Value;
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What a server answered.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    /// The HTTP status.
+    pub(crate) code: u16,
+    /// The body.
+    pub(crate) body: String,
+}
+
+/// A GET when `body` is `None`, else a POST of JSON. With `authority` (a PEM file) over TLS.
+pub(super) fn request(port: u16, path: &str, body: Option<&str>, authority: Option<&Path>) -> Result<Answer> {
+    let stream = TcpStream::connect(("127.0.0.1", port)).with_context(|| format!("connect to port {port}"))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    let method = if body.is_some() { "POST" } else { "GET" };
+    let body = body.unwrap_or_default();
+    let length = body.len();
+    let request = format!(
+        "{method} {path} HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    match authority {
+        None => exchange(stream, &request),
+        Some(authority) => exchange(StreamOwned::new(tls(authority)?, stream), &request),
+    }
+}
+
+fn tls(authority: &Path) -> Result<ClientConnection> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut roots = RootCertStore::empty();
+    roots.add(
+        CertificateDer::from_pem_file(authority).map_err(|error| anyhow!("read {}: {error}", authority.display()))?,
+    )?;
+    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    Ok(ClientConnection::new(Arc::new(config), ServerName::try_from("localhost")?)?)
+}
+
+fn exchange(mut stream: impl Read + Write, request: &str) -> Result<Answer> {
+    stream.write_all(request.as_bytes())?;
+    let mut bytes = Vec::new();
+    match stream.read_to_end(&mut bytes) {
+        // A server may close without the farewell of TLS.
+        Err(error) if error.kind() != ErrorKind::UnexpectedEof => return Err(error.into()),
+        _ => {}
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(|| anyhow!("no HTTP answer: {text}"))?;
+    let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).ok_or_else(|| anyhow!("no status: {head}"))?;
+    Ok(Answer { code, body: body.to_owned() })
+}
+
+// === impl Answer ===
+
+impl Answer {
+    /// The body as JSON.
+    pub(crate) fn json(&self) -> Result<Value> {
+        serde_json::from_str(&self.body)
+            .with_context(|| format!("{} with a body that is no JSON: {}", self.code, self.body))
+    }
+}
