@@ -53,6 +53,7 @@ pub(super) async fn apply(
             return Ok(outcome);
         }
         release_orphans(run, memory, &bundle).await?;
+        remember(run, &bundle).await?;
     }
     if let Some(failure) = autoscaler_failure(run, &bundle) {
         return Err(report(run, memory, &bundle, failure).await);
@@ -80,21 +81,30 @@ pub(super) fn is_applied(run: &Run<'_>, bundle: &Bundle) -> bool {
 
 // === phases ===
 
-/// Tells readers of a new set before anything is touched, once per generation and checksum (spec 10 §9.7).
+/// Tells readers of a new set before anything is touched, once per generation and checksum (spec 10 §9.7). The new refs
+/// join the old ones in the same write, unless old objects must go first: nothing is created before they are gone.
 async fn announce(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Result<(), Failure> {
     let announced = (run.mr().metadata.generation, bundle.checksum.clone());
-    let references = &bundle.plan.references;
-    if !status::is_changed(&run.mr().status, references, &bundle.checksum) {
-        return Ok(());
-    }
-    let known = memory.announced.as_ref() == Some(&announced) && includes(&run.mr().status.resources, references);
-    if known {
+    if !status::is_changed(&run.mr().status, &bundle.plan.references, &bundle.checksum)
+        || memory.announced.as_ref() == Some(&announced)
+    {
         return Ok(());
     }
     let now = run.controller.env.clock.wall();
-    run.write_status(|status| status::change_detected(status, &bundle.plan.added, now)).await?;
+    let added: &[ResourceRef] = if bundle.plan.removed.is_empty() { &bundle.plan.added } else { &[] };
+    run.write_status(|status| status::change_detected(status, added, now)).await?;
     memory.announced = Some(announced);
     Ok(())
+}
+
+/// Makes sure that every object is known by its ref before it is created: else one that was created just before a crash,
+/// and whose manifest is gone after it, would stay for ever (spec 10 §9.7, DEV).
+async fn remember(run: &mut Run<'_>, bundle: &Bundle) -> Result<(), Failure> {
+    if includes(&run.mr().status.resources, &bundle.plan.added) {
+        return Ok(());
+    }
+    let now = run.controller.env.clock.wall();
+    run.write_status(|status| status::change_detected(status, &bundle.plan.added, now)).await
 }
 
 fn includes(known: &[ResourceRef], references: &[ResourceRef]) -> bool {

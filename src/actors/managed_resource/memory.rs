@@ -104,3 +104,62 @@ impl Memory {
         self.objects.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAP: Duration = Duration::from_secs(60);
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey { kind: "ConfigMap".into(), name: name.into(), ..ObjectKey::default() }
+    }
+
+    /// Repairs as often as allowed while somebody changes the object again at once; gives the seconds of the repairs.
+    fn repairs(until: u64) -> Vec<u64> {
+        let zero = Instant::now();
+        let mut memory = Memory::default();
+        let mut repairs = Vec::new();
+        for second in 0..until {
+            let now = zero + Duration::from_secs(second);
+            let allowed = memory.drifted(&key("a"), now) || memory.due(now).contains(&key("a"));
+            if allowed {
+                memory.repaired(&key("a"), now, CAP);
+                repairs.push(second);
+            }
+        }
+        repairs
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn somebody_who_changes_an_object_after_each_repair_is_answered_ever_more_rarely() {
+        assert_eq!(repairs(200), [0, 1, 3, 7, 15, 31, 63, 123, 183]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_repair_that_was_put_off_is_due_at_its_time() {
+        let now = Instant::now();
+        let mut memory = Memory::default();
+        memory.repaired(&key("a"), now, CAP);
+        assert!(!memory.drifted(&key("a"), now + Duration::from_millis(500)));
+
+        assert_eq!(memory.next_due(), Some(now + Duration::from_secs(1)));
+        assert!(memory.due(now + Duration::from_millis(900)).is_empty());
+        assert_eq!(memory.due(now + Duration::from_secs(1)).len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_that_was_quiet_is_repaired_at_once_again() {
+        let now = Instant::now();
+        let mut memory = Memory::default();
+        for second in [0, 1, 3, 7] {
+            memory.repaired(&key("a"), now + Duration::from_secs(second), CAP);
+        }
+        let later = now + Duration::from_secs(7 + 8 + 8);
+
+        assert!(memory.due(later).is_empty());
+        assert!(memory.drifted(&key("a"), later));
+        memory.repaired(&key("a"), later, CAP);
+        assert!(memory.drifted(&key("a"), later + Duration::from_secs(1)), "the pauses begin anew");
+    }
+}

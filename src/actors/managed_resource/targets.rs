@@ -294,3 +294,39 @@ impl Interest {
         self.holders.range(first..).next().is_some_and(|(key, _)| key.group == kind.group && key.kind == kind.kind)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(kind: &str, name: &str) -> ObjectKey {
+        ObjectKey { kind: kind.into(), name: name.into(), ..ObjectKey::default() }
+    }
+
+    fn bundle(name: &str) -> NamespacedName {
+        NamespacedName::new("shoot", name)
+    }
+
+    #[test]
+    fn an_object_is_lost_only_when_the_last_bundle_lets_go_of_it() {
+        let mut interest = Interest::default();
+        interest.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "a"), key("ConfigMap", "b")]));
+        interest.replace(&bundle("two"), BTreeSet::from([key("ConfigMap", "b")]));
+
+        assert_eq!(interest.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "c")])), [key("ConfigMap", "a")]);
+        assert_eq!(interest.replace(&bundle("two"), BTreeSet::new()), [key("ConfigMap", "b")]);
+        assert_eq!(interest.holders.keys().collect::<Vec<_>>(), [&key("ConfigMap", "c")]);
+    }
+
+    #[test]
+    fn a_kind_is_wanted_as_long_as_one_of_its_objects_is() {
+        let mut interest = Interest::default();
+        interest.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "a"), key("Secret", "a")]));
+
+        let wanted = |interest: &Interest, kind: &str| interest.has_kind(&GroupKind::new("", kind));
+        assert!(wanted(&interest, "ConfigMap") && wanted(&interest, "Secret") && !wanted(&interest, "Service"));
+        interest.replace(&bundle("one"), BTreeSet::from([key("Secret", "a")]));
+
+        assert!(!wanted(&interest, "ConfigMap") && wanted(&interest, "Secret"));
+    }
+}

@@ -22,7 +22,7 @@ use futures::{
 };
 use tokio::{
     sync::{Notify, watch},
-    time::{Instant, timeout},
+    time::Instant,
 };
 
 use crate::api::object::{GroupKind, GroupVersionKind};
