@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{kinds::Kind, request::Request, status::Failure};
+use super::{kinds::Kind, request::Request, status::Failure, typed};
 
 /// Larger bodies are refused.
 pub(super) const LARGEST_BODY: usize = 3_145_728;
@@ -26,8 +26,11 @@ const METADATA_FIELDS: [&str; 15] = [
     "managedFields",
 ];
 
+/// An object as it was read, and what its sender is warned of.
+pub(super) type Decoded = (Value, Vec<String>);
+
 /// The object in the body of a POST or PUT. Its type is checked and filled in.
-pub(super) fn decode(kind: &Kind, request: &Request) -> Result<Value, Failure> {
+pub(super) fn decode(kind: &Kind, request: &Request) -> Result<Decoded, Failure> {
     match request.info.content_type.as_str() {
         "" | "application/json" => {}
         "application/yaml" | "application/vnd.kubernetes.protobuf" | "application/cbor" => {
@@ -44,9 +47,37 @@ pub(super) fn decode(kind: &Kind, request: &Request) -> Result<Value, Failure> {
         }
     };
     check_type(kind, &mut value)?;
-    check_shape(kind, &value).map_err(|text| Failure::cannot_be_handled(kind, &text))?;
+    let refuse = |text: String| Failure::cannot_be_handled(kind, &text);
+    let unknown = typed::prune(kind, &mut value).map_err(refuse)?;
+    check_shape(kind, &value).map_err(refuse)?;
+    let warnings =
+        settle_unknown(request, &unknown).map_err(|text| refuse(format!("strict decoding error: {text}")))?;
     tidy(&mut value);
-    Ok(value)
+    Ok((value, warnings))
+}
+
+/// The outcome of a patch as an object.
+pub(super) fn settle_patched(kind: &Kind, request: &Request, mut value: Value) -> Result<Decoded, Failure> {
+    if value["kind"] != kind.kind.as_str() || value["apiVersion"] != kind.api_version() {
+        return Err(Failure::patched_to_another_type());
+    }
+    let refuse = |text: String| Failure::patch_result(&text);
+    let unknown = typed::prune(kind, &mut value).map_err(refuse)?;
+    check_shape(kind, &value).map_err(refuse)?;
+    let warnings =
+        settle_unknown(request, &unknown).map_err(|text| refuse(format!("strict decoding error: {text}")))?;
+    tidy(&mut value);
+    Ok((value, warnings))
+}
+
+/// What becomes of unknown fields, by `fieldValidation`: nothing, a warning for each, or an error.
+fn settle_unknown(request: &Request, unknown: &[String]) -> Result<Vec<String>, String> {
+    let texts: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
+    match request.query.get("fieldValidation") {
+        Some("Ignore") => Ok(Vec::new()),
+        Some("Strict") if !texts.is_empty() => Err(texts.join(", ")),
+        _ => Ok(texts),
+    }
 }
 
 /// Compares `apiVersion` and `kind` with what the path says.

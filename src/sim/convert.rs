@@ -1,10 +1,12 @@
 //! One object, several versions.
 //!
 //! Versions of a custom kind differ in `apiVersion` only (conversion `None`), and so do most built-in ones as far as they
-//! are served. Events are one store behind two groups with different field names. HorizontalPodAutoscalers are converted
-//! as far as the old version can say the same; the rest, which the real server hides in annotations, is refused.
+//! are served. Events are one store behind two groups with different field names; HorizontalPodAutoscalers are in
+//! `autoscaler.rs`.
 
-use serde_json::{Value, json};
+mod autoscaler;
+
+use serde_json::Value;
 
 use super::{kinds::Kind, status::Failure};
 
@@ -28,8 +30,8 @@ pub(super) fn to_version(kind: &Kind, value: &Value) -> Result<Option<Value>, Fa
     match (kind.plural.as_str(), kind.group.as_str(), stored) {
         ("events", "events.k8s.io", _) => Ok(Some(rename(kind, value, |core, new| (core, new)))),
         ("events", "", _) => Ok(Some(rename(kind, value, |core, new| (new, core)))),
-        ("horizontalpodautoscalers", _, "autoscaling/v1") => to_metrics(kind, value).map(Some),
-        ("horizontalpodautoscalers", ..) => from_metrics(kind, value).map(Some),
+        ("horizontalpodautoscalers", _, "autoscaling/v1") => autoscaler::to_new(value).map(Some),
+        ("horizontalpodautoscalers", ..) => autoscaler::to_old(value).map(Some),
         _ => Ok(None),
     }
 }
@@ -48,96 +50,16 @@ fn rename<'a>(kind: &Kind, value: &Value, names: fn(&'a str, &'a str) -> (&'a st
     value
 }
 
-/// What the real server hides in annotations of the old version.
-const HIDDEN: &str = "autoscaling.alpha.kubernetes.io/";
-
-/// HorizontalPodAutoscaler v1 → v2.
-fn to_metrics(kind: &Kind, value: &Value) -> Result<Value, Failure> {
-    let mut value = value.clone();
-    let annotations = value["metadata"]["annotations"].as_object();
-    if annotations.is_some_and(|annotations| annotations.keys().any(|key| key.starts_with(HIDDEN))) {
-        return Err(hidden());
-    }
-    if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut)
-        && let Some(target) = spec.remove("targetCPUUtilizationPercentage")
-    {
-        let target = json!({"type": "Utilization", "averageUtilization": target});
-        spec.insert("metrics".into(), json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]));
-    }
-    if let Some(status) = value.get_mut("status").and_then(Value::as_object_mut)
-        && let Some(current) = status.remove("currentCPUUtilizationPercentage")
-    {
-        let metric = json!({"name": "cpu", "current": {"averageUtilization": current}});
-        status.insert("currentMetrics".into(), json!([{"type": "Resource", "resource": metric}]));
-    }
-    value["apiVersion"] = kind.api_version().into();
-    Ok(value)
-}
-
-/// HorizontalPodAutoscaler v2 → v1.
-fn from_metrics(kind: &Kind, value: &Value) -> Result<Value, Failure> {
-    let mut value = value.clone();
-    let is_absent = |part: &Value| part.is_null() || *part == json!([]);
-    let status = &value["status"];
-    if !value["spec"]["behavior"].is_null()
-        || !is_absent(&status["conditions"])
-        || !is_absent(&status["currentMetrics"])
-    {
-        return Err(hidden());
-    }
-    if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut)
-        && let Some(metrics) = spec.remove("metrics").filter(|metrics| !is_absent(metrics))
-    {
-        let target = &metrics[0]["resource"]["target"];
-        let is_cpu = metrics[0]["type"] == "Resource" && metrics[0]["resource"]["name"] == "cpu";
-        let is_only = metrics.as_array().is_some_and(|metrics| metrics.len() == 1);
-        match target.get("averageUtilization") {
-            Some(percent) if is_cpu && is_only => spec.insert("targetCPUUtilizationPercentage".into(), percent.clone()),
-            _ => return Err(hidden()),
-        };
-    }
-    value["apiVersion"] = kind.api_version().into();
-    Ok(value)
-}
-
-fn hidden() -> Failure {
-    Failure::not_simulated("what annotations of an autoscaling/v1 HorizontalPodAutoscaler say")
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::sim::kinds::built_in;
 
     fn kind(group: &str, version: &str, plural: &str) -> Kind {
         let wanted = |kind: &Kind| kind.group == group && kind.version == version && kind.plural == plural;
         built_in().into_iter().find(wanted).unwrap()
-    }
-
-    #[test]
-    fn autoscalers_are_converted_there_and_back() {
-        let old = json!({
-            "apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"},
-            "spec": {"maxReplicas": 3, "targetCPUUtilizationPercentage": 70},
-        });
-
-        let new = to_version(&kind("autoscaling", "v2", "horizontalpodautoscalers"), &old).unwrap().unwrap();
-        let back = to_version(&kind("autoscaling", "v1", "horizontalpodautoscalers"), &new).unwrap().unwrap();
-
-        assert_eq!(new["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 70);
-        assert_eq!(back, old);
-    }
-
-    #[test]
-    fn what_the_old_version_cannot_say_is_refused() {
-        let new = json!({
-            "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"},
-            "spec": {"maxReplicas": 3, "behavior": {}},
-        });
-
-        let refused = to_version(&kind("autoscaling", "v1", "horizontalpodautoscalers"), &new);
-
-        assert_eq!(refused.unwrap_err().code, 501);
     }
 
     #[test]

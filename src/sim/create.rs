@@ -8,11 +8,12 @@ use super::{
     body, defaults,
     kinds::{Generation, Kind},
     managed_fields,
+    render::Form,
     request::Request,
     state::{Answer, State, single_form},
     status::{Cause, Failure},
     storage::{Key, Object},
-    validate,
+    update, validate,
 };
 
 /// Letters of generated names: no vowels, so that no words come out.
@@ -29,16 +30,21 @@ pub(super) enum Created {
 
 impl State {
     pub(super) fn create(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
-        let form = single_form(&request.accept)?;
-        let mut value = body::decode(kind, request)?;
+        let form = single_form(&request.accept, self.clock.now())?;
+        let (mut value, warnings) = body::decode(kind, request)?;
         body::settle_namespace(kind, &mut value, &request.info.namespace)?;
         self.check_namespace(kind, &value, &request.info.namespace)?;
         if value["metadata"].get("resourceVersion").is_some() {
             return Err(Failure::version_on_create());
         }
-        match self.insert(kind, request, value)? {
-            Created::Stored(object) => self.answer_object(kind, 201, &object, form),
-            Created::DryRun(value) => self.answer_value(kind, 201, &value, form),
+        let created = self.insert(kind, request, value)?;
+        Ok(self.answer_created(kind, &created, form)?.with_warnings(&warnings))
+    }
+
+    pub(super) fn answer_created(&self, kind: &Kind, created: &Created, form: Form) -> Result<Answer, Failure> {
+        match created {
+            Created::Stored(object) => self.answer_object(kind, 201, object, form),
+            Created::DryRun(value) => self.answer_value(kind, 201, value, form),
         }
     }
 
@@ -79,6 +85,7 @@ impl State {
         {
             fields.remove("status");
         }
+        update::complete_status(kind, &mut value);
         if !generated {
             let text = "name or generateName is required";
             return Err(Failure::invalid(kind, "", vec![Cause::required("metadata.name", text)]));
@@ -87,6 +94,7 @@ impl State {
             value["spec"]["username"] = request.info.user.clone().into();
             value["spec"]["groups"] = request.groups.clone().into();
         }
+        let sent = value.clone();
         defaults::apply(kind, &mut value, None, &mut self.allocations)?;
         let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let key = self.key(kind, &request.info.namespace, &name);
@@ -95,7 +103,11 @@ impl State {
             self.allocations.release(&kind.plural, &value);
             return Err(failure);
         }
-        managed_fields::record(None, &mut value, request.field_manager(), "", &now);
+        let mut owned = without_allocated(kind, &sent, &value);
+        managed_fields::record(None, &mut owned, request.field_manager(), "", &now);
+        let metadata = body::metadata(&mut value);
+        metadata.remove("managedFields");
+        metadata.extend(body::metadata(&mut owned).remove("managedFields").map(|list| ("managedFields".into(), list)));
         if request.is_dry_run() {
             self.allocations.release(&kind.plural, &value);
             return Ok(Created::DryRun(value));
@@ -139,4 +151,37 @@ impl State {
         metadata.insert("name".into(), name.into());
         true
     }
+}
+
+/// The object without what the server chose for it: that belongs to nobody (architecture §6).
+fn without_allocated(kind: &Kind, sent: &Value, value: &Value) -> Value {
+    let pointers: &[&str] = match (kind.group.as_str(), kind.plural.as_str()) {
+        ("", "services") => &[
+            "/spec/clusterIP",
+            "/spec/clusterIPs",
+            "/spec/ipFamilies",
+            "/spec/ipFamilyPolicy",
+            "/spec/healthCheckNodePort",
+        ],
+        ("batch", "jobs") => &["/spec/selector", "/metadata/labels", "/spec/template/metadata/labels"],
+        _ => &[],
+    };
+    let mut owned = value.clone();
+    for pointer in pointers {
+        let Some((parent, field)) = pointer.rsplit_once('/') else { continue };
+        let Some(fields) = owned.pointer_mut(parent).and_then(Value::as_object_mut) else { continue };
+        match sent.pointer(pointer) {
+            Some(content) => fields.insert(field.into(), content.clone()),
+            None => fields.remove(field),
+        };
+    }
+    let ports = owned.pointer_mut("/spec/ports").and_then(Value::as_array_mut).filter(|_| kind.plural == "services");
+    for (index, port) in ports.into_iter().flatten().enumerate() {
+        if sent.pointer(&format!("/spec/ports/{index}/nodePort")).is_none()
+            && let Some(port) = port.as_object_mut()
+        {
+            port.remove("nodePort");
+        }
+    }
+    owned
 }

@@ -1,21 +1,89 @@
-//! stand-in
-use super::{kinds::Kind, status::Failure};
-use serde_json::{Value, json};
-#[derive(Debug, Default)]
-pub(super) struct Allocations;
-impl Allocations {
-    pub(super) fn release(&mut self, _: &str, _: &Value) {}
-}
-pub(super) fn apply(kind: &Kind, value: &mut Value, _: Option<&Value>, _: &mut Allocations) -> Result<(), Failure> {
-    if kind.plural == "namespaces" {
-        let name = value["metadata"]["name"].clone();
-        value["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
-        if value["spec"].is_null() {
-            value["spec"] = json!({"finalizers": ["kubernetes"]});
+//! What the server fills in or rewrites before it stores an object (facts §9).
+//!
+//! One file per family of kinds; `shape.rs` drops what typed objects do not keep, `quantity.rs` rewrites quantities,
+//! `allocations.rs` knows which addresses and ports of Services are taken.
+
+mod allocations;
+mod pod;
+mod quantity;
+mod service;
+mod shape;
+mod simple;
+mod status;
+mod workload;
+
+use serde_json::{Map, Value};
+
+pub(super) use self::{allocations::Allocations, quantity::numbers_to_texts};
+use super::{kinds::Kind, schema, status::Failure};
+
+/// Completes an object that is about to be stored. `old` is its stored state, if there is one. Services may take addresses
+/// and ports; if they cannot have them, nothing is taken.
+pub(super) fn apply(
+    kind: &Kind,
+    new: &mut Value,
+    old: Option<&Value>,
+    allocations: &mut Allocations,
+) -> Result<(), Failure> {
+    if kind.custom {
+        if let Some(schema) = &kind.schema {
+            schema::prune(schema, new);
+            schema::fill(schema, new);
         }
-        if value["status"].is_null() {
-            value["status"] = json!({"phase": "Active"});
-        }
+        return Ok(());
+    }
+    shape::tidy(kind, new);
+    match kind.resource() {
+        ("", "pods") => pod::pod(new, old.is_none()),
+        ("", "podtemplates") => pod::template(child(new, "template")),
+        ("", "services") => service::apply(kind, new, old, allocations)?,
+        ("" | "apps" | "batch", _) if workload::apply(kind, new, old) => {}
+        _ => simple::apply(kind, new, old),
+    }
+    if old.is_none() {
+        status::initialize(kind, new);
     }
     Ok(())
 }
+
+/// The object at `field`, made if it is not there.
+fn child<'v>(value: &'v mut Value, field: &str) -> &'v mut Value {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    let child = &mut value[field];
+    if !child.is_object() {
+        *child = Value::Object(Map::new());
+    }
+    child
+}
+
+/// Sets a field of an object that has none.
+fn fill(value: &mut Value, field: &str, default: impl Into<Value>) {
+    if let Value::Object(fields) = value
+        && fields.get(field).is_none_or(Value::is_null)
+    {
+        fields.insert(field.into(), default.into());
+    }
+}
+
+/// The objects in the list at `field`.
+fn items<'v>(value: &'v mut Value, field: &str) -> impl Iterator<Item = &'v mut Value> {
+    let items = value.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten();
+    items.filter(|item| item.is_object())
+}
+
+/// Removes a field.
+fn remove(value: &mut Value, field: &str) {
+    if let Value::Object(fields) = value {
+        fields.remove(field);
+    }
+}
+
+/// An object without fields.
+fn empty() -> Value {
+    Value::Object(Map::new())
+}
+
+#[cfg(test)]
+mod tests;

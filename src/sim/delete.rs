@@ -59,6 +59,8 @@ enum Propagation {
 pub(super) enum Deleted {
     /// It is gone; this was its last state.
     Gone(Arc<Object>),
+    /// It is gone, and answered as if it were about to go.
+    Dying(Value),
     /// Finalizers or a grace period hold it.
     Held(Value),
 }
@@ -111,13 +113,13 @@ impl DeleteOptions {
 
 impl State {
     pub(super) fn delete(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
-        let form = single_form(&request.accept)?;
+        let form = single_form(&request.accept, self.clock.now())?;
         let options = DeleteOptions::of(request)?;
         let dry_run = request.is_dry_run() || options.dry_run.as_ref().is_some_and(|list| !list.is_empty());
         let key = self.key_of(kind, request);
         let (deleted, warnings) = self.remove(kind, &key, &options, dry_run)?;
         let answer = match deleted {
-            Deleted::Held(value) => self.answer_value(kind, 200, &value, form),
+            Deleted::Held(value) | Deleted::Dying(value) => self.answer_value(kind, 200, &value, form),
             Deleted::Gone(object) if kind.answers_delete_with_object => self.answer_object(kind, 200, &object, form),
             Deleted::Gone(object) => {
                 let uid = object.value["metadata"]["uid"].as_str().unwrap_or_default();
@@ -175,7 +177,9 @@ impl State {
             if !dry_run {
                 self.erase(key);
             }
-            return Ok((Deleted::Gone(live), warnings));
+            let is_pod = kind.group.is_empty() && kind.plural == "pods";
+            let deleted = if is_pod { Deleted::Dying(value) } else { Deleted::Gone(live) };
+            return Ok((deleted, warnings));
         }
         let unchanged = value == *super::update::in_version(kind, &live.value)?;
         if dry_run || unchanged {

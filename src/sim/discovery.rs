@@ -235,7 +235,7 @@ mod tests {
             custom["versions"][0]["resources"][0],
             json!({"resource": "things", "responseKind": {"group": "g.io", "version": "v1", "kind": "Thing"},
                 "scope": "Cluster", "singularResource": "thing",
-                "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]})
+                "verbs": ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]})
         );
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct Kind {
     /// The status is a part of the API of its own: writes of the object do not change it.
     pub(super) has_status: bool,
     pub(super) generation: Generation,
-    /// In alphabetical order.
+    /// In the order of discovery documents.
     pub(super) verbs: Vec<&'static str>,
     pub(super) subresources: Vec<Subresource>,
     /// Where the numbers of `/scale` are.
@@ -71,6 +71,8 @@ pub(super) struct Scale {
 pub(super) enum Generation {
     /// The kind does not count.
     None,
+    /// 1 for ever: PriorityClasses.
+    Constant,
     Spec,
     /// Deployments.
     SpecAndAnnotations,
@@ -107,11 +109,6 @@ impl Kind {
         self.subresources.iter().find(|subresource| subresource.name == name)
     }
 
-    /// `plural.group`, or `plural` for the core group: as messages name a resource.
-    pub(super) fn group_resource(&self) -> String {
-        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
-    }
-
     /// Group and plural name, to look rules up.
     pub(super) fn resource(&self) -> (&str, &str) {
         (&self.group, &self.plural)
@@ -136,7 +133,7 @@ impl Scale {
 pub(super) fn bumps_generation(kind: &Kind, old: &Value, new: &Value) -> bool {
     let differ = |pointer: &str| old.pointer(pointer) != new.pointer(pointer);
     let changed = match kind.generation {
-        Generation::None => return false,
+        Generation::None | Generation::Constant => return false,
         Generation::Spec => differ("/spec"),
         Generation::SpecAndAnnotations => differ("/spec") || differ("/metadata/annotations"),
         Generation::ContentAndLabels => content_differs(old, new, &[]) || differ("/metadata/labels"),

@@ -15,6 +15,7 @@ use super::{
     state::{Answer, Refusal, State, read_revision},
     status::Failure,
     storage::{Key, Object, Scope},
+    table,
 };
 
 /// Which objects of a scope are meant.
@@ -107,6 +108,7 @@ impl State {
         let form = match negotiate(&request.accept)? {
             Asked::Full => Form::Full,
             Asked::MetadataList => Form::Metadata,
+            Asked::Table => Form::Row(self.clock.now()),
             Asked::Metadata => return Err(requested_one_of_many(kind).into()),
         };
         let selection = Selection::of(kind, request)?;
@@ -217,6 +219,7 @@ impl State {
 /// A list's JSON from its metadata and its items' JSON.
 pub(super) fn list_body(kind: &Kind, form: Form, metadata: &Value, items: &[u8]) -> Vec<u8> {
     let (list_kind, api_version) = match form {
+        Form::Row(_) => return table::table(metadata, items),
         Form::Full => (kind.list_kind.clone(), kind.api_version()),
         Form::Metadata => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
     };

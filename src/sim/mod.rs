@@ -3,13 +3,15 @@
 //! It behaves as the real API server does where that was measured, and refuses loudly (501) what it does not do. The same
 //! seed and the same requests give the same bytes.
 //!
-//! Start reading at `state.rs`: [`Sim`] owns one `State` behind a lock, `service.rs` brings requests to it. Reading:
-//! `list.rs`, `watch.rs`. Writing: `create.rs`, `update.rs`, `delete.rs`, `subresources.rs`, `tokens.rs`, on top of
-//! `storage.rs` (objects, revisions, history). What the server does by itself: `agenda.rs`, `controllers.rs`. What tests
-//! do to it: `fault.rs`, `record.rs` and the methods here.
+//! It keeps no rights: 403 comes from the test ([`Seen::forbidden`], [`Sim::set_reviewer`]).
 //!
-//! Pure rules of the kinds: `kinds.rs` and `registry.rs` (what is served), `defaults.rs`, `validate.rs`, `selector.rs`,
-//! `patch/`, `managed_fields.rs`, `discovery.rs`, `convert.rs`, `status.rs` (error bodies).
+//! Start reading at `state.rs`: [`Sim`] owns one `State` behind a lock, `service.rs` brings requests to it. Reading:
+//! `list.rs`, `watch.rs`, `documents.rs`. Writing: `create.rs`, `update.rs`, `delete.rs`, `subresources.rs`, `tokens.rs`,
+//! on top of `storage.rs` (objects, revisions, history). What the server does by itself: `agenda.rs`, `controllers/`. What
+//! tests do to it: `fault.rs`, `record.rs`, `fixtures.rs`.
+//!
+//! Pure rules: `kinds.rs` and `registry.rs` (what is served), `body.rs` and `typed.rs` (reading objects), `defaults.rs`, `validate.rs`, `selector.rs`, `patch/`,
+//! `managed_fields.rs`, `discovery.rs`, `convert.rs`, `status.rs` (error bodies).
 
 mod agenda;
 mod body;
@@ -21,6 +23,7 @@ mod delete;
 mod discovery;
 mod documents;
 mod fault;
+mod fixtures;
 mod kinds;
 mod list;
 mod lists;
@@ -32,15 +35,18 @@ mod record;
 mod registry;
 mod render;
 mod request;
+mod schema;
 mod selector;
 mod service;
 mod state;
 mod status;
 mod storage;
 mod subresources;
+mod table;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod typed;
 mod update;
 mod validate;
 mod watch;
@@ -52,10 +58,11 @@ use std::{
     time::Duration,
 };
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::Notify;
 
 pub use fault::{EventFault, EventInfo, Fault, Process, Seen, WatchEnd};
+pub use fixtures::PutError;
 pub use record::Recorded;
 pub use request::RequestInfo;
 pub use status::Failure;
@@ -69,7 +76,7 @@ use registry::Registry;
 use request::Request;
 use service::ApiService;
 use state::{ServerClock, State};
-use storage::{Key, Scope, Storage};
+use storage::Storage;
 use watch::Watches;
 
 use crate::actors::kit::{Clock, Random};
@@ -125,25 +132,6 @@ pub struct ClientOptions {
     pub user_agent: String,
     /// Clients of one process crash together.
     pub process: Process,
-}
-
-/// An object that cannot be put into the simulator.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PutError {
-    /// The kind is not served.
-    #[error("the simulator serves no {kind} in {api_version}")]
-    UnknownKind {
-        /// `apiVersion` of the object.
-        api_version: String,
-        /// `kind` of the object.
-        kind: String,
-    },
-    /// `metadata.name` is missing.
-    #[error("the object has no name")]
-    Unnamed,
-    /// The object breaks a rule of its kind.
-    #[error("the object is refused: {0}")]
-    Refused(String),
 }
 
 /// What the simulator, its clients and its watches share.
@@ -289,7 +277,8 @@ impl Sim {
         self.shared.state().watches.count()
     }
 
-    /// Answers SubjectAccessReviews: from `spec`, whether it is allowed and why. Without a reviewer they are refused.
+    /// Answers SubjectAccessReviews: from `spec`, whether it is allowed and why; without a reviewer they are refused. It is
+    /// also asked for the rights of impersonated users (header `Impersonate-User`).
     pub fn set_reviewer(&self, reviewer: impl FnMut(&Value) -> (bool, String) + Send + 'static) {
         self.shared.state().reviewer = Some(Box::new(reviewer));
     }
@@ -316,75 +305,6 @@ impl Sim {
         lock(&self.shared.journal).recording = recording;
     }
 
-    // === the objects, without requests ===
-
-    /// An object as it is stored. `resource` is written as for kubectl: `configmaps`, `deployments.apps`. The namespace is
-    /// empty for cluster scope.
-    pub fn object(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
-        let state = self.shared.state();
-        let (group, resource) = state.home(resource);
-        state.storage.get(&Key::new(&group, &resource, namespace, name)).map(|object| object.value.clone())
-    }
-
-    /// All objects of a resource, by namespace and name.
-    pub fn objects(&self, resource: &str) -> Vec<Value> {
-        let state = self.shared.state();
-        let (group, resource) = state.home(resource);
-        let scope = Scope::new(&group, &resource, None);
-        let values = state.storage.scan(&scope).map(|(_, object)| object.value.clone());
-        values.collect()
-    }
-
-    /// Every object of the server, by group, resource, namespace and name.
-    pub fn all_objects(&self) -> Vec<Value> {
-        self.shared.state().storage.all().map(|(_, object)| object.value.clone()).collect()
-    }
-
-    /// Stores an object as a fixture: with its status, over an existing one, with defaults but without most checks. A
-    /// missing namespace is created. A definition is served at once.
-    pub fn put(&self, object: Value) -> Result<Value, PutError> {
-        let mut state = self.shared.state();
-        let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
-        let (api_version, kind_name) = (text("apiVersion"), text("kind"));
-        let Some(kind) = state.registry.find_kind(&api_version, &kind_name) else {
-            return Err(PutError::UnknownKind { api_version, kind: kind_name });
-        };
-        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        if name.is_empty() {
-            return Err(PutError::Unnamed);
-        }
-        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
-        if kind.namespaced {
-            state.put_namespace(&namespace);
-        }
-        let key = state.key(&kind, &namespace, &name);
-        let stored = state.put_fixture(&kind, key, object)?;
-        if kind_name == "CustomResourceDefinition" {
-            state.establish(&name);
-        }
-        Ok(stored)
-    }
-
-    /// Changes a stored object with a new version, past all rules; `false` if there is none.
-    pub fn edit(&self, resource: &str, namespace: &str, name: &str, change: impl FnOnce(&mut Value)) -> bool {
-        let mut state = self.shared.state();
-        let (group, resource) = state.home(resource);
-        let key = Key::new(&group, &resource, namespace, name);
-        let Some(object) = state.storage.get(&key).cloned() else { return false };
-        let mut value = object.value.clone();
-        change(&mut value);
-        state.store(key, value);
-        true
-    }
-
-    /// Removes an object at once, whatever its finalizers; returns its last state.
-    pub fn remove(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
-        let mut state = self.shared.state();
-        let (group, resource) = state.home(resource);
-        let erased = state.erase(&Key::new(&group, &resource, namespace, name));
-        erased.map(|object| object.value.clone())
-    }
-
     /// The version of the last change of any object.
     pub fn revision(&self) -> u64 {
         self.shared.state().storage.revision()
@@ -394,66 +314,6 @@ impl Sim {
 impl fmt::Debug for Sim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sim").field("revision", &self.revision()).finish_non_exhaustive()
-    }
-}
-
-// === impl State: fixtures ===
-
-impl State {
-    /// Group and resource of a name as for kubectl, as they are stored.
-    fn home(&self, resource: &str) -> (String, String) {
-        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
-        match self.registry.find_resource(group, resource) {
-            Some(kind) => (kind.home().0.to_owned(), kind.home().1.to_owned()),
-            None => (group.to_owned(), resource.to_owned()),
-        }
-    }
-
-    /// Makes sure that a namespace exists.
-    fn put_namespace(&mut self, name: &str) {
-        let key = Key::new("", "namespaces", "", name);
-        if self.storage.get(&key).is_none() {
-            let namespace = json!({
-                "apiVersion": "v1", "kind": "Namespace",
-                "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
-                "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
-            });
-            self.put_object(key, namespace);
-        }
-    }
-
-    fn put_fixture(&mut self, kind: &kinds::Kind, key: Key, mut object: Value) -> Result<Value, PutError> {
-        body::check_shape(kind, &object).map_err(PutError::Refused)?;
-        body::tidy(&mut object);
-        let old = self.storage.get(&key).map(|old| old.value.clone());
-        let defaults = defaults::apply(kind, &mut object, old.as_ref(), &mut self.allocations);
-        defaults.map_err(|failure| PutError::Refused(String::from_utf8_lossy(&failure.body).trim().to_owned()))?;
-        if kind.generation != kinds::Generation::None && object["metadata"].get("generation").is_none() {
-            let generation = match &old {
-                None => 1,
-                Some(old) => {
-                    let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
-                    generation + i64::from(kinds::bumps_generation(kind, old, &object))
-                }
-            };
-            body::metadata(&mut object).insert("generation".into(), generation.into());
-        }
-        Ok(self.put_object(key, object).value.clone())
-    }
-
-    /// Stores an object under a new version. What it lacks of uid and creation time it gets, or keeps.
-    fn put_object(&mut self, key: Key, mut object: Value) -> Arc<storage::Object> {
-        let old = self.storage.get(&key).cloned();
-        let uid = self.new_uid();
-        let now = self.clock.text();
-        let metadata = body::metadata(&mut object);
-        for (field, new) in [("uid", uid), ("creationTimestamp", now)] {
-            if !metadata.contains_key(field) {
-                let kept = old.as_ref().map(|old| old.value["metadata"][field].clone());
-                metadata.insert(field.into(), kept.unwrap_or_else(|| new.into()));
-            }
-        }
-        self.store(key, object)
     }
 }
 

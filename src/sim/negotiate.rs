@@ -11,6 +11,8 @@ pub(super) enum Asked {
     Metadata,
     /// `PartialObjectMetadataList`: of a list.
     MetadataList,
+    /// `Table`.
+    Table,
 }
 
 /// One alternative of an `Accept` header.
@@ -21,7 +23,7 @@ struct Alternative<'a> {
     version: Option<&'a str>,
 }
 
-/// The first alternative that the server knows. Tables, YAML and Protobuf are known to the real one only: they are passed
+/// The first alternative that the server knows. YAML and Protobuf are known to the real one only: they are passed
 /// over if there is another alternative, and refused loudly if not.
 pub(super) fn negotiate(accept: &str) -> Result<Asked, Failure> {
     let mut beyond_the_simulator = false;
@@ -32,8 +34,8 @@ pub(super) fn negotiate(accept: &str) -> Result<Asked, Failure> {
             ("application/json", Some("PartialObjectMetadataList")) if alternative.is_meta() => {
                 return Ok(Asked::MetadataList);
             }
-            ("application/json", Some("Table"))
-            | ("application/yaml" | "application/vnd.kubernetes.protobuf" | "application/cbor", _) => {
+            ("application/json", Some("Table")) if alternative.is_meta() => return Ok(Asked::Table),
+            ("application/yaml" | "application/vnd.kubernetes.protobuf" | "application/cbor", _) => {
                 beyond_the_simulator = true;
             }
             _ => {}
@@ -42,7 +44,7 @@ pub(super) fn negotiate(accept: &str) -> Result<Asked, Failure> {
     if accept.trim().is_empty() {
         Ok(Asked::Full)
     } else if beyond_the_simulator {
-        Err(Failure::not_simulated("answers as tables, YAML, Protobuf or CBOR"))
+        Err(Failure::not_simulated("answers as YAML, Protobuf or CBOR"))
     } else {
         Err(not_acceptable())
     }
@@ -110,7 +112,7 @@ mod tests {
             negotiate("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").unwrap(),
             Asked::MetadataList
         );
-        assert_eq!(negotiate("application/json;as=Table;g=meta.k8s.io;v=v1,application/json").unwrap(), Asked::Full);
+        assert_eq!(negotiate("application/json;as=Table;g=meta.k8s.io;v=v1,application/json").unwrap(), Asked::Table);
     }
 
     #[test]

@@ -11,8 +11,8 @@ use super::kinds::Kind;
 #[derive(Default)]
 pub(super) struct Registry {
     kinds: BTreeMap<(String, String, String), Arc<Kind>>,
-    /// Groups and versions that are compiled into the server.
-    built_in: BTreeSet<(String, String)>,
+    /// Groups that are compiled into the server.
+    built_in: BTreeSet<String>,
 }
 
 // === impl Registry ===
@@ -21,7 +21,7 @@ impl Registry {
     pub(super) fn new(built_in: Vec<Kind>) -> Self {
         let mut registry = Self::default();
         for kind in built_in {
-            registry.built_in.insert((kind.group.clone(), kind.version.clone()));
+            registry.built_in.insert(kind.group.clone());
             registry.kinds.insert(place(&kind), Arc::new(kind));
         }
         registry
@@ -53,8 +53,8 @@ impl Registry {
         self.kinds.values()
     }
 
-    pub(super) fn is_built_in(&self, group: &str, version: &str) -> bool {
-        self.built_in.contains(&(group.to_owned(), version.to_owned()))
+    pub(super) fn is_built_in(&self, group: &str) -> bool {
+        self.built_in.contains(group)
     }
 
     pub(super) fn is_served(&self, group: &str, version: &str) -> bool {

@@ -3,10 +3,11 @@
 //! An object's text without its first two fields is made once ([`Object::tail`]); what differs between a GET, a list
 //! item and an event is put in front of it.
 
+use jiff::Timestamp;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
-use super::storage::Object;
+use super::{storage::Object, table};
 
 /// What of an object is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub(super) enum Form {
     Full,
     /// `PartialObjectMetadata`: type and metadata only.
     Metadata,
+    /// A row of a table.
+    Row(Timestamp),
 }
 
 /// All but the type of an object.
@@ -111,6 +114,7 @@ pub(super) fn object(out: &mut Vec<u8>, object: &Object, api_version: &str, kind
             out.extend_from_slice(tail);
         }
         Form::Metadata => metadata(out, &object.value, None),
+        Form::Row(now) => table::row(out, &object.value, now),
     }
 }
 
@@ -131,6 +135,7 @@ pub(super) fn value(
 ) {
     match (form, revision) {
         (Form::Metadata, _) => metadata(out, value, revision),
+        (Form::Row(now), _) => table::row(out, value, now),
         (Form::Full, None) => {
             let tail = tail(value);
             head(out, api_version, kind, tail.len() == 1);

@@ -51,6 +51,8 @@ pub(super) struct Request {
     pub(super) accept: String,
     /// The groups of the user.
     pub(super) groups: Vec<String>,
+    /// The user is another one than the client.
+    pub(super) impersonated: bool,
     /// `If-None-Match`, for discovery.
     pub(super) if_none_match: Option<String>,
     pub(super) body: Bytes,
@@ -59,6 +61,10 @@ pub(super) struct Request {
 /// The parameters of a query, decoded; the last of equal names wins.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Query(BTreeMap<String, String>);
+
+/// Headers that make a request that of another user.
+const IMPERSONATE_USER: &str = "impersonate-user";
+const IMPERSONATE_GROUP: &str = "impersonate-group";
 
 /// What a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,7 +128,8 @@ impl Request {
         info.path = parts.uri.path().to_owned();
         info.query = parts.uri.query().unwrap_or_default().to_owned();
         info.content_type = media_type(header_text(&parts.headers, header::CONTENT_TYPE).unwrap_or_default());
-        info.user = client.user.clone();
+        let impersonated = header_text(&parts.headers, IMPERSONATE_USER);
+        info.user = impersonated.unwrap_or(&client.user).to_owned();
         info.user_agent = header_text(&parts.headers, header::USER_AGENT).unwrap_or(&client.user_agent).to_owned();
         Self {
             info,
@@ -130,7 +137,8 @@ impl Request {
             method: parts.method.clone(),
             query,
             accept: header_text(&parts.headers, header::ACCEPT).unwrap_or_default().to_owned(),
-            groups: client.groups.clone(),
+            groups: if impersonated.is_some() { impersonated_groups(&parts.headers) } else { client.groups.clone() },
+            impersonated: impersonated.is_some(),
             if_none_match: header_text(&parts.headers, header::IF_NONE_MATCH).map(str::to_owned),
             body: Bytes::new(),
         }
@@ -179,7 +187,12 @@ impl RequestInfo {
     }
 }
 
-fn header_text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+fn impersonated_groups(headers: &HeaderMap) -> Vec<String> {
+    let groups = headers.get_all(IMPERSONATE_GROUP).iter().filter_map(|group| group.to_str().ok());
+    groups.map(str::to_owned).chain(["system:authenticated".to_owned()]).collect()
+}
+
+fn header_text(headers: &HeaderMap, name: impl header::AsHeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 

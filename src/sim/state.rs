@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use bytes::Bytes;
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
@@ -146,6 +146,7 @@ impl State {
     }
 
     fn resource(&mut self, request: &Request, read_as_of: Option<u64>) -> Result<Reply, Refusal> {
+        self.check_rights(request)?;
         let kind = self.resolve(request)?;
         let reply = self.resource_of(&kind, request, read_as_of)?;
         Ok(match (reply, &kind.warning) {
@@ -180,6 +181,30 @@ impl State {
         Ok(reply)
     }
 
+    /// Asks the reviewer about the rights of an impersonated user; clients themselves may do everything.
+    fn check_rights(&mut self, request: &Request) -> Result<(), Failure> {
+        let info = &request.info;
+        let Some(reviewer) = self.reviewer.as_mut().filter(|_| request.impersonated) else { return Ok(()) };
+        let attributes = json!({
+            "namespace": info.namespace, "verb": info.verb, "group": info.group, "version": info.version,
+            "resource": info.resource, "subresource": info.subresource, "name": info.name,
+        });
+        let spec = json!({"user": info.user, "groups": request.groups, "resourceAttributes": attributes});
+        if reviewer(&spec).0 {
+            return Ok(());
+        }
+        let resource = match info.subresource.as_str() {
+            "" => info.resource.clone(),
+            subresource => format!("{}/{subresource}", info.resource),
+        };
+        match self.registry.find(&info.group, &info.version, &info.resource) {
+            Some(kind) => {
+                Err(Failure::not_allowed(&kind, &info.name, &info.user, &info.verb, &resource, &info.namespace))
+            }
+            None => Err(Failure::not_simulated("rights to resources that are not served")),
+        }
+    }
+
     /// The kind a path means, and whether the path may mean it.
     fn resolve(&self, request: &Request) -> Result<Arc<Kind>, Failure> {
         let info = &request.info;
@@ -203,7 +228,7 @@ impl State {
 
     /// Why a resource of a group and version is not served.
     pub(super) fn unknown(&self, group: &str, version: &str) -> Failure {
-        if self.registry.is_built_in(group, version) {
+        if self.registry.is_built_in(group) {
             Failure::unknown_resource()
         } else if self.registry.is_served(group, version) {
             Failure::page_not_found()
@@ -223,7 +248,7 @@ impl State {
     // === reading ===
 
     fn get(&mut self, kind: &Kind, request: &Request, read_as_of: Option<u64>) -> Result<Answer, Refusal> {
-        let form = single_form(&request.accept)?;
+        let form = single_form(&request.accept, self.clock.now())?;
         let asked = read_revision(request)?;
         if asked.is_some_and(|revision| revision > self.storage.revision()) {
             return Err(Refusal::NotYet { revision: asked.unwrap_or_default() });
@@ -255,8 +280,7 @@ impl State {
             Some(converted) => render::value(&mut body, &converted, &kind.api_version(), &kind.kind, form, None),
             None => render::object(&mut body, object, &kind.api_version(), &kind.kind, form),
         }
-        body.push(b'\n');
-        Ok(Answer::json(code, body))
+        Ok(Answer::json(code, finish(body, &object.value, form)))
     }
 
     /// A value that is not stored (any more) as the answer.
@@ -265,8 +289,7 @@ impl State {
         let mut body = Vec::new();
         let value = converted.as_ref().unwrap_or(value);
         render::value(&mut body, value, &kind.api_version(), &kind.kind, form, None);
-        body.push(b'\n');
-        Ok(Answer::json(code, body))
+        Ok(Answer::json(code, finish(body, value, form)))
     }
 
     // === writing ===
@@ -313,9 +336,24 @@ impl State {
     }
 }
 
+/// The body of an answer that is one object.
+fn finish(mut body: Vec<u8>, object: &Value, form: Form) -> Vec<u8> {
+    match form {
+        Form::Row(_) => {
+            let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+            super::table::table(&metadata, &body)
+        }
+        Form::Full | Form::Metadata => {
+            body.push(b'\n');
+            body
+        }
+    }
+}
+
 /// The form of an answer that is one object.
-pub(super) fn single_form(accept: &str) -> Result<Form, Failure> {
+pub(super) fn single_form(accept: &str, now: Timestamp) -> Result<Form, Failure> {
     match negotiate(accept)? {
+        Asked::Table => Ok(Form::Row(now)),
         Asked::Full => Ok(Form::Full),
         Asked::Metadata => Ok(Form::Metadata),
         Asked::MetadataList => Err(Failure::not_acceptable(

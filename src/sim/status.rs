@@ -138,6 +138,17 @@ impl Cause {
         Self::new("FieldValueTooLong", field, format!("Too long: may not be more than {most_bytes} bytes"))
     }
 
+    /// Too many items of a list or map.
+    pub(super) fn too_many(field: &str, count: u64, most: u64) -> Self {
+        let text = format!("Too many: {count}: must have at most {most} items");
+        Self::new("FieldValueTooMany", field, text)
+    }
+
+    /// A reference to something that is not there.
+    pub(super) fn not_found(field: &str, value: &Value) -> Self {
+        Self::new("FieldValueNotFound", field, format!("Not found: {value}"))
+    }
+
     pub(super) fn duplicate(field: &str, value: &Value) -> Self {
         Self::new("FieldValueDuplicate", field, format!("Duplicate value: {value}"))
     }
@@ -234,12 +245,6 @@ impl Failure {
         let group = &kind.group;
         let text = format!("User \"{user}\" cannot {verb} resource \"{resource}\" in API group \"{group}\" {place}");
         Self::forbidden(kind, name, &text)
-    }
-
-    /// 403: a user may not read a path that is no resource.
-    pub(super) fn path_not_allowed(user: &str, verb: &str, path: &str) -> Self {
-        let message = format!("forbidden: User \"{user}\" cannot {verb} path \"{path}\"");
-        Self::generic(403, "Forbidden", &message)
     }
 
     /// 403: nothing new goes into a namespace that is being deleted.

@@ -15,6 +15,8 @@ pub(super) struct Key {
     pub(super) group: Arc<str>,
     /// Plural name.
     pub(super) resource: Arc<str>,
+    /// `namespace/name`, which is what keys are ordered by: `a-b/x` comes before `a/x`.
+    path: Arc<str>,
     /// Empty for cluster scope.
     pub(super) namespace: Arc<str>,
     pub(super) name: Arc<str>,
@@ -68,7 +70,13 @@ pub(super) struct Expired;
 
 impl Key {
     pub(super) fn new(group: &str, resource: &str, namespace: &str, name: &str) -> Self {
-        Self { group: group.into(), resource: resource.into(), namespace: namespace.into(), name: name.into() }
+        Self {
+            group: group.into(),
+            resource: resource.into(),
+            path: format!("{namespace}/{name}").into(),
+            namespace: namespace.into(),
+            name: name.into(),
+        }
     }
 }
 
@@ -86,12 +94,10 @@ impl Scope {
     }
 
     fn first(&self) -> Key {
-        Key {
-            group: self.group.clone(),
-            resource: self.resource.clone(),
-            namespace: self.namespace.clone().unwrap_or_else(|| "".into()),
-            name: "".into(),
-        }
+        let namespace = self.namespace.clone().unwrap_or_else(|| "".into());
+        // No path sorts before the empty one, and those of a namespace start with its name and a slash.
+        let path = self.namespace.as_ref().map_or_else(|| "".into(), |namespace| format!("{namespace}/").into());
+        Key { group: self.group.clone(), resource: self.resource.clone(), path, namespace, name: "".into() }
     }
 }
 

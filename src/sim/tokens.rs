@@ -45,6 +45,8 @@ impl State {
             spec["audiences"] = self.behaviour.audiences.clone().into();
         }
         spec["expirationSeconds"] = seconds.into();
+        // The real answer has it, as null, too.
+        spec["boundObjectRef"] = spec["boundObjectRef"].take();
         let mut facts = json!({
             "namespace": namespace, "serviceaccount": {"name": name, "uid": account.value["metadata"]["uid"]},
         });
@@ -100,7 +102,7 @@ impl State {
 
     /// POST of a review, which is answered and not stored.
     pub(super) fn review(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
-        let mut value = body::decode(kind, request)?;
+        let (mut value, _) = body::decode(kind, request)?;
         let status = match kind.kind.as_str() {
             "TokenReview" => self.review_token(&value["spec"]),
             "SubjectAccessReview" if is_unclear(&value["spec"]) => {

@@ -5,9 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use serde_json::{Map, Value};
 
 use super::{
-    body,
-    create::Created,
-    defaults,
+    body, defaults,
     kinds::{self, Kind},
     managed_fields, patch,
     request::Request,
@@ -76,23 +74,21 @@ impl<'a> Writing<'a> {
 
 impl State {
     pub(super) fn replace(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
-        let form = single_form(&request.accept)?;
-        let mut value = body::decode(kind, request)?;
+        let form = single_form(&request.accept, self.clock.now())?;
+        let (mut value, warnings) = body::decode(kind, request)?;
         check_name(&mut value, &request.info.name)?;
         body::settle_namespace(kind, &mut value, &request.info.namespace)?;
         let key = self.key_of(kind, request);
         if self.storage.get(&key).is_some() {
             let written = self.write(kind, &key, value, Writing::of(request, Part::Main, false))?;
-            return self.answer_written(kind, &written, form);
+            return Ok(self.answer_written(kind, &written, form)?.with_warnings(&warnings));
         }
         if !kind.creates_on_update {
             return Err(Failure::not_found(kind, &request.info.name));
         }
         self.check_namespace(kind, &value, &request.info.namespace)?;
-        match self.insert(kind, request, value)? {
-            Created::Stored(object) => self.answer_object(kind, 201, &object, form),
-            Created::DryRun(value) => self.answer_value(kind, 201, &value, form),
-        }
+        let created = self.insert(kind, request, value)?;
+        Ok(self.answer_created(kind, &created, form)?.with_warnings(&warnings))
     }
 
     pub(super) fn patch(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
@@ -101,30 +97,26 @@ impl State {
 
     /// PUT of a subresource that has the object's own form.
     pub(super) fn replace_part(&mut self, kind: &Arc<Kind>, request: &Request, part: Part) -> Result<Answer, Failure> {
-        let form = single_form(&request.accept)?;
-        let mut value = body::decode(kind, request)?;
+        let form = single_form(&request.accept, self.clock.now())?;
+        let (mut value, warnings) = body::decode(kind, request)?;
         check_name(&mut value, &request.info.name)?;
         body::settle_namespace(kind, &mut value, &request.info.namespace)?;
         let key = self.key_of(kind, request);
         let written = self.write(kind, &key, value, Writing::of(request, part, false))?;
-        self.answer_written(kind, &written, form)
+        Ok(self.answer_written(kind, &written, form)?.with_warnings(&warnings))
     }
 
     pub(super) fn patch_part(&mut self, kind: &Arc<Kind>, request: &Request, part: Part) -> Result<Answer, Failure> {
-        let form = single_form(&request.accept)?;
+        let form = single_form(&request.accept, self.clock.now())?;
         let change = patch::Patch::parse(kind, &request.info.content_type, &request.body)?;
         let key = self.key_of(kind, request);
         let live = self.storage.get(&key).cloned().ok_or_else(|| Failure::not_found(kind, &key.name))?;
-        let mut value = change.apply(kind, in_version(kind, &live.value)?.as_ref())?;
-        if value["kind"] != kind.kind.as_str() || value["apiVersion"] != kind.api_version() {
-            return Err(Failure::patched_to_another_type());
-        }
-        body::check_shape(kind, &value).map_err(|text| Failure::patch_result(&text))?;
-        body::tidy(&mut value);
+        let patched = change.apply(kind, in_version(kind, &live.value)?.as_ref())?;
+        let (mut value, warnings) = body::settle_patched(kind, request, patched)?;
         check_name(&mut value, &request.info.name)?;
         body::settle_namespace(kind, &mut value, &request.info.namespace)?;
         let written = self.write(kind, &key, value, Writing::of(request, part, true))?;
-        self.answer_written(kind, &written, form)
+        Ok(self.answer_written(kind, &written, form)?.with_warnings(&warnings))
     }
 
     pub(super) fn answer_written(
@@ -151,6 +143,9 @@ impl State {
         let old = in_version(kind, &live.value)?;
         check_preconditions(kind, &old, &sent, writing.by_patch)?;
         let mut new = merge_part(kind, &old, sent, writing.part);
+        if writing.part == Part::Approval {
+            date_conditions(&mut new, &self.clock.text());
+        }
         settle_metadata(kind, &old, &mut new)?;
         defaults::apply(kind, &mut new, Some(&old), &mut self.allocations)?;
         validate::update(kind, &old, &new, writing.part.subresource())?;
@@ -160,10 +155,17 @@ impl State {
             let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
             body::metadata(&mut new).insert("generation".into(), (generation + 1).into());
         }
+        let first = self.unsettled.contains(key);
+        let keeps_owners = match new["metadata"].get("managedFields") {
+            None => true,
+            sent => sent == old["metadata"].get("managedFields"),
+        };
+        if !first && keeps_owners && has_same_content(&old, &new) {
+            return Ok(Written::Stored(live));
+        }
         let now = self.clock.text();
         managed_fields::record(Some(&old), &mut new, writing.manager, writing.part.subresource(), &now);
-        let first = self.unsettled.contains(key);
-        if !first && is_same(&old, &new) {
+        if !first && *old == new {
             return Ok(Written::Stored(live));
         }
         if writing.dry_run {
@@ -246,12 +248,19 @@ fn merge_part(kind: &Kind, old: &Value, sent: Value, part: Part) -> Value {
             if kind.has_status {
                 copy_field(&mut new, old, "status");
             }
+            if kind.group.is_empty() && kind.plural == "namespaces" {
+                if new["spec"].is_null() {
+                    new["spec"] = Value::Object(Map::new());
+                }
+                copy_field(&mut new["spec"], &old["spec"], "finalizers");
+            }
             new
         }
         Part::Scale => sent,
         Part::Status | Part::Approval => {
             let mut new = old.clone();
             copy_field(&mut new, &sent, "status");
+            complete_status(kind, &mut new);
             for field in status_metadata(kind) {
                 let metadata = body::metadata(&mut new);
                 match sent["metadata"].get(*field) {
@@ -271,6 +280,25 @@ fn merge_part(kind: &Kind, old: &Value, sent: Value, part: Part) -> Value {
                 }
             }
             new
+        }
+    }
+}
+
+/// Typed statuses are there even if they are empty.
+pub(super) fn complete_status(kind: &Kind, value: &mut Value) {
+    if kind.has_status && !kind.custom && value["status"].is_null() {
+        value["status"] = Value::Object(Map::new());
+    }
+}
+
+/// Approvals without times get them.
+fn date_conditions(value: &mut Value, now: &str) {
+    let conditions = value.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        for field in ["lastTransitionTime", "lastUpdateTime"] {
+            if condition.get(field).is_none_or(Value::is_null) {
+                condition.insert(field.into(), now.into());
+            }
         }
     }
 }
@@ -321,20 +349,16 @@ fn settle_metadata(kind: &Kind, old: &Value, new: &mut Value) -> Result<(), Fail
 }
 
 /// Whether two states differ in nothing but the record of who wrote what.
-fn is_same(old: &Value, new: &Value) -> bool {
+fn has_same_content(old: &Value, new: &Value) -> bool {
     let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return old == new };
-    let cleared =
-        |fields: &Map<String, Value>| fields.get("metadata").is_none_or(|metadata| metadata["managedFields"].is_null());
-    let same_metadata = match (old.get("metadata"), new.get("metadata")) {
-        (Some(Value::Object(a)), Some(Value::Object(b))) => {
-            let fields = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key("managedFields"));
-            fields(a) == fields(b)
-                && a.iter().all(|(field, content)| field == "managedFields" || b.get(field) == Some(content))
-        }
-        (a, b) => a == b,
+    let is_same = |old: &Map<String, Value>, new: &Map<String, Value>, except: &str| {
+        let count = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key(except));
+        count(old) == count(new)
+            && old.iter().all(|(field, content)| field == except || new.get(field) == Some(content))
     };
-    same_metadata
-        && (cleared(old) || !cleared(new))
-        && old.len() == new.len()
-        && old.iter().all(|(field, content)| field == "metadata" || new.get(field) == Some(content))
+    let same_metadata = match (old.get("metadata"), new.get("metadata")) {
+        (Some(Value::Object(old)), Some(Value::Object(new))) => is_same(old, new, "managedFields"),
+        (old, new) => old == new,
+    };
+    same_metadata && is_same(old, new, "metadata")
 }

@@ -150,6 +150,7 @@ impl State {
             Asked::Full => Some(Form::Full),
             Asked::Metadata => Some(Form::Metadata),
             Asked::MetadataList => None,
+            Asked::Table => return Err(Failure::not_simulated("watches of tables").into()),
         };
         let selection = Selection::of(kind, request)?;
         let query = &request.query;
@@ -315,7 +316,7 @@ impl Watch {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let (api_version, kind) = match self.plan.form {
-            Form::Full => (self.plan.kind.api_version(), self.plan.kind.kind.clone()),
+            Form::Full | Form::Row(_) => (self.plan.kind.api_version(), self.plan.kind.kind.clone()),
             Form::Metadata => ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadata".to_owned()),
         };
         let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});

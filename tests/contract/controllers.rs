@@ -100,6 +100,16 @@ pub(crate) fn rows() -> Vec<Row> {
             api.becomes(&path, 404).await?;
             Ok(())
         }),
+        row("a deleted PersistentVolumeClaim that nobody uses goes", "facts §6", |api| async move {
+            let claims = api.at("v1", "persistentvolumeclaims");
+            let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+            api.create(&claims, &json!({"metadata": {"name": "p"}, "spec": spec})).await?;
+
+            api.delete(format!("{claims}/p")).await?.code(200)?;
+
+            api.becomes(&format!("{claims}/p"), 404).await?;
+            Ok(())
+        }),
         row("a new Namespace gets a ServiceAccount and the CA", "facts §9", |api| async move {
             api.becomes(&format!("{}/default", api.at("v1", "serviceaccounts")), 200).await?;
             api.becomes(&format!("{}/kube-root-ca.crt", api.maps()), 200).await?;

@@ -12,7 +12,7 @@ use crate::{
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character";
 
 pub(crate) fn rows() -> Vec<Row> {
-    [objects(), services(), immutable()].into_iter().flatten().collect()
+    [objects(), sizes(), services(), immutable()].into_iter().flatten().collect()
 }
 
 fn objects() -> Vec<Row> {
@@ -106,6 +106,35 @@ fn service(name: &str, spec: &[(&str, Value)]) -> Value {
         body["spec"][*key] = value.clone();
     }
     body
+}
+
+fn sizes() -> Vec<Row> {
+    vec![
+        row("a body of more than 3 MiB is RequestEntityTooLarge", "facts §10", |api| async move {
+            let mut body = config_map("a", json!({}));
+            body["data"]["v"] = json!("x".repeat(3_200_000));
+
+            let answer = api.post(api.maps(), &body).await?;
+
+            answer.fails_with(413, "RequestEntityTooLarge", "limit is 3145728")
+        }),
+        row("a ConfigMap or Secret of more than 1 MiB is Invalid", "facts §10", |api| async move {
+            let mut map = config_map("a", json!({}));
+            map["data"]["v"] = json!("x".repeat(1_048_577));
+            let secret = json!({"metadata": {"name": "s"}, "stringData": {"v": "x".repeat(1_048_577)}});
+
+            let text = "Too long: may not be more than 1048576 bytes";
+            api.post(api.maps(), &map).await?.fails_with(422, "Invalid", text)?;
+            api.post(api.at("v1", "secrets"), &secret).await?.fails_with(422, "Invalid", text)
+        }),
+        row("annotations of more than 256 KiB in sum are Invalid", "facts §1", |api| async move {
+            let annotations = json!({"a": "x".repeat(200_000), "b": "x".repeat(70_000)});
+
+            let answer = api.post(api.maps(), &config_map("a", json!({"annotations": annotations}))).await?;
+
+            answer.fails_with(422, "Invalid", "metadata.annotations: Too long: may not be more than 262144 bytes")
+        }),
+    ]
 }
 
 fn services() -> Vec<Row> {

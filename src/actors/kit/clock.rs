@@ -104,9 +104,10 @@ impl Random {
         self.generator.borrow_mut().u128(..)
     }
 
-    /// `base` stretched by a random factor in `[1, 1 + spread)`.
+    /// `base` stretched by a random factor in `[1, 1 + spread)`; as it is if the result is no duration.
     pub fn jitter(&self, base: Duration, spread: f64) -> Duration {
-        base.mul_f64(1.0 + spread * self.unit())
+        let stretched = base.as_secs_f64() * (1.0 + spread * self.unit());
+        Duration::try_from_secs_f64(stretched).unwrap_or(base)
     }
 }
 

@@ -28,7 +28,8 @@ pub trait Controller: Sized + 'static {
     /// The duties of each actor; their order gives the numbers in [`Pass::duty`]. At most 8.
     fn duties(&self) -> Vec<Duty>;
 
-    /// Makes what the duties of a new actor share.
+    /// Makes what the duties of a new actor share; called by the actor's first pass. It outlives a panic of a pass, so each
+    /// change of it must be whole before the next await.
     fn object(&self, key: &Self::Key) -> Self::Object;
 
     /// One pass of a duty. It must be safe to drop at any await.
@@ -61,7 +62,7 @@ pub struct Duty {
 pub struct Need {
     /// For logs and the dashboard, e.g. `source/managedresources`.
     pub name: String,
-    /// Whether it is there.
+    /// Whether it is there. It looks and does nothing else: no wake, no signal, no panic.
     pub ready: Rc<dyn Fn() -> bool>,
     /// Raised when that may have changed.
     pub signal: Signal,
@@ -82,7 +83,8 @@ pub enum Outcome {
     Again,
     /// As soon as there is a permit again: the pass used up its time slice.
     Continue,
-    /// Never: the actor ends, unless it was woken meanwhile.
+    /// Never: the actor ends, unless one of its duties is at work or was woken meanwhile. The timers of its other duties
+    /// end with it.
     Retire,
 }
 

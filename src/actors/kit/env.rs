@@ -105,8 +105,13 @@ impl Cpu {
         match &self.pool {
             Some(pool) if bytes > INLINE_BYTES => {
                 // The semaphore is never closed, so an error cannot happen; running without a permit would be right too.
-                let _permit = pool.acquire().await.ok();
-                tokio::task::spawn_blocking(caught).await.unwrap_or(Err(JobPanicked))
+                let permit = pool.clone().acquire_owned().await.ok();
+                // The permit goes with the job, which runs on when its caller is dropped.
+                let job = move || {
+                    let _permit = permit;
+                    caught()
+                };
+                tokio::task::spawn_blocking(job).await.unwrap_or(Err(JobPanicked))
             }
             Some(_) | None => caught(),
         }

@@ -1,13 +1,13 @@
 //! The object actor: looks after one key, runs the passes its slot has permits for.
 
-use std::{panic::AssertUnwindSafe, rc::Rc, time::Duration};
+use std::{cell::OnceCell, panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, WrapFuture};
 use futures::FutureExt;
 
 use super::{
     Controller, Pass,
-    board::{Deaths, Ended, Job, Shared, since},
+    board::{Deaths, Ended, Job, Shared},
 };
 
 /// A pass that ignores its deadline is dropped this much later (contract rule 7).
@@ -26,11 +26,14 @@ pub(super) struct Stop;
 pub(super) struct ObjectActor<C: Controller> {
     board: Shared<C>,
     key: C::Key,
-    object: Rc<C::Object>,
+    /// Made by the first pass, within the limits of a pass: what a controller does there may panic, or wake keys.
+    object: SharedObject<C>,
     /// One per duty; away while its pass runs, and after a panic.
     memories: Vec<Option<C::Memory>>,
     lifeline: Option<Lifeline<C::Key>>,
 }
+
+type SharedObject<C> = Rc<OnceCell<Rc<<C as Controller>::Object>>>;
 
 /// Tells the supervisor of the actor's death, unless it was disarmed.
 pub(super) struct Lifeline<K> {
@@ -39,27 +42,19 @@ pub(super) struct Lifeline<K> {
 }
 
 impl<C: Controller> ObjectActor<C> {
-    pub(super) fn new(
-        board: Shared<C>,
-        key: C::Key,
-        object: Rc<C::Object>,
-        duties: usize,
-        lifeline: Lifeline<C::Key>,
-    ) -> Self {
+    pub(super) fn new(board: Shared<C>, key: C::Key, duties: usize, lifeline: Lifeline<C::Key>) -> Self {
         let memories = std::iter::repeat_with(|| None).take(duties).collect();
-        Self { board, key, object, memories, lifeline: Some(lifeline) }
+        Self { board, key, object: SharedObject::<C>::default(), memories, lifeline: Some(lifeline) }
     }
 
     fn run(&mut self, job: Job<C::Key>, ctx: &mut Context<Self>) {
         let duty = job.pass.duty;
-        let wake = job.pass.wake.clone();
-        let started = job.pass.started;
-        let memory = self.memories[duty].take().unwrap_or_default();
+        let memory = self.memories[duty].take();
         let controller = self.board.borrow().controller.clone();
         let running = run_pass(controller, self.object.clone(), memory, job);
         ctx.spawn(running.into_actor(self).map(move |(memory, ended), actor, ctx| {
             actor.memories[duty] = memory;
-            let retired = actor.board.borrow_mut().ended(&actor.key, duty, wake, since(started), ended);
+            let retired = actor.board.borrow_mut().ended(&actor.key, duty, ended);
             if retired {
                 actor.end(ctx);
             }
@@ -77,13 +72,15 @@ impl<C: Controller> ObjectActor<C> {
 /// Runs a pass within its limits. The memory comes back unless the pass panicked or was dropped.
 async fn run_pass<C: Controller>(
     controller: Rc<C>,
-    object: Rc<C::Object>,
-    mut memory: C::Memory,
+    object: SharedObject<C>,
+    memory: Option<C::Memory>,
     job: Job<C::Key>,
 ) -> (Option<C::Memory>, Ended) {
     let limit = job.limit.saturating_add(DEADLINE_GRACE);
     let pass: Pass<C::Key> = job.pass;
     let running = async move {
+        let object = object.get_or_init(|| Rc::new(controller.object(&pass.key))).clone();
+        let mut memory = memory.unwrap_or_default();
         let result = controller.pass(&object, &mut memory, &pass).await;
         (memory, result)
     };

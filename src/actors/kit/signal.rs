@@ -2,6 +2,7 @@
 
 use std::{
     cell::{Cell, RefCell},
+    collections::BTreeMap,
     fmt,
     rc::{Rc, Weak},
 };
@@ -15,7 +16,9 @@ pub struct Signal {
 #[derive(Default)]
 struct Inner {
     version: Cell<u64>,
-    listeners: RefCell<Vec<Weak<dyn Fn()>>>,
+    /// By registration, which is the order in which they are called. Whoever listens owns the closure.
+    listeners: RefCell<BTreeMap<u64, Weak<dyn Fn()>>>,
+    registered: Cell<u64>,
 }
 
 /// A moment in a signal's life. Take it *before* looking at what the signal is about: a change in between is then seen.
@@ -28,6 +31,8 @@ pub struct Moment {
 /// Keeps a listener registered; dropping it ends that.
 #[must_use = "the listener is removed when this is dropped"]
 pub struct Listening {
+    signal: Weak<Inner>,
+    number: u64,
     _listener: Rc<dyn Fn()>,
 }
 
@@ -39,24 +44,25 @@ impl Signal {
         Moment { signal: self.clone(), version: self.inner.version.get() }
     }
 
-    /// Says that something changed. Listeners are called before this returns.
+    /// Says that something changed. Listeners are called before this returns, but those that a listener before them
+    /// removed, or that came meanwhile. A listener may listen, stop listening and raise.
     pub fn raise(&self) {
         self.inner.version.set(self.inner.version.get() + 1);
-        let listeners: Vec<_> = {
-            let mut listeners = self.inner.listeners.borrow_mut();
-            listeners.retain(|listener| listener.strong_count() > 0);
-            listeners.iter().filter_map(Weak::upgrade).collect()
-        };
+        let listeners: Vec<_> = self.inner.listeners.borrow().values().cloned().collect();
         for listener in listeners {
-            listener();
+            if let Some(listener) = listener.upgrade() {
+                listener();
+            }
         }
     }
 
     /// Calls `listener` at each change, until what is returned is dropped.
     pub fn listen(&self, listener: impl Fn() + 'static) -> Listening {
+        let number = self.inner.registered.get();
+        self.inner.registered.set(number + 1);
         let listener: Rc<dyn Fn()> = Rc::new(listener);
-        self.inner.listeners.borrow_mut().push(Rc::downgrade(&listener));
-        Listening { _listener: listener }
+        self.inner.listeners.borrow_mut().insert(number, Rc::downgrade(&listener));
+        Listening { signal: Rc::downgrade(&self.inner), number, _listener: listener }
     }
 
     /// Waits until the signal was raised after `moment`.
@@ -86,8 +92,109 @@ impl Moment {
     }
 }
 
+// === impl Listening ===
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        if let Some(signal) = self.signal.upgrade() {
+            signal.listeners.borrow_mut().remove(&self.number);
+        }
+    }
+}
+
 impl fmt::Debug for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Moment").field("version", &self.version).field("passed", &self.has_passed()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::actors::kit::testing::{settle, universe};
+
+    type Heard = Rc<RefCell<Vec<&'static str>>>;
+
+    fn listen(signal: &Signal, heard: &Heard, name: &'static str) -> Listening {
+        let heard = heard.clone();
+        signal.listen(move || heard.borrow_mut().push(name))
+    }
+
+    #[test]
+    fn listeners_are_called_in_the_order_they_came_until_they_go() {
+        let (signal, heard) = (Signal::default(), Heard::default());
+        let first = listen(&signal, &heard, "first");
+        let _second = listen(&signal, &heard, "second");
+        signal.raise();
+        drop(first);
+        signal.raise();
+
+        assert_eq!(*heard.borrow(), ["first", "second", "second"]);
+    }
+
+    #[test]
+    fn a_listener_that_another_one_removed_is_not_called() {
+        let (signal, heard) = (Signal::default(), Heard::default());
+        let slot: Rc<RefCell<Option<Listening>>> = Rc::default();
+        let victim = slot.clone();
+        let _killer = signal.listen(move || drop(victim.borrow_mut().take()));
+        *slot.borrow_mut() = Some(listen(&signal, &heard, "victim"));
+        signal.raise();
+
+        assert!(heard.borrow().is_empty());
+    }
+
+    #[test]
+    fn a_listener_may_listen_and_raise() {
+        let (signal, heard) = (Signal::default(), Heard::default());
+        let (itself, log, added) = (signal.clone(), heard.clone(), RefCell::new(None));
+        let _listening = signal.listen(move || {
+            if added.borrow().is_none() {
+                *added.borrow_mut() = Some(listen(&itself, &log, "added"));
+                itself.raise();
+            }
+        });
+        signal.raise();
+
+        assert_eq!(*heard.borrow(), ["added"], "by the inner change, and not by the one it came in");
+    }
+
+    #[test]
+    fn listeners_that_come_and_go_leave_nothing_behind() {
+        let signal = Signal::default();
+        for _ in 0..1000 {
+            drop(signal.listen(|| {}));
+        }
+
+        assert!(signal.inner.listeners.borrow().is_empty());
+    }
+
+    #[test]
+    fn waiting_sees_a_change_between_the_moment_and_the_wait() {
+        universe(1, |_| async {
+            let signal = Signal::default();
+            let moment = signal.moment();
+            signal.raise();
+
+            Signal::raised_after(&moment).await;
+            assert!(moment.has_passed());
+        });
+    }
+
+    #[test]
+    fn waiting_ends_with_the_next_change_and_listens_no_more() {
+        universe(1, |_| async {
+            let signal = Signal::default();
+            let moment = signal.moment();
+            let mut waiting = Box::pin(Signal::raised_after(&moment));
+            assert!(futures::poll!(&mut waiting).is_pending());
+            settle().await;
+            assert!(futures::poll!(&mut waiting).is_pending());
+            signal.raise();
+            waiting.await;
+
+            assert!(!signal.moment().has_passed());
+            assert!(signal.inner.listeners.borrow().is_empty());
+        });
     }
 }

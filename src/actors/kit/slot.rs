@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 use tokio_util::time::delay_queue;
 
-use super::{Activity, Cell, Listening, Wake};
+use super::{Activity, Cell, Lane, Listening, Wake};
 
 /// First back-off; each next one is twice as long.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(5);
@@ -22,6 +22,9 @@ pub(super) const QUARANTINE: Duration = Duration::from_secs(600);
 
 /// A wall-clock timer looks at the clock at least this often, because the clock may jump (contract rule 4).
 pub(super) const WALL_CLOCK_CHECK: Duration = Duration::from_secs(600);
+
+/// A longer time than this is cut: the timer wheel knows none above two years, and a pass that comes early does no harm.
+pub(super) const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// What the kit knows of a key.
 pub(super) struct Slot<A> {
@@ -43,7 +46,9 @@ pub(super) struct DutySlot {
     pub(super) pending: Wake,
     /// What the last pass did not get done; joins `pending` when the next pass begins.
     pub(super) retained: Wake,
-    pub(super) timer: Option<(delay_queue::Key, TimerKind)>,
+    /// The pass under way, here because the actor that runs it may die. It holds a permit.
+    pub(super) running: Option<UnderWay>,
+    pub(super) timer: Option<Timer>,
     /// Signals the last pass waits for.
     pub(super) listening: Vec<Listening>,
     /// Its last pass asked for the end of the actor.
@@ -51,6 +56,21 @@ pub(super) struct DutySlot {
     pub(super) queued_at: Option<Instant>,
     failures: u32,
     panics: VecDeque<Instant>,
+    /// Panicked too often, and no pass has ended without a panic since.
+    poisoned: bool,
+}
+
+/// A pass that runs.
+pub(super) struct UnderWay {
+    pub(super) wake: Wake,
+    pub(super) started: Instant,
+}
+
+/// The timer of a duty.
+pub(super) struct Timer {
+    pub(super) id: delay_queue::Key,
+    pub(super) kind: TimerKind,
+    pub(super) due: Instant,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -87,7 +107,8 @@ impl<A> Slot<A> {
         Self { actor: None, generation: 0, nudged: false, duties, cell }
     }
 
-    /// Whether a duty asked for the end of the actor, and none is at work or about to be.
+    /// Whether a duty asked for the end of the actor, and none is at work or about to be. Timers do not keep it alive: the
+    /// duty that retires speaks for its key.
     pub(super) fn is_retired(&self) -> bool {
         let quiet = self.duties.iter().all(|duty| {
             !matches!(duty.phase, Phase::Queued | Phase::Granted | Phase::Running | Phase::Unready)
@@ -99,6 +120,11 @@ impl<A> Slot<A> {
     /// What the actor does, as one word: the most telling of its duties.
     pub(super) fn activity(&self) -> Activity {
         self.duties.iter().map(DutySlot::activity).max_by_key(|activity| rank(*activity)).unwrap_or(Activity::Idle)
+    }
+
+    /// When it acts by itself next.
+    pub(super) fn next_timer(&self) -> Option<Instant> {
+        self.duties.iter().filter_map(|duty| duty.timer.as_ref()).map(|timer| timer.due).min()
     }
 
     /// Wakes that wait.
@@ -135,18 +161,33 @@ impl DutySlot {
         self.failures = 0;
     }
 
-    /// A pass panicked; true if that was once too often.
+    /// A pass panicked, or its actor died; true if that was once too often.
     pub(super) fn panicked(&mut self, now: Instant) -> bool {
         self.panics.push_back(now);
         while self.panics.front().is_some_and(|first| now.saturating_duration_since(*first) > PANIC_WINDOW) {
             self.panics.pop_front();
         }
-        self.panics.len() > MAX_PANICS
+        self.poisoned |= self.panics.len() > MAX_PANICS;
+        self.poisoned
+    }
+
+    /// A pass came to its end without a panic, which ends a quarantine.
+    pub(super) fn survived(&mut self) {
+        if std::mem::take(&mut self.poisoned) {
+            self.panics.clear();
+        }
+    }
+
+    /// How urgent the next pass is.
+    pub(super) fn lane(&self) -> Lane {
+        self.pending.lane.max(self.retained.lane)
     }
 
     fn activity(&self) -> Activity {
         match self.phase {
-            Phase::Idle if matches!(self.timer, Some((_, TimerKind::BackOff))) => Activity::BackingOff,
+            Phase::Idle if self.timer.as_ref().is_some_and(|timer| timer.kind == TimerKind::BackOff) => {
+                Activity::BackingOff
+            }
             Phase::Idle if !self.listening.is_empty() => Activity::Waiting,
             Phase::Idle => Activity::Idle,
             Phase::Unready => Activity::Waiting,

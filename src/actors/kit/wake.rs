@@ -138,3 +138,55 @@ impl Wake {
         std::mem::take(self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    fn object(number: usize) -> ObjectKey {
+        ObjectKey { name: format!("object-{number}"), ..Default::default() }
+    }
+
+    fn wake() -> impl Strategy<Value = Wake> {
+        let refs = prop_oneof![
+            Just(Refs::None),
+            Just(Refs::All),
+            vec(0usize..200, 1..50).prop_map(|numbers| Refs::Named(numbers.into_iter().map(object).collect())),
+        ];
+        (any::<u32>(), refs, any::<bool>()).prop_map(|(causes, refs, live)| Wake {
+            causes: Causes(causes),
+            refs,
+            lane: if live { Lane::Live } else { Lane::Background },
+        })
+    }
+
+    #[test]
+    fn up_to_64_objects_are_named_and_more_mean_all() {
+        let mut wake = Wake::live(Causes::OBJECT);
+        for number in 0..MAX_REFS {
+            wake = wake.about(object(number)).about(object(0));
+        }
+        assert!(matches!(&wake.refs, Refs::Named(named) if named.len() == MAX_REFS));
+
+        assert_eq!(wake.about(object(MAX_REFS)).refs, Refs::All);
+    }
+
+    proptest! {
+        #[test]
+        fn a_union_does_not_depend_on_order_or_repetition(wakes in vec(wake(), 1..8)) {
+            let union = |wakes: &mut dyn Iterator<Item = &Wake>| {
+                let mut union = Wake::default();
+                wakes.for_each(|wake| union.merge(wake.clone()));
+                union
+            };
+            let forward = union(&mut wakes.iter());
+
+            prop_assert_eq!(&forward, &union(&mut wakes.iter().rev()));
+            prop_assert_eq!(&forward, &union(&mut wakes.iter().chain(&wakes)));
+            let causes = wakes.iter().fold(Causes::NONE, |all, wake| all.with(wake.causes));
+            prop_assert_eq!(forward.causes, causes);
+        }
+    }
+}

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Generation, Kind, Scale, Subresource, table::VERBS, version_order};
+use super::{Generation, Kind, Scale, Subresource, version_order};
+
+/// All verbs, in the order in which the documents of custom groups have them.
+const CUSTOM_VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
 /// The kinds that a CustomResourceDefinition defines: one per served version.
 pub(in crate::sim) fn of_definition(definition: &Value) -> Vec<Kind> {
@@ -31,7 +34,7 @@ fn kind(spec: &Value, version: &Value) -> Kind {
         namespaced: spec["scope"] == "Namespaced",
         has_status,
         generation: if has_status { Generation::ContentWithoutStatus } else { Generation::Content },
-        verbs: VERBS.to_vec(),
+        verbs: CUSTOM_VERBS.to_vec(),
         subresources: subresources(&kind, has_status, scale.is_some()),
         scale,
         requires_resource_version: true,

@@ -24,7 +24,7 @@ const CORE: &[Row] = &[
     ("v1", "PersistentVolume persistentvolumes pv", "status object", NONE),
     ("v1", "Pod pods po", "ns all status object", SPEC),
     ("v1", "PodTemplate podtemplates", "ns", CONTENT),
-    ("v1", "ReplicationController replicationcontrollers rc", "ns all status scale object", SPEC),
+    ("v1", "ReplicationController replicationcontrollers rc", "ns all status scale", SPEC),
     ("v1", "ResourceQuota resourcequotas quota", "ns status object", NONE),
     ("v1", "Secret secrets", "ns", NONE),
     ("v1", "ServiceAccount serviceaccounts sa", "ns token object", NONE),
@@ -40,9 +40,9 @@ const WORKLOADS: &[Row] = &[
     ("autoscaling/v1", "HorizontalPodAutoscaler horizontalpodautoscalers hpa", "ns all status", NONE),
     ("autoscaling/v2", "HorizontalPodAutoscaler horizontalpodautoscalers hpa", "ns all status", NONE),
     ("batch/v1", "CronJob cronjobs cj", "ns all status", SPEC),
-    ("batch/v1", "Job jobs", "ns all status object", SPEC),
+    ("batch/v1", "Job jobs", "ns all status", SPEC),
     ("policy/v1", "PodDisruptionBudget poddisruptionbudgets pdb", "ns status rv", SPEC),
-    ("scheduling.k8s.io/v1", "PriorityClass priorityclasses pc", "", CONTENT),
+    ("scheduling.k8s.io/v1", "PriorityClass priorityclasses pc", "", Generation::Constant),
 ];
 
 const NETWORK_AND_STORAGE: &[Row] = &[

@@ -129,12 +129,6 @@ impl Failure {
         Self { retry_after: Some(1), ..Self::plain(429, "Too many requests, please try again later.\n") }
     }
 
-    /// 429 of a custom kind whose storage is being set up.
-    pub(in crate::sim) fn storage_initializing() -> Self {
-        let details = Details { retry_after_seconds: Some(1), ..Details::default() };
-        Self::new(429, "TooManyRequests", "storage is (re)initializing", Some(details))
-    }
-
     /// 503 of a group whose own server is missing.
     pub(in crate::sim) fn service_unavailable_text() -> Self {
         Self::plain(503, "service unavailable\n")

@@ -1,0 +1,161 @@
+//! The objects without requests: what tests put in, change and look at.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{
+    Sim, body, defaults, kinds,
+    state::State,
+    storage::{Key, Object, Scope},
+};
+
+/// An object that cannot be put into the simulator.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PutError {
+    /// The kind is not served.
+    #[error("the simulator serves no {kind} in {api_version}")]
+    UnknownKind {
+        /// `apiVersion` of the object.
+        api_version: String,
+        /// `kind` of the object.
+        kind: String,
+    },
+    /// `metadata.name` is missing.
+    #[error("the object has no name")]
+    Unnamed,
+    /// The object breaks a rule of its kind.
+    #[error("the object is refused: {0}")]
+    Refused(String),
+}
+
+// === impl Sim ===
+
+impl Sim {
+    /// An object as it is stored. `resource` is written as for kubectl: `configmaps`, `deployments.apps`. The namespace is
+    /// empty for cluster scope.
+    pub fn object(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
+        let state = self.shared.state();
+        let (group, resource) = state.home(resource);
+        state.storage.get(&Key::new(&group, &resource, namespace, name)).map(|object| object.value.clone())
+    }
+
+    /// All objects of a resource, by namespace and name.
+    pub fn objects(&self, resource: &str) -> Vec<Value> {
+        let state = self.shared.state();
+        let (group, resource) = state.home(resource);
+        let scope = Scope::new(&group, &resource, None);
+        let values = state.storage.scan(&scope).map(|(_, object)| object.value.clone());
+        values.collect()
+    }
+
+    /// Every object of the server, by group, resource, namespace and name.
+    pub fn all_objects(&self) -> Vec<Value> {
+        self.shared.state().storage.all().map(|(_, object)| object.value.clone()).collect()
+    }
+
+    /// Stores an object as a fixture: with its status, over an existing one, with defaults but without most checks. A
+    /// missing namespace is created. A definition is served at once.
+    pub fn put(&self, object: Value) -> Result<Value, PutError> {
+        let mut state = self.shared.state();
+        let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
+        let (api_version, kind_name) = (text("apiVersion"), text("kind"));
+        let Some(kind) = state.registry.find_kind(&api_version, &kind_name) else {
+            return Err(PutError::UnknownKind { api_version, kind: kind_name });
+        };
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        if name.is_empty() {
+            return Err(PutError::Unnamed);
+        }
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+        if kind.namespaced {
+            state.put_namespace(&namespace);
+        }
+        let key = state.key(&kind, &namespace, &name);
+        let stored = state.put_fixture(&kind, key, object)?;
+        if kind_name == "CustomResourceDefinition" {
+            state.establish(&name);
+        }
+        Ok(stored)
+    }
+
+    /// Changes a stored object with a new version, past all rules; `false` if there is none.
+    pub fn edit(&self, resource: &str, namespace: &str, name: &str, change: impl FnOnce(&mut Value)) -> bool {
+        let mut state = self.shared.state();
+        let (group, resource) = state.home(resource);
+        let key = Key::new(&group, &resource, namespace, name);
+        let Some(object) = state.storage.get(&key).cloned() else { return false };
+        let mut value = object.value.clone();
+        change(&mut value);
+        state.store(key, value);
+        true
+    }
+
+    /// Removes an object at once, whatever its finalizers; returns its last state.
+    pub fn remove(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
+        let mut state = self.shared.state();
+        let (group, resource) = state.home(resource);
+        let erased = state.erase(&Key::new(&group, &resource, namespace, name));
+        erased.map(|object| object.value.clone())
+    }
+}
+
+// === impl State ===
+
+impl State {
+    /// Group and resource of a name as for kubectl, as they are stored.
+    fn home(&self, resource: &str) -> (String, String) {
+        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+        match self.registry.find_resource(group, resource) {
+            Some(kind) => (kind.home().0.to_owned(), kind.home().1.to_owned()),
+            None => (group.to_owned(), resource.to_owned()),
+        }
+    }
+
+    /// Makes sure that a namespace exists.
+    pub(super) fn put_namespace(&mut self, name: &str) {
+        let key = Key::new("", "namespaces", "", name);
+        if self.storage.get(&key).is_none() {
+            let namespace = json!({
+                "apiVersion": "v1", "kind": "Namespace",
+                "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+                "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
+            });
+            self.put_object(key, namespace);
+        }
+    }
+
+    fn put_fixture(&mut self, kind: &kinds::Kind, key: Key, mut object: Value) -> Result<Value, PutError> {
+        body::check_shape(kind, &object).map_err(PutError::Refused)?;
+        body::tidy(&mut object);
+        let old = self.storage.get(&key).map(|old| old.value.clone());
+        let defaults = defaults::apply(kind, &mut object, old.as_ref(), &mut self.allocations);
+        defaults.map_err(|failure| PutError::Refused(String::from_utf8_lossy(&failure.body).trim().to_owned()))?;
+        if kind.generation != kinds::Generation::None && object["metadata"].get("generation").is_none() {
+            let generation = match &old {
+                None => 1,
+                Some(old) => {
+                    let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
+                    generation + i64::from(kinds::bumps_generation(kind, old, &object))
+                }
+            };
+            body::metadata(&mut object).insert("generation".into(), generation.into());
+        }
+        Ok(self.put_object(key, object).value.clone())
+    }
+
+    /// Stores an object under a new version. What it lacks of uid and creation time it gets, or keeps.
+    pub(super) fn put_object(&mut self, key: Key, mut object: Value) -> Arc<Object> {
+        let old = self.storage.get(&key).cloned();
+        let uid = self.new_uid();
+        let now = self.clock.text();
+        let metadata = body::metadata(&mut object);
+        for (field, new) in [("uid", uid), ("creationTimestamp", now)] {
+            if !metadata.contains_key(field) {
+                let kept = old.as_ref().map(|old| old.value["metadata"][field].clone());
+                metadata.insert(field.into(), kept.unwrap_or_else(|| new.into()));
+            }
+        }
+        self.store(key, object)
+    }
+}
