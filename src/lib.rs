@@ -51,6 +51,7 @@
 //!   (the controller, one file per step of a pass), `root.rs` (starts and stops the tree).
 //! * `dashboard/`: probes, metrics, and the page that shows every actor.
 //! * `logging/`: records as JSON or text on stderr.
+//! * `process/`: from the command line to a running tree of actors, and back to an exit code.
 //! * `sim/`: an in-memory Kubernetes API (feature `sim`) for tests and the demonstration.
 //!
 //! In `tests/`:
@@ -63,6 +64,7 @@
 //!
 //! # Where to start reading
 //!
+//! * How the program starts and ends: [`process`], from `run.rs` on.
 //! * What the program does to a bundle: [`actors::managed_resource`], from `pass.rs` on.
 //! * How actors, wakes and timers work: [`actors::kit`].
 //! * How a request gets to an API server: [`cluster`].
@@ -77,5 +79,6 @@ pub mod cli;
 pub mod cluster;
 pub mod dashboard;
 pub mod logging;
+pub mod process;
 #[cfg(feature = "sim")]
 pub mod sim;
