@@ -269,7 +269,7 @@ async fn apply_rank(
                 }
                 match done.record {
                     Some(record) => {
-                        let seen = Fingerprint { manifest, record, ignored: object.ignored };
+                        let seen = Fingerprint { manifest, record };
                         memory.objects.insert(object.key.clone(), seen);
                     }
                     // Somebody else's: looked at again in the period.
@@ -313,7 +313,7 @@ impl Scene<'_> {
             return false;
         };
         match self.run.controller.targets.evidence(&object.key) {
-            Evidence::Known(record) => object.ignored || record.same_content(&known.record),
+            Evidence::Known(record) => record.same_content(&known.record),
             Evidence::None => false,
         }
     }
