@@ -1,4 +1,77 @@
-//! gardener-resource-manager (layout and picture come with the modules).
+//! gardener-resource-manager keeps the objects of a *target* cluster as bundles of manifests in a *source* cluster describe
+//! them. A bundle is a `ManagedResource` and the Secrets it names. Both clusters may be one.
+//!
+//! It is an actor system:
+//!
+//! * each bundle is looked after by one supervised actor of its own;
+//! * watch routers follow the API servers. A router keeps what it sees in a store, then tells who should look;
+//! * what decides is pure: plain values in, plain values out. Clock, randomness and I/O stay outside;
+//! * everything can be seen (dashboard, metrics) and replayed (one thread, virtual time, an in-memory API server).
+//!
+//! # The picture
+//!
+//! ```text
+//!  source API server                                        target API server
+//!        │ ManagedResources, Secrets (metadata)                    │ managed objects (metadata where it is enough)
+//!   ┌────▼────┐                                               ┌────▼────┐
+//!   │ routers │  list and watch; write stores,                │ routers │  one per cluster and kind
+//!   └────┬────┘  which any thread may read                    └────┬────┘
+//!        │              filter(old, new) → key, cause, lane        │
+//!   ┌────▼─────────────────────────────────────────────────────────▼────┐
+//!   │ supervisor   one slot per key: why it is due, how urgent, timers  │  survives its actor's panic
+//!   └────┬──────────────────────────────────────────────────────────────┘
+//!        │ nudge: at most one, and empty; the reasons stay in the slot
+//!   ┌────▼─────────┐  one pass at a time, with one of `concurrentSyncs` permits
+//!   │ object actor │  read → decode → plan → clean up → release → merge, apply → status
+//!   └────┬─────────┘                                        (pure steps, one file each)
+//!        │ requests
+//!   ┌────▼────┐
+//!   │ cluster │  fence (may we write?) → gate (rate, writes in flight, turns) → one HTTP exchange
+//!   └─────────┘
+//!
+//!   leader election opens the fence with each renewal; probes, /metrics and /dashboard read shared cells
+//! ```
+//!
+//! Three rules carry most of the weight:
+//!
+//! 1. *A wake is state, not a message.* It cannot be lost, pile up or overtake its store. A wake during a pass leads to
+//!    exactly one more.
+//! 2. *Only a fresh store is evidence.* What no watch vouches for is read live before anything is decided on it.
+//! 3. *What is forgotten is read again.* Memory between passes saves requests; losing it costs requests, never objects.
+//!
+//! # Layout
+//!
+//! In `src/`:
+//!
+//! * `main.rs`: the process: parse, load, run.
+//! * `api/`: the outside contract: types, constants, conditions, component configuration. No I/O.
+//! * `cli/`: flags, environment, and how they meet the configuration file.
+//! * `cluster/`: a cluster as this program sees it: clients, discovery, routers and stores, gate, fence, Events.
+//! * `actors/`: `kit/` (supervisor, slots, timers, permits, census, clock), `leader/` (the election), `managed_resource/`
+//!   (the controller, one file per step of a pass), `root.rs` (starts and stops the tree).
+//! * `dashboard/`: probes, metrics, and the page that shows every actor.
+//! * `logging/`: records as JSON or text on stderr.
+//! * `process/`: from the command line to a running tree of actors, and back to an exit code.
+//! * `sim/`: an in-memory Kubernetes API (feature `sim`) for tests and the demonstration.
+//!
+//! In `tests/`:
+//!
+//! * `contract/`: what this program relies on, one table of API behaviour against `sim` and against a real API server.
+//! * `simulation/`: the whole program on `sim`, in virtual time.
+//! * `e2e/`: the built binary against the real control plane (feature `e2e`).
+//! * `controlplane/`, `support/`: how that control plane is built and started.
+//! * `docs.rs`: what README and `docs/` name exists.
+//!
+//! # Where to start reading
+//!
+//! * How the program starts and ends: [`process`], from `run.rs` on.
+//! * What the program does to a bundle: [`actors::managed_resource`], from `pass.rs` on.
+//! * How actors, wakes and timers work: [`actors::kit`].
+//! * How a request gets to an API server: [`cluster`].
+//! * What an operator sees: [`dashboard`], [`logging`] and `docs/operations.md`.
+//!
+//! Citations such as `spec 10 §12.7` name a chapter and section of the behaviour specification; `docs/compatibility.md`
+//! lists where the Go program behaves otherwise.
 
 pub mod actors;
 pub mod api;

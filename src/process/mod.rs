@@ -27,6 +27,9 @@ mod signals;
 mod vitals;
 mod watchdog;
 
+#[cfg(all(test, feature = "sim"))]
+mod tests;
+
 pub use certificate::{CertificateError, read_certificate};
 pub use connect::{ConnectError, Connections, connections};
 pub use life::{Link, Process, ProcessError, ProcessParts, identity};

@@ -178,6 +178,15 @@ impl Seen {
         Self::Answer(Failure::too_many_requests())
     }
 
+    /// 429 of a custom kind right after the start of the server: its storage is being set up.
+    pub fn storage_initializing() -> Self {
+        let text = "storage is (re)initializing";
+        match Self::status(429, "TooManyRequests", text) {
+            Self::Answer(failure) => Self::Answer(Failure { retry_after: Some(1), ..failure }),
+            Self::Disconnect => Self::Disconnect,
+        }
+    }
+
     /// 500.
     pub fn internal_error(message: &str) -> Self {
         Self::status(500, "InternalError", message)

@@ -3,5 +3,9 @@
 //! `world` sets the scene: a simulator with the ManagedResource definition, and the program as one process that can stop,
 //! crash and start again. The other modules are what happens in it.
 
+mod faults;
 mod scenarios;
+mod spin;
+mod starvation;
+mod state;
 mod world;

@@ -89,11 +89,7 @@ fn a_deleted_bundle_takes_its_objects_along() {
         world.bundle("one", &[config_map("a", "v"), config_map("b", "v")]);
         world.applied("one").await;
         world.sim.remove("secrets", "shoot", "one");
-        let mr = world.mr("one").unwrap();
-        world.sim.edit("managedresources.resources.gardener.cloud", "shoot", "one", |live| {
-            live["metadata"]["deletionTimestamp"] = json!("2030-01-01T00:00:10Z");
-            live["metadata"]["generation"] = json!(mr["metadata"]["generation"].as_i64().unwrap() + 1);
-        });
+        world.delete_bundle("one").await;
         world.eventually("it is gone", || world.mr("one").is_none()).await;
 
         assert_eq!((world.config_map("a"), world.config_map("b")), (None, None));

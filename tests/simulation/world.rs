@@ -1,11 +1,14 @@
-//! The scene: one simulated cluster, and the program in it.
+//! The scene: one simulated cluster, and the program in it (or two, of different classes).
 
 use std::{cell::RefCell, collections::BTreeMap, future::Future, rc::Rc, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use gardener_resource_manager::{
     actors::{
-        kit::testing::{self, Universe},
+        kit::{
+            Census, Env,
+            testing::{self, Universe},
+        },
         managed_resource::controller::Settings,
         root::{Parts, Root},
     },
@@ -16,14 +19,18 @@ use gardener_resource_manager::{
 use serde_json::{Value, json};
 
 /// Namespace of the bundles and, unless a test says otherwise, of their objects.
-pub const NAMESPACE: &str = "shoot";
+pub(crate) const NAMESPACE: &str = "shoot";
+
+/// The user the program is, unless a test starts more than one.
+const PROGRAM: &str = "grm";
 
 /// A simulated cluster and the program in it.
-pub struct World {
-    pub universe: Universe,
-    pub sim: Sim,
-    pub settings: Settings,
-    program: RefCell<Option<Program>>,
+pub(crate) struct World {
+    pub(crate) universe: Universe,
+    pub(crate) sim: Sim,
+    /// What the program is started with next.
+    pub(crate) settings: RefCell<Settings>,
+    programs: RefCell<BTreeMap<String, Program>>,
 }
 
 /// One life of the program.
@@ -34,28 +41,37 @@ struct Program {
 }
 
 /// Runs a test in a world of its own, in which the program is not yet started.
-pub fn world<F: Future>(seed: u64, test: impl FnOnce(Rc<World>) -> F) -> F::Output {
+pub(crate) fn world<F: Future>(seed: u64, test: impl FnOnce(Rc<World>) -> F) -> F::Output {
+    world_with(seed, Duration::from_millis(1), test)
+}
+
+/// As [`world`], with requests that take this long.
+pub(crate) fn world_with<F: Future>(seed: u64, latency: Duration, test: impl FnOnce(Rc<World>) -> F) -> F::Output {
     let paused = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.expect("a paused runtime")
     };
     testing::universe_on(paused, seed, |universe| async move {
         let options = SimOptions::new(universe.env.clock.clone(), universe.env.random.clone());
-        let sim = Sim::new(SimOptions { latency: Duration::from_millis(1), ..options });
+        let sim = Sim::new(SimOptions { latency, ..options });
         sim.put(namespace(NAMESPACE)).expect("the namespace");
         let definition: Value = serde_saphyr::from_str(crd::MANAGED_RESOURCES).expect("the definition is YAML");
         sim.put(definition).expect("the definition");
         tokio::time::sleep(Duration::from_secs(1)).await;
         sim.clear_requests();
-        let world = Rc::new(World { universe, sim, settings: settings(), program: RefCell::default() });
+        let settings = RefCell::new(settings());
+        let world = Rc::new(World { universe, sim, settings, programs: RefCell::default() });
         let result = test(world.clone()).await;
-        world.stop().await;
+        world.sim.clear_faults();
+        while let Some(user) = world.running() {
+            world.stop_as(&user).await;
+        }
         result
     })
 }
 
 /// Settings as most tests use them.
-pub fn settings() -> Settings {
+pub(crate) fn settings() -> Settings {
     Settings {
         concurrent_syncs: 5,
         sync_period: Duration::from_secs(60),
@@ -71,11 +87,19 @@ impl World {
     // --- the program
 
     /// Starts the program as leader.
-    pub async fn start(&self) {
-        let env = &self.universe.env;
+    pub(crate) async fn start(&self) {
+        let settings = self.settings.borrow().clone();
+        self.start_as(PROGRAM, settings).await;
+    }
+
+    /// Starts a program under a user of its own, beside those that run.
+    pub(crate) async fn start_as(&self, user: &str, settings: Settings) {
+        // Each has its census: the paths of their actors are the same.
+        let own = Env { census: Census::default(), ..self.universe.env.clone() };
+        let env = if user == PROGRAM { &self.universe.env } else { &own };
         let process = Process::new();
         let client = self.sim.client_of(ClientOptions {
-            user: "grm".into(),
+            user: user.into(),
             groups: vec!["system:masters".into()],
             user_agent: "gardener-resource-manager/test".into(),
             process: process.clone(),
@@ -94,17 +118,22 @@ impl World {
             source: cluster.clone(),
             target: cluster,
             same: true,
-            managed_resource: self.settings.clone(),
-            cluster_id: ClusterIdSource::Literal(self.settings.cluster_id.clone()),
+            cluster_id: ClusterIdSource::Literal(settings.cluster_id.clone()),
+            managed_resource: settings,
         };
         let root = Root::start(parts, env);
         root.lead().await.expect("the cluster id is given");
-        self.program.replace(Some(Program { root, fence, process }));
+        self.programs.borrow_mut().insert(user.to_owned(), Program { root, fence, process });
     }
 
     /// Stops the program in good order.
-    pub async fn stop(&self) {
-        let program = self.program.borrow_mut().take();
+    pub(crate) async fn stop(&self) {
+        self.stop_as(PROGRAM).await;
+    }
+
+    /// Stops one of several programs.
+    pub(crate) async fn stop_as(&self, user: &str) {
+        let program = self.programs.borrow_mut().remove(user);
         if let Some(program) = program {
             program.root.stop(Duration::from_secs(4)).await;
             testing::settle().await;
@@ -112,8 +141,8 @@ impl World {
     }
 
     /// Kills the program: no request of it is answered any more, and everything it knew is gone.
-    pub async fn crash(&self) {
-        let program = self.program.borrow_mut().take();
+    pub(crate) async fn crash(&self) {
+        let program = self.programs.borrow_mut().remove(PROGRAM);
         if let Some(program) = program {
             program.process.crash();
             program.fence.shut("the program crashed");
@@ -123,19 +152,31 @@ impl World {
     }
 
     /// Whether a fault crashed the program's process.
-    pub fn is_crashed(&self) -> bool {
-        self.program.borrow().as_ref().is_some_and(|program| program.process.is_crashed())
+    pub(crate) fn is_crashed(&self) -> bool {
+        self.programs.borrow().get(PROGRAM).is_some_and(|program| program.process.is_crashed())
+    }
+
+    /// Starts the program anew if a fault crashed it.
+    pub(crate) async fn revive(&self) {
+        if self.is_crashed() {
+            self.crash().await;
+            self.start().await;
+        }
+    }
+
+    fn running(&self) -> Option<String> {
+        self.programs.borrow().keys().next().cloned()
     }
 
     // --- what users do
 
     /// Creates or replaces the Secret of a bundle, with one data key that holds all manifests.
-    pub fn secret(&self, name: &str, manifests: &[Value]) {
+    pub(crate) fn secret(&self, name: &str, manifests: &[Value]) {
         self.secret_data(name, &[("objects.yaml", stream(manifests).as_bytes())]);
     }
 
     /// Creates or replaces a Secret with this data.
-    pub fn secret_data(&self, name: &str, data: &[(&str, &[u8])]) {
+    pub(crate) fn secret_data(&self, name: &str, data: &[(&str, &[u8])]) {
         let data: BTreeMap<_, _> = data.iter().map(|(key, value)| (*key, BASE64_STANDARD.encode(value))).collect();
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": { "namespace": NAMESPACE, "name": name }, "data": data
@@ -146,35 +187,54 @@ impl World {
     }
 
     /// Creates a bundle: Secret and ManagedResource of one name.
-    pub fn bundle(&self, name: &str, manifests: &[Value]) {
+    pub(crate) fn bundle(&self, name: &str, manifests: &[Value]) {
         self.bundle_with(name, manifests, json!({}));
     }
 
     /// Creates a bundle whose ManagedResource has these further fields in its spec.
-    pub fn bundle_with(&self, name: &str, manifests: &[Value], spec: Value) {
+    pub(crate) fn bundle_with(&self, name: &str, manifests: &[Value], spec: Value) {
         self.secret(name, manifests);
         self.sim.put(managed_resource(name, &[name], spec)).expect("a ManagedResource");
+    }
+
+    /// A request of a user, e.g. `DELETE /api/v1/namespaces/shoot`. The answer, or the error's `Status`.
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: Option<Value>) -> Result<Value, String> {
+        let client = self.sim.client_as("user", "kubectl/v1");
+        let media = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
+        let request = http::Request::builder().method(method).uri(path).header("content-type", media).body(body);
+        client.request(request.expect("a well-formed request")).await.map_err(|error| error.to_string())
+    }
+
+    /// A user deletes the ManagedResource.
+    pub(crate) async fn delete_bundle(&self, name: &str) {
+        self.ask("DELETE", &mr_path(name), None).await.expect("it is deleted");
+    }
+
+    /// A user changes the ManagedResource by a merge patch.
+    pub(crate) async fn patch_bundle(&self, name: &str, patch: Value) {
+        self.ask("PATCH", &mr_path(name), Some(patch)).await.expect("it is patched");
     }
 
     // --- what is to be seen
 
     /// The ManagedResource.
-    pub fn mr(&self, name: &str) -> Option<Value> {
+    pub(crate) fn mr(&self, name: &str) -> Option<Value> {
         self.sim.object("managedresources.resources.gardener.cloud", NAMESPACE, name)
     }
 
     /// A ConfigMap of the bundles' namespace.
-    pub fn config_map(&self, name: &str) -> Option<Value> {
+    pub(crate) fn config_map(&self, name: &str) -> Option<Value> {
         self.sim.object("configmaps", NAMESPACE, name)
     }
 
     /// A ConfigMap's value of key `k`.
-    pub fn value(&self, name: &str) -> Option<String> {
+    pub(crate) fn value(&self, name: &str) -> Option<String> {
         Some(self.config_map(name)?["data"]["k"].as_str()?.to_owned())
     }
 
     /// `status/reason` of a condition.
-    pub fn condition(&self, name: &str, kind: &str) -> Option<(String, String, String)> {
+    pub(crate) fn condition(&self, name: &str, kind: &str) -> Option<(String, String, String)> {
         let mr = self.mr(name)?;
         let condition =
             mr["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)?.clone();
@@ -183,7 +243,7 @@ impl World {
     }
 
     /// Whether the bundle is applied in its present generation, with these Secrets.
-    pub fn is_applied(&self, name: &str) -> bool {
+    pub(crate) fn is_applied(&self, name: &str) -> bool {
         let Some(mr) = self.mr(name) else { return false };
         let condition = self.condition(name, "ResourcesApplied");
         condition.is_some_and(|(status, reason, _)| status == "True" && reason == "ApplySucceeded")
@@ -191,44 +251,51 @@ impl World {
     }
 
     /// Waits until the bundle is applied.
-    pub async fn applied(&self, name: &str) {
+    pub(crate) async fn applied(&self, name: &str) {
         self.eventually(&format!("{name} is applied"), || self.is_applied(name)).await;
     }
 
     /// Names in `status.resources`.
-    pub fn refs(&self, name: &str) -> Vec<String> {
+    pub(crate) fn refs(&self, name: &str) -> Vec<String> {
         let refs = self.mr(name).map(|mr| mr["status"]["resources"].clone()).unwrap_or_default();
         refs.as_array().into_iter().flatten().map(|r| r["name"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// Waits until a condition holds, at most two minutes; says what the bundles look like if it does not.
-    pub async fn eventually(&self, what: &str, mut condition: impl FnMut() -> bool) {
-        let end = tokio::time::Instant::now() + Duration::from_secs(120);
+    /// Waits until a condition holds, at most five minutes; says what the bundles look like if it does not. A program that
+    /// a fault crashed is started anew.
+    pub(crate) async fn eventually(&self, what: &str, mut condition: impl FnMut() -> bool) {
+        let end = tokio::time::Instant::now() + Duration::from_secs(300);
         while !condition() {
+            self.revive().await;
             if tokio::time::Instant::now() >= end {
                 let mrs = self.sim.objects("managedresources.resources.gardener.cloud");
                 let actors = self.universe.env.census.snapshot();
                 let recent: Vec<_> = self.requests().into_iter().rev().take(30).map(|r| brief(&r)).collect();
-                panic!("not within two minutes: {what}\n{mrs:#?}\n{actors:#?}\n{recent:#?}");
+                panic!("not within five minutes: {what}\n{mrs:#?}\n{actors:#?}\n{recent:#?}");
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
     /// The program's requests so far.
-    pub fn requests(&self) -> Vec<Recorded> {
-        self.sim.requests().into_iter().filter(|request| request.info.user == "grm").collect()
+    pub(crate) fn requests(&self) -> Vec<Recorded> {
+        self.sim.requests().into_iter().filter(|request| request.info.user == PROGRAM).collect()
+    }
+
+    /// The program's requests so far, in a few words.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.requests().iter().map(brief).collect()
     }
 
     /// The program's writes so far, as `verb resource[/subresource] name`.
-    pub fn writes(&self) -> Vec<String> {
+    pub(crate) fn writes(&self) -> Vec<String> {
         let write = |request: &&Recorded| !matches!(request.info.verb.as_str(), "get" | "list" | "watch");
         self.requests().iter().filter(write).map(brief).collect()
     }
 }
 
 /// A request in a few words.
-pub fn brief(request: &Recorded) -> String {
+pub(crate) fn brief(request: &Recorded) -> String {
     let info = &request.info;
     let subresource = if info.subresource.is_empty() { String::new() } else { format!("/{}", info.subresource) };
     format!("{} {}{subresource} {}", info.verb, info.resource, info.name).trim_end().to_owned()
@@ -237,12 +304,12 @@ pub fn brief(request: &Recorded) -> String {
 // --- objects
 
 /// Manifests as a YAML stream (JSON documents are YAML).
-pub fn stream(manifests: &[Value]) -> String {
+pub(crate) fn stream(manifests: &[Value]) -> String {
     manifests.iter().map(|manifest| format!("---\n{manifest}\n")).collect()
 }
 
 /// A ConfigMap with one value.
-pub fn config_map(name: &str, value: &str) -> Value {
+pub(crate) fn config_map(name: &str, value: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": { "namespace": NAMESPACE, "name": name }, "data": { "k": value }
@@ -250,15 +317,20 @@ pub fn config_map(name: &str, value: &str) -> Value {
 }
 
 /// A Namespace.
-pub fn namespace(name: &str) -> Value {
+pub(crate) fn namespace(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
 }
 
 /// A ManagedResource that references these Secrets.
-pub fn managed_resource(name: &str, secrets: &[&str], mut spec: Value) -> Value {
+pub(crate) fn managed_resource(name: &str, secrets: &[&str], mut spec: Value) -> Value {
     spec["secretRefs"] = secrets.iter().map(|secret| json!({ "name": secret })).collect();
     json!({
         "apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource",
         "metadata": { "namespace": NAMESPACE, "name": name }, "spec": spec
     })
+}
+
+/// The path of a ManagedResource.
+pub(crate) fn mr_path(name: &str) -> String {
+    format!("/apis/resources.gardener.cloud/v1alpha1/namespaces/{NAMESPACE}/managedresources/{name}")
 }

@@ -21,8 +21,8 @@ use crate::{
     api::{managed_resource::ResourceRef, object::ObjectKey},
 };
 
-/// So many objects of a pass are applied one after the other before others join them: the usual mistakes then show as
-/// upstream shows them, with nothing after the first one touched (spec 10 §11.1).
+/// So many objects of a rank are applied one after the other before others join them: small bundles are applied in the
+/// order of spec 10 §11.1, and the usual mistakes show as upstream shows them, with nothing after the first one touched.
 const SLOW_START: usize = 4;
 
 /// Objects side by side after that; more only makes the API server slower (measured).
@@ -214,11 +214,10 @@ async fn apply_objects(run: &Run<'_>, memory: &mut Memory, bundle: &Bundle, todo
     let now = run.controller.env.clock.monotonic();
     let scene = Scene::new(run, bundle, trusted, todo);
     let mut failed = Vec::new();
-    let mut applied = 0;
     let candidates: Vec<&PlannedObject> =
         bundle.plan.objects.iter().filter(|object| todo.concerns(&object.key)).collect();
     for rank in order::ranks(candidates, |object| &object.key) {
-        let (rest, unfinished) = apply_rank(&scene, memory, rank, &mut applied, &mut failed, now).await;
+        let (rest, unfinished) = apply_rank(&scene, memory, rank, &mut failed, now).await;
         if unfinished {
             return Progress::Unfinished;
         }
@@ -234,16 +233,15 @@ async fn apply_rank(
     scene: &Scene<'_>,
     memory: &mut Memory,
     rank: Vec<&PlannedObject>,
-    applied: &mut usize,
     failed: &mut Vec<(ObjectKey, ObjectError)>,
     now: Instant,
 ) -> (bool, bool) {
     let mut waiting = rank.into_iter().peekable();
     let mut running = FuturesUnordered::new();
-    let mut held_up = false;
+    let (mut held_up, mut applied) = (false, 0);
     let mut in_work = BTreeSet::new();
     loop {
-        let width = if *applied < SLOW_START { 1 } else { SIDE_BY_SIDE };
+        let width = if applied < SLOW_START { 1 } else { SIDE_BY_SIDE };
         while running.len() < width && !held_up && !scene.run.pass.should_yield() {
             // Two manifests of one object go one after the other.
             let Some(object) = waiting.next_if(|object| !in_work.contains(&object.key)) else { break };
@@ -261,7 +259,7 @@ async fn apply_rank(
         }
         let Some((object, manifest, result)) = running.next().await else { break };
         in_work.remove(&object.key);
-        *applied += 1;
+        applied += 1;
         match result {
             Ok(done) => {
                 memory.failing.remove(&object.key);
@@ -271,7 +269,7 @@ async fn apply_rank(
                 }
                 match done.record {
                     Some(record) => {
-                        let seen = Fingerprint { manifest, record, ignored: object.ignored };
+                        let seen = Fingerprint { manifest, record };
                         memory.objects.insert(object.key.clone(), seen);
                     }
                     // Somebody else's: looked at again in the period.
@@ -315,7 +313,7 @@ impl Scene<'_> {
             return false;
         };
         match self.run.controller.targets.evidence(&object.key) {
-            Evidence::Known(record) => object.ignored || record.same_content(&known.record),
+            Evidence::Known(record) => record.same_content(&known.record),
             Evidence::None => false,
         }
     }

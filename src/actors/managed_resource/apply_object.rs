@@ -294,12 +294,19 @@ impl Step<'_> {
 
     /// Enters what a write was answered with, and keeps it for the next one.
     fn written(&self, object: &Value) {
+        if self.planned.ignored {
+            return;
+        }
         self.seen(object);
         self.scene.run.controller.targets.keep_body(&self.planned.key, object);
     }
 
-    /// Enters what the server answered into the store of the kind.
+    /// Enters what the server answered into the store of the kind. An object that is only ever created does not carry the
+    /// label that is watched, so nothing would be heard of it: it is read in each period.
     fn seen(&self, object: &Value) {
+        if self.planned.ignored {
+            return;
+        }
         let run = self.scene.run;
         run.controller.targets.wrote(&self.planned.key, object, &run.writer);
     }

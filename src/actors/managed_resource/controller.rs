@@ -2,12 +2,12 @@
 
 use std::{
     cell::RefCell,
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     rc::{Rc, Weak},
     time::Duration,
 };
 
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use super::{
     autoscalers::Autoscalers,
@@ -38,6 +38,9 @@ pub(super) const SECRET: Causes = Causes::own(1);
 pub(super) const DRIFT: Causes = Causes::own(2);
 /// Discovery changed, and the bundle waits for a kind.
 pub(super) const KIND: Causes = Causes::own(3);
+
+/// A conflict of two owners about one object is reported this often (decision 11).
+const REPORT_AGAIN: Duration = Duration::from_secs(3600);
 
 /// Name of the duty in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "managedresource";
@@ -93,6 +96,8 @@ pub struct ManagedResources {
     pub(super) opening: Opening,
     /// Bundles that wait until a kind is served.
     pub(super) awaiting_kinds: RefCell<BTreeSet<NamespacedName>>,
+    /// Conflicts of two owners that were reported: bundle, object, when.
+    reported: RefCell<BTreeMap<(NamespacedName, String), Instant>>,
 }
 
 /// A running controller.
@@ -129,6 +134,7 @@ pub fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
         bundles: inputs.bundles.clone(),
         recorder: inputs.recorder,
         awaiting_kinds: RefCell::default(),
+        reported: RefCell::default(),
         env: env.clone(),
         settings,
     });
@@ -235,6 +241,19 @@ impl ManagedResources {
             Some(record) => Ok(Some(record.snapshot()?)),
             None => Ok(None),
         }
+    }
+
+    /// Whether a conflict about an object of a bundle has not been reported within the last hour (decision 11).
+    pub(super) fn is_news(&self, bundle: &NamespacedName, object: &str) -> bool {
+        let now = self.env.clock.monotonic();
+        let mut reported = self.reported.borrow_mut();
+        reported.retain(|_, when| now.saturating_duration_since(*when) < REPORT_AGAIN);
+        let key = (bundle.clone(), object.to_owned());
+        let is_news = !reported.contains_key(&key);
+        if is_news {
+            reported.insert(key, now);
+        }
+        is_news
     }
 
     /// On whose behalf a pass makes its requests.

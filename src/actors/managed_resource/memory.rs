@@ -28,8 +28,6 @@ pub struct Memory {
     pub failing: BTreeMap<ObjectKey, Instant>,
     /// When the next period is due.
     pub period: Option<Instant>,
-    /// Conflicts of two owners that were reported, and when.
-    pub conflicts: BTreeMap<ObjectKey, Instant>,
     /// Objects that a complete list at start did not hold.
     pub absent: BTreeSet<ObjectKey>,
 }
@@ -54,8 +52,6 @@ pub struct Fingerprint {
     pub manifest: u64,
     /// The object then.
     pub record: Record,
-    /// The manifest is only ever created: how the object looks does not matter.
-    pub ignored: bool,
 }
 
 /// How often a ref may be repaired.

@@ -155,7 +155,7 @@ fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
     refs.extend(drifted.into_iter().filter(|key| memory.drifted(key, now)));
     if period_due {
         let unsettled = memory.objects.iter().filter(|(key, seen)| match run.controller.targets.evidence(key) {
-            Evidence::Known(record) => !seen.ignored && !record.same_content(&seen.record),
+            Evidence::Known(record) => !record.same_content(&seen.record),
             Evidence::None => true,
         });
         refs.extend(unsettled.map(|(key, _)| key.clone()));
@@ -257,6 +257,9 @@ impl Run<'_> {
     pub(super) fn conflicting_owner(&self, object: &str, owner: &NamespacedName) {
         let own = &self.pass.key;
         let message = format!("object \"{object}\" is claimed by {own} and by {owner}; the last writer wins");
+        if !self.controller.is_news(own, object) {
+            return;
+        }
         self.controller.recorder.warning(&self.reference(), "ConflictingOwner", &message);
         tracing::warn!(managed_resource = %own, object = %object, owner = %owner, "an object has two owners");
     }
@@ -265,6 +268,9 @@ impl Run<'_> {
     pub(super) fn kept_for_owner(&self, object: &str, owner: &NamespacedName) {
         let own = &self.pass.key;
         let message = format!("object \"{object}\" left {own} but belongs to {owner} now and is not deleted");
+        if !self.controller.is_news(own, object) {
+            return;
+        }
         self.controller.recorder.warning(&self.reference(), "OwnedByOther", &message);
         tracing::warn!(managed_resource = %own, object = %object, owner = %owner, "an object belongs to another owner");
     }

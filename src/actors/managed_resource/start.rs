@@ -390,7 +390,7 @@ impl ManagedResources {
         let settled =
             !settled::differs(&merged, live) || (common.trusted && settled::settled(&merged, live, OWN_MANAGER));
         if settled {
-            let seen = Fingerprint { manifest: claim.manifest_hash, record: Record::of_object(live), ignored: false };
+            let seen = Fingerprint { manifest: claim.manifest_hash, record: Record::of_object(live) };
             let mut state = self.opening.state.borrow_mut();
             if let Some(verdicts) = state.verdicts.get_mut(&common.bundle) {
                 verdicts.settled.insert(claim.key.clone(), seen);

@@ -27,7 +27,7 @@ async fn each_verb_sends_its_request() {
     cluster.create_subresource(&ctx, &at, "token", &json!({})).await.unwrap();
     cluster.delete_collection(&ctx, &config_maps(), "ns", "a=b").await.unwrap();
     cluster.list(&ctx, &config_maps(), None, &labelled).await.unwrap();
-    cluster.healthz(ctx().deadline).await.unwrap();
+    cluster.healthz(ctx.deadline).await.unwrap();
 
     let path = "/api/v1/namespaces/ns/configmaps";
     assert_eq!(

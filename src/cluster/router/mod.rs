@@ -180,7 +180,7 @@ impl<R: Record> Router<R> {
         let core = self.core.clone();
         Need {
             name: self.core.options.name.clone(),
-            ready: Rc::new(move || core.scopes.iter().all(|scope| scope.listed.get())),
+            ready: Rc::new(move || core.is_listed()),
             signal: self.core.signal.clone(),
         }
     }
@@ -195,9 +195,12 @@ impl<R: Record> Router<R> {
         self.core.filters.borrow_mut().push(Rc::new(filter));
     }
 
-    /// Enters the answer to a write of this process, as if the watch had reported it.
+    /// Enters the answer to a write of this process, as if the watch had reported it. Before the router has begun to hear
+    /// of changes nothing is entered: what happens to the object until then would be missed.
     pub fn wrote(&self, object: &Value, writer: &str) {
-        self.core.upsert(object, How::Own { writer });
+        if self.core.is_listed() {
+            self.core.upsert(object, How::Own { writer });
+        }
     }
 
     /// Enters an object of a list that this process read for another reason.
@@ -416,9 +419,13 @@ impl<R: Record> Core<R> {
         }
     }
 
+    fn is_listed(&self) -> bool {
+        self.scopes.iter().all(|scope| scope.listed.get())
+    }
+
     /// Brings the store's state and the census up to date.
     fn show(&self) {
-        let listed = self.scopes.iter().all(|scope| scope.listed.get());
+        let listed = self.is_listed();
         let error = self.scopes.iter().find_map(|scope| scope.error.borrow().clone());
         let state = match &error {
             // A store that was complete once keeps its state while the watch is taken up again; its age tells the rest.

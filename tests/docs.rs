@@ -1,0 +1,255 @@
+//! What README, `docs/` and the crate documentation say about this repository is so: files they name exist, commands they
+//! show are understood, lists are complete, examples decode.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use gardener_resource_manager::{
+    actors::managed_resource::decode::{self, SecretData},
+    cli::{Cli, Command},
+};
+
+/// Named in documents, but made by the reader, or a picture that comes after the text.
+const NOT_IN_THE_REPOSITORY: [&str; 2] = ["config/tls", "docs/images"];
+
+/// A path of the repository begins with one of these.
+const ROOTS: [&str; 6] = ["src/", "docs/", "config/", "deploy/", "tests/", ".ci/"];
+
+/// A file beside the document that names it ends with one of these.
+const FILES: [&str; 4] = [".yaml", ".md", ".rs", ".toml"];
+
+/// The line before the command that `.ci/run` takes out of the README.
+const MARKER: &str = "<!-- ci: test -->";
+
+#[test]
+fn every_file_that_a_document_names_exists() {
+    let missing: Vec<String> = documents()
+        .iter()
+        .flat_map(|document| {
+            let named = linked(document).into_iter().chain(mentioned(document));
+            named.filter(|path| !exists(path)).map(|path| format!("{}: {}", shown(document), shown(&path)))
+        })
+        .collect();
+
+    assert!(missing.is_empty(), "named, but not there:\n{}", missing.join("\n"));
+}
+
+#[test]
+fn every_document_is_linked_from_the_readme() {
+    let readme = root().join("README.md");
+    let linked: BTreeSet<PathBuf> = linked(&readme).iter().map(|path| normal(path)).collect();
+
+    for document in documents().into_iter().filter(|document| document.starts_with(root().join("docs"))) {
+        assert!(linked.contains(&document), "README.md has no link to {}", shown(&document));
+    }
+}
+
+#[test]
+fn the_program_understands_the_commands_of_the_readme() {
+    let commands: Vec<String> =
+        fenced(&read(&root().join("README.md"))).into_iter().filter(|line| line.starts_with("cargo run")).collect();
+    let parsed: Vec<Command> = commands
+        .iter()
+        .map(|command| {
+            let (_, arguments) = command.split_once(" -- ").expect("arguments of the program stand behind --");
+            let arguments: Vec<OsString> = arguments.split_whitespace().map(OsString::from).collect();
+            Cli::parse_from(&arguments, &|_| None).unwrap_or_else(|error| panic!("{command}: {error}"))
+        })
+        .collect();
+
+    assert!(matches!(parsed.as_slice(), [Command::Demo(_), Command::Run(_)]), "{commands:?}");
+}
+
+#[test]
+fn the_features_of_the_readmes_commands_exist() {
+    let manifest = read(&root().join("Cargo.toml"));
+
+    for line in fenced(&read(&root().join("README.md"))) {
+        if let Some((_, rest)) = line.split_once("--features ") {
+            let feature = rest.split_whitespace().next().unwrap_or_default();
+            assert!(manifest.contains(&format!("\n{feature} = [")), "{line}");
+        }
+    }
+}
+
+/// `.ci/run` runs what stands behind the marker, so that README and CI cannot drift apart.
+#[test]
+fn the_readme_marks_one_test_command_for_ci() {
+    let readme = read(&root().join("README.md"));
+    let (_, behind) = readme.split_once(MARKER).expect("the README has the marker");
+
+    assert_eq!(fenced(behind).first().map(String::as_str), Some("cargo test"));
+    assert!(!behind.contains(MARKER), "the marker stands twice");
+    assert!(read(&root().join(".ci/run")).contains(MARKER), ".ci/run looks for the marker");
+}
+
+#[test]
+fn the_layout_in_the_crate_documentation_is_complete() {
+    let layout = layout();
+
+    for folder in ["src", "tests"] {
+        let named = layout.get(folder).cloned().unwrap_or_default();
+        let mut there: BTreeSet<String> = children(&root().join(folder)).iter().map(|path| name_of(path)).collect();
+        there.remove("lib.rs");
+
+        assert_eq!(named, there, "layout of {folder}/ in src/lib.rs (left), and what is there (right)");
+    }
+}
+
+#[test]
+fn the_examples_decode_but_for_the_broken_document() {
+    let table = [("webapp", 8, None), ("monitoring", 3, None), ("broken", 2, Some(1))];
+
+    for (example, documents, broken) in table {
+        let folder = root().join("config/examples").join(example);
+        let data: BTreeMap<String, Vec<u8>> =
+            children(&folder).iter().map(|path| (name_of(path), read(path).into_bytes())).collect();
+        let decoded = decode::decode([SecretData { namespace: "default", name: example, data: &data }]);
+
+        assert_eq!(decoded.documents.len(), documents, "{example}");
+        assert_eq!(decoded.errors.first().map(|error| error.index), broken, "{example}: {:?}", decoded.errors);
+        assert!(decoded.errors.len() <= 1 && decoded.warnings.is_empty(), "{example}");
+        let secret = format!("name: example-{example}\n");
+        assert!(read(&root().join("config/examples/managedresources.yaml")).contains(&secret), "{example}");
+    }
+}
+
+// === documents ===
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All Markdown files, without those in hidden folders and build results.
+fn documents() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for path in children(&folder) {
+            let name = name_of(&path);
+            if path.is_dir() && !name.starts_with('.') && name != "target/" {
+                folders.push(path);
+            } else if name.ends_with(".md") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Files that a document links to, by its folder.
+fn linked(document: &Path) -> Vec<PathBuf> {
+    let text = read(document);
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#', ' ']).next());
+    let files = targets.filter(|target| !target.is_empty() && !target.contains("://"));
+    files.map(|target| folder_of(document).join(target)).collect()
+}
+
+/// Files that a document names in code: by their path in the repository, or by their name if they are beside it.
+fn mentioned(document: &Path) -> Vec<PathBuf> {
+    let text = read(document);
+    let code = fenced(&text).into_iter().chain(spans(&text));
+    let words: Vec<String> = code
+        .flat_map(|code| code.split([' ', '"', '\'', '=', ',', '(', ')']).map(str::to_owned).collect::<Vec<_>>())
+        .filter(|word| !word.contains(['$', '<', '*', '{', ':']))
+        .collect();
+    let path = |word: &String| {
+        if ROOTS.iter().any(|root| word.starts_with(root)) {
+            Some(root().join(word))
+        } else {
+            let is_file = FILES.iter().any(|ending| word.ends_with(ending)) && !word.starts_with(['/', '.', '~']);
+            (is_file || word.starts_with("../")).then(|| folder_of(document).join(word))
+        }
+    };
+    words.iter().filter_map(path).collect()
+}
+
+/// The lines in fenced and indented blocks, without their indentation.
+fn fenced(text: &str) -> Vec<String> {
+    let mut inside = false;
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let content = line.trim_start();
+        if content.starts_with("```") {
+            inside = !inside;
+        } else if inside || line.starts_with("    ") {
+            lines.push(content.to_owned());
+        }
+    }
+    lines
+}
+
+/// What stands between backticks on one line, outside of blocks.
+fn spans(text: &str) -> Vec<String> {
+    let mut inside = false;
+    let mut spans = Vec::new();
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            inside = !inside;
+        } else if !inside {
+            spans.extend(line.split('`').skip(1).step_by(2).map(str::to_owned));
+        }
+    }
+    spans
+}
+
+/// Names by folder, out of the section "Layout" of the crate documentation; those of folders end with `/`.
+fn layout() -> BTreeMap<String, BTreeSet<String>> {
+    let text = read(&root().join("src/lib.rs"));
+    let section = text.lines().skip_while(|line| *line != "//! # Layout").skip(1);
+    let mut layout: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut folder = String::new();
+    for line in section.take_while(|line| !line.starts_with("//! # ")) {
+        if let Some(rest) = line.strip_prefix("//! In `") {
+            folder = rest.split('/').next().unwrap_or_default().to_owned();
+        } else if let Some(rest) = line.strip_prefix("//! * ") {
+            let names = rest.split(':').next().unwrap_or_default();
+            layout.entry(folder.clone()).or_default().extend(spans(names));
+        }
+    }
+    layout
+}
+
+// === files ===
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// What is in a folder, sorted.
+fn children(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("a folder can be read").path()).collect();
+    paths.sort();
+    paths
+}
+
+/// The last part of a path; that of a folder ends with `/`.
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if path.is_dir() { name + "/" } else { name }
+}
+
+fn folder_of(document: &Path) -> &Path {
+    document.parent().unwrap_or(root())
+}
+
+/// The path as the repository has it.
+fn shown(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
+
+/// Without `..`.
+fn normal(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+fn exists(path: &Path) -> bool {
+    let shown = shown(path);
+    path.exists() || NOT_IN_THE_REPOSITORY.iter().any(|absent| shown.starts_with(absent))
+}

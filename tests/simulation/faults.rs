@@ -1,0 +1,249 @@
+//! A fault at every request of a bundle's life, one world each: all end in the state of the life without faults.
+//!
+//! A run without faults counts the program's requests and notes the state after each step. Then, for each request and
+//! each kind of fault, the same life once more: after each step the same state has to be reached.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use gardener_resource_manager::sim::{Fault, RequestInfo, Seen};
+use serde_json::{Value, json};
+
+use crate::{
+    state::{State, differences, state},
+    world::{NAMESPACE, World, config_map, world},
+};
+
+/// How long a step may take to its state, whatever goes wrong. One silent connection costs a pass its whole time.
+const PATIENCE: Duration = Duration::from_secs(400);
+
+/// Steps of a bundle's life.
+const STEPS: usize = 6;
+
+/// A kind of fault, for one request.
+type Kind = (&'static str, fn(&RequestInfo) -> Fault);
+
+/// These are tried at each request.
+const KINDS: [Kind; 6] = [
+    ("500", |_| Fault::FailBefore(Seen::internal_error("no"))),
+    ("disconnect", |_| Fault::FailBefore(Seen::Disconnect)),
+    ("disconnect after commit", |_| Fault::FailAfterCommit(Seen::Disconnect)),
+    ("timeout after commit", |_| Fault::FailAfterCommit(Seen::timeout())),
+    ("crash", |_| Fault::CrashClient),
+    ("crash after commit", |_| Fault::CrashClientAfterCommit),
+];
+
+/// These are tried at each third request.
+const MORE_KINDS: [Kind; 7] = [
+    ("409", |info| Fault::FailBefore(Seen::conflict(info))),
+    ("429", |_| Fault::FailBefore(Seen::too_many_requests())),
+    ("503", |_| Fault::FailBefore(Seen::unavailable())),
+    ("401", |_| Fault::FailBefore(Seen::unauthorized())),
+    ("403", |info| Fault::FailBefore(Seen::forbidden(info))),
+    ("late answer", |_| Fault::DelayAnswer(Duration::from_secs(3))),
+    ("silence", |_| Fault::Hang),
+];
+
+#[test]
+fn one_fault_at_any_request_changes_nothing_in_the_end() {
+    let (requests, expected) = without_faults();
+    let mut tried = 0;
+    for number in 1..=requests {
+        for kind in KINDS {
+            with_fault(&expected, number, kind);
+            tried += 1;
+        }
+    }
+    println!("{tried} faults at {requests} requests");
+}
+
+#[test]
+fn refusals_and_silence_change_nothing_in_the_end() {
+    let (requests, expected) = without_faults();
+    let mut tried = 0;
+    for number in (1..=requests).step_by(3) {
+        for kind in MORE_KINDS {
+            with_fault(&expected, number, kind);
+            tried += 1;
+        }
+    }
+    println!("{tried} faults at {requests} requests");
+}
+
+fn without_faults() -> (u64, Vec<State>) {
+    world(1, |world| async move {
+        let requests = Arc::new(AtomicU64::new(0));
+        let counter = requests.clone();
+        world.sim.set_faults(move |info| {
+            counter.fetch_add(u64::from(info.user == "grm"), Ordering::Relaxed);
+            Fault::None
+        });
+        world.start().await;
+        let mut states = Vec::new();
+        for step in 0..STEPS {
+            begin(&world, step).await;
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            states.push(state(&world));
+        }
+        assert_eq!(world.mr("one"), None, "the life ends with the bundle");
+        assert!(states[2].keys().any(|name| name.contains("Widget")), "{:#?}", states[2].keys());
+        (requests.load(Ordering::Relaxed), states)
+    })
+}
+
+fn with_fault(expected: &[State], at: u64, (kind, fault): Kind) {
+    world(1, |world| async move {
+        let mut number = 0;
+        let hit = Arc::new(std::sync::Mutex::new(String::new()));
+        let noted = hit.clone();
+        world.sim.set_faults(move |info| {
+            number += u64::from(info.user == "grm");
+            if number != at || info.user != "grm" {
+                return Fault::None;
+            }
+            *noted.lock().unwrap() = format!("{} {} {}", info.verb, info.path, info.query);
+            number += 1;
+            fault(info)
+        });
+        world.start().await;
+        for (step, expected) in expected.iter().enumerate() {
+            begin(&world, step).await;
+            let end = tokio::time::Instant::now() + PATIENCE;
+            let mut revision = 0;
+            loop {
+                world.revive().await;
+                if world.sim.revision() != revision {
+                    revision = world.sim.revision();
+                    if state(&world) == *expected {
+                        break;
+                    }
+                }
+                if tokio::time::Instant::now() >= end {
+                    let found = state(&world);
+                    let recent: Vec<_> = world.asked().into_iter().rev().take(20).collect();
+                    let hit = hit.lock().unwrap();
+                    let differences = differences(expected, &found);
+                    panic!("{kind} at request {at} ({hit}), step {step}:\n{differences}\n{recent:#?}");
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    });
+}
+
+async fn begin(world: &World, step: usize) {
+    match step {
+        0 => world.bundle("one", &first()),
+        1 => world.secret("one", &second()),
+        2 => world.secret("one", &third()),
+        3 => {
+            world.sim.edit("configmaps", NAMESPACE, "changed", |live| live["data"]["k"] = json!("edited"));
+            world.sim.edit("services", NAMESPACE, "kept", |live| live["spec"]["ports"][0]["port"] = json!(81));
+        }
+        4 => {
+            world.sim.remove("roles.rbac.authorization.k8s.io", NAMESPACE, "kept");
+            world.sim.remove("deployments.apps", NAMESPACE, "kept");
+        }
+        _ => world.delete_bundle("one").await,
+    }
+}
+
+// --- the bundle
+
+fn first() -> Vec<Value> {
+    vec![
+        config_map("changed", "1"),
+        config_map("removed", "1"),
+        object("v1", "Secret", "removed", json!({ "stringData": {}, "data": { "k": "djE=" }, "type": "Opaque" })),
+        object("v1", "ServiceAccount", "kept", json!({})),
+        role("kept"),
+        service(80),
+        deployment(1),
+        definition(),
+        widget(1),
+    ]
+}
+
+/// An object is changed, one is added, two are removed.
+fn second() -> Vec<Value> {
+    vec![
+        config_map("changed", "2"),
+        config_map("added", "1"),
+        object("v1", "ServiceAccount", "kept", json!({})),
+        role("kept"),
+        service(80),
+        deployment(2),
+        definition(),
+        widget(2),
+    ]
+}
+
+/// The kind and its object are removed at once, and something new comes.
+fn third() -> Vec<Value> {
+    vec![
+        config_map("changed", "2"),
+        config_map("added", "1"),
+        object("v1", "ServiceAccount", "kept", json!({})),
+        role("kept"),
+        service(80),
+        deployment(2),
+        definition(),
+        widget(2),
+        object("v1", "Secret", "added", json!({ "data": { "k": "djE=" }, "type": "Opaque" })),
+    ]
+}
+
+fn object(api_version: &str, kind: &str, name: &str, fields: Value) -> Value {
+    let mut object =
+        json!({ "apiVersion": api_version, "kind": kind, "metadata": { "namespace": NAMESPACE, "name": name } });
+    if let (Some(object), Value::Object(fields)) = (object.as_object_mut(), fields) {
+        object.extend(fields);
+    }
+    object
+}
+
+fn role(name: &str) -> Value {
+    let rules = json!([{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }]);
+    object("rbac.authorization.k8s.io/v1", "Role", name, json!({ "rules": rules }))
+}
+
+fn service(port: u16) -> Value {
+    object("v1", "Service", "kept", json!({ "spec": { "selector": { "a": "b" }, "ports": [{ "port": port }] } }))
+}
+
+fn deployment(replicas: u32) -> Value {
+    let template = json!({
+        "metadata": { "labels": { "a": "b" } }, "spec": { "containers": [{ "name": "c", "image": "i" }] }
+    });
+    let spec = json!({ "replicas": replicas, "selector": { "matchLabels": { "a": "b" } }, "template": template });
+    object("apps/v1", "Deployment", "kept", json!({ "spec": spec }))
+}
+
+/// The definition of the kind `Widget`.
+pub(crate) fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "widgets.example.org" },
+        "spec": {
+            "group": "example.org", "scope": "Namespaced",
+            "names": { "kind": "Widget", "listKind": "WidgetList", "plural": "widgets", "singular": "widget" },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": {
+                    "type": "object",
+                    "properties": { "spec": { "type": "object", "properties": { "size": { "type": "integer" } } } }
+                } }
+            }]
+        }
+    })
+}
+
+/// A custom object.
+pub(crate) fn widget(size: u32) -> Value {
+    object("example.org/v1", "Widget", "kept", json!({ "spec": { "size": size } }))
+}
