@@ -11,7 +11,7 @@ use super::{Missed, Seen, Told};
 /// No line is longer.
 const WIDTH: usize = 100;
 /// For the reader's eye after a step.
-const PAUSE: Duration = Duration::from_millis(700);
+const PAUSE: Duration = Duration::from_millis(500);
 /// Columns of titles in the summary.
 const TITLE: usize = 34;
 /// Columns of times in the summary.

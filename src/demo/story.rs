@@ -100,7 +100,7 @@ async fn apply(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     screen.say("These two bundles are those of config/examples. Each gets an actor of its own.");
     screen.command("kubectl create secret generic example-webapp --from-file=config/examples/webapp");
     screen.command("kubectl create secret generic example-monitoring --from-file=config/examples/monitoring");
-    screen.command("kubectl apply -f config/examples/managedresources.yaml");
+    screen.command("kubectl apply -f config/examples/managedresources.yaml   # broken comes later");
     let mark = scene.mark();
     let bundle = async |example: &examples::Example| {
         scene.apply(example).await?;
