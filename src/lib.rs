@@ -78,6 +78,8 @@ pub mod api;
 pub mod cli;
 pub mod cluster;
 pub mod dashboard;
+#[cfg(feature = "sim")]
+pub mod demo;
 pub mod logging;
 pub mod process;
 #[cfg(feature = "sim")]
