@@ -49,6 +49,7 @@
 //! * `cluster/`: a cluster as this program sees it: clients, discovery, routers and stores, gate, fence, Events.
 //! * `actors/`: `kit/` (supervisor, slots, timers, permits, census, clock), `leader/` (the election), `managed_resource/`
 //!   (the controller, one file per step of a pass), `root.rs` (starts and stops the tree).
+//! * `demo/`: the demonstration on an in-memory cluster, told step by step (feature `sim`).
 //! * `dashboard/`: probes, metrics, and the page that shows every actor.
 //! * `logging/`: records as JSON or text on stderr.
 //! * `process/`: from the command line to a running tree of actors, and back to an exit code.
@@ -58,6 +59,7 @@
 //! In `tests/`:
 //!
 //! * `contract/`: what this program relies on, one table of API behaviour against `sim` and against a real API server.
+//! * `demo.rs`: the demonstration runs and ends well.
 //! * `simulation/`: the whole program on `sim`, in virtual time.
 //! * `e2e/`: the built binary against the real control plane (feature `e2e`).
 //! * `controlplane/`, `support/`: how that control plane is built and started.

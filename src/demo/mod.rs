@@ -43,6 +43,8 @@ use crate::{actors::kit::Clock, cli::DemoOptions, logging};
 
 /// How long the end waits for the disk of the log.
 const LAST_RECORDS: Duration = Duration::from_millis(500);
+/// How long it waits for passes.
+const LAST_PASSES: Duration = Duration::from_secs(1);
 
 /// A step of a story. `S` is what it is played on.
 struct Step<S: 'static> {
@@ -117,7 +119,7 @@ async fn perform(options: DemoOptions, screen: Screen, log: &Path) -> Result<Vec
     } else if !options.keep {
         story::epilogue(&stage);
     }
-    stage.scene.stop().await;
+    stage.scene.stop(LAST_PASSES).await;
     Ok(told)
 }
 

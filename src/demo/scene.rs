@@ -19,7 +19,6 @@ use crate::{
     actors::{
         kit::{Activity, ActorState, Census, Clock, Cpu, Env, Random},
         leader::ElectionError,
-        root::PATIENCE,
     },
     api::{
         config::{self, Config, ConfigError, Endpoint},
@@ -40,9 +39,9 @@ use crate::{
 /// Time of a request.
 pub(super) const LATENCY: Duration = Duration::from_millis(1);
 /// Each condition must hold within this time, …
-const LIMIT: Duration = Duration::from_secs(6);
+const LIMIT: Duration = Duration::from_secs(10);
 /// … and all of them within this time from the beginning.
-const LIMIT_OF_ALL: Duration = Duration::from_secs(14);
+const LIMIT_OF_ALL: Duration = Duration::from_secs(16);
 /// How often a condition is looked at.
 const POLL: Duration = Duration::from_millis(1);
 /// The program is at rest when it has asked nothing for so long.
@@ -195,11 +194,11 @@ impl Scene {
         Ok(servers)
     }
 
-    /// Stops the program in good order.
-    pub(super) async fn stop(&self) {
+    /// Stops the program in good order; its passes get `patience` to end by themselves.
+    pub(super) async fn stop(&self, patience: Duration) {
         let program = self.program.borrow_mut().take();
         if let Some(program) = program {
-            program.process.stop(PATIENCE).await;
+            program.process.stop(patience).await;
             program.servers.stop().await;
         }
     }

@@ -12,7 +12,10 @@ use super::{
     scene::{Place, Scene, SceneError},
     screen::{Screen, time},
 };
-use crate::actors::kit::{Activity, ActorState};
+use crate::actors::{
+    kit::{Activity, ActorState},
+    root::PATIENCE,
+};
 
 /// What the story is played on.
 pub(super) struct Stage {
@@ -40,6 +43,8 @@ const NOW_AND_THEN: Duration = Duration::from_secs(4);
 const APPLIED: &str = "ApplySucceeded";
 /// Reason of a bundle with documents that do not decode.
 const UNDECODABLE: &str = "DecodingFailed";
+/// Reason of a bundle whose objects are being deleted.
+const PENDING: &str = "DeletionPending";
 
 const SETTINGS: Place = Place::core("configmaps", "webshop", "webapp-settings");
 const SERVICE: Place = Place::core("services", "webshop", "webapp");
@@ -113,9 +118,12 @@ async fn apply(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
         screen.say(&format!("Bundle {} was applied in {}, in this order:", example.name, time(took)));
         screen.detail(&created.join(" → "));
     }
-    screen.say("The kinds give the order, not the files: the alert rule stands before its definition there.");
+    screen.say(
+        "The kinds give the order, not the files: the alert rule stands before its definition there, and waits until the \
+         API server serves its kind. What is served is asked for at most once a second.",
+    );
     screen.detail(&journal.counts());
-    let what = format!("{objects} objects applied with {} requests, watches included", journal.len());
+    let what = format!("{objects} objects applied, {} requests", journal.len());
     Ok(Seen { what, took: webapp.max(monitoring) })
 }
 
@@ -192,8 +200,10 @@ async fn mistake(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     scene.at_rest().await?;
 
     screen.say("Then somebody paints the evening red, and slips in the indentation of noon. They save both.");
-    screen.command("kubectl create secret generic example-broken --from-file=config/examples/broken \\");
-    screen.command("  --dry-run=client -o yaml | kubectl apply -f -");
+    screen.command(
+        "kubectl create secret generic example-broken --from-file=config/examples/broken --dry-run=client -o yaml | \
+         kubectl apply -f -",
+    );
     let (mark, secret) = (scene.mark(), Place::secret(BROKEN.secret));
     scene.patch(secret, &BROKEN.secret()).await?;
     let begin = Instant::now();
@@ -220,7 +230,7 @@ async fn mistake(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     let condition = scene.reports(bundle, APPLIED).await?;
     screen.detail(&format!("{}: {}", condition.reason, condition.message));
     scene.at_rest().await?;
-    Ok(Seen { what: "reported; the rest applied, nothing deleted, mended".to_owned(), took })
+    Ok(Seen { what: "reported; the rest applied, nothing deleted".to_owned(), took })
 }
 
 // === 6 ===
@@ -243,7 +253,7 @@ async fn prune(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     screen.detail(&journal.writes().join(" → "));
     let deleted: Vec<_> = journal.deleted().into_iter().map(|(_, name)| name).collect();
     match deleted.as_slice() {
-        [only] => Ok(Seen { what: format!("{only} was deleted, nothing else"), took }),
+        [only] => Ok(Seen { what: format!("{only} deleted, nothing else"), took }),
         more => Err(Missed::new("one object is deleted", format!("deleted: {more:?}"))),
     }
 }
@@ -299,7 +309,7 @@ fn last_error(actor: &ActorState) -> &str {
 
 async fn restart(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     screen.say("The program stops and starts again. Nobody has changed anything, and it remembers nothing.");
-    scene.stop().await;
+    scene.stop(PATIENCE).await;
     let (begin, mark) = (Instant::now(), scene.mark());
     scene.start()?;
     scene.ready().await?;
@@ -325,6 +335,15 @@ async fn leave(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     let (mark, bundle) = (scene.mark(), Place::bundle(WEBAPP.name));
     scene.delete(bundle).await?;
     let begin = Instant::now();
+    let pending = scene
+        .wait("ManagedResource webapp says what it waits for", || match scene.condition(WEBAPP.name) {
+            condition if condition.reason == PENDING && condition.message.contains("webshop") => Ok(condition.message),
+            other => Err(format!("{other:?}")),
+        })
+        .await?;
+    screen.say(&format!("After {} it says what is still there:", time(begin.elapsed())));
+    screen.detail(&pending);
+    screen.say("A Namespace takes its time: the control plane comes back for it after 5 s, here as in a real cluster.");
     scene
         .wait("ManagedResource webapp is gone", || match scene.object(bundle) {
             None => Ok(()),
@@ -337,12 +356,12 @@ async fn leave(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     let journal = scene.journal(mark);
     let deleted = journal.deleted();
     let names: Vec<_> = deleted.iter().map(|(_, name)| name.as_str()).collect();
-    screen.say("First the objects, in the reverse order; then the ManagedResource is let go:");
+    screen.say("The objects went first, in the reverse order; then the ManagedResource was let go:");
     screen.detail(&names.join(" → "));
     let released = journal.last_change_of(WEBAPP.name);
     let in_order = deleted.last().map(|(number, _)| *number) < released;
     if left.is_empty() && in_order && !deleted.is_empty() {
-        Ok(Seen { what: format!("{} objects deleted, then the ManagedResource", deleted.len()), took })
+        Ok(Seen { what: format!("{} objects deleted, then the bundle", deleted.len()), took })
     } else {
         let found = format!("deleted: {deleted:?}, released by request {released:?}, left: {left:?}");
         Err(Missed::new("the objects are deleted before the finalizer is removed", found))
