@@ -53,6 +53,7 @@
 //! * `dashboard/`: probes, metrics, and the page that shows every actor.
 //! * `logging/`: records as JSON or text on stderr.
 //! * `process/`: from the command line to a running tree of actors, and back to an exit code.
+//! * `demo/`: the demonstration (feature `sim`): a story told step by step, with the program at work in it.
 //! * `sim/`: an in-memory Kubernetes API (feature `sim`) for tests and the demonstration.
 //!
 //! In `tests/`:
@@ -62,6 +63,7 @@
 //! * `simulation/`: the whole program on `sim`, in virtual time.
 //! * `e2e/`: the built binary against the real control plane (feature `e2e`).
 //! * `controlplane/`, `support/`: how that control plane is built and started.
+//! * `demo.rs`: the demonstration, as the built binary shows it.
 //! * `docs.rs`: what README and `docs/` name exists.
 //!
 //! # Where to start reading

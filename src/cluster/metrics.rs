@@ -8,8 +8,8 @@ pub trait RequestObserver {
     /// `rest_client_requests_total`). `host` is `host:port` of the API server. Repeated requests count each time.
     fn finished(&self, method: &str, host: &str, code: Option<u16>);
 
-    /// The gate changed: requests that wait for their turn, and writes in flight.
-    fn gate(&self, side: Side, waiting: usize, writes_in_flight: usize);
+    /// The gate changed: requests that wait for their turn in the live and in the background lane, and writes in flight.
+    fn gate(&self, side: Side, live: usize, background: usize, writes_in_flight: usize);
 
     /// An Event could not be kept until it could be written: the recorder's queue was full.
     fn event_dropped(&self) {}
@@ -22,5 +22,5 @@ pub struct NoObserver;
 impl RequestObserver for NoObserver {
     fn finished(&self, _: &str, _: &str, _: Option<u16>) {}
 
-    fn gate(&self, _: Side, _: usize, _: usize) {}
+    fn gate(&self, _: Side, _: usize, _: usize, _: usize) {}
 }

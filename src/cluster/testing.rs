@@ -122,7 +122,7 @@ impl RequestObserver for Recorded {
         self.0.borrow_mut().push(format!("{method} {host} {code:?}"));
     }
 
-    fn gate(&self, _: Side, _: usize, _: usize) {}
+    fn gate(&self, _: Side, _: usize, _: usize, _: usize) {}
 }
 
 pub(crate) fn json(code: u16, body: &Value) -> Reply {

@@ -11,7 +11,7 @@ use actix_web::{
     middleware::{Compress, DefaultHeaders},
     web,
 };
-use futures::future::join;
+use futures::future::join_all;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -30,10 +30,10 @@ pub use super::{
 /// Where the servers listen, and who they say they are.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// `server.healthProbes`.
-    pub probes: Bind,
-    /// `server.metrics`.
-    pub metrics: Bind,
+    /// `server.healthProbes`; `None`: no such server.
+    pub probes: Option<Bind>,
+    /// `server.metrics`; `None`: no such server.
+    pub metrics: Option<Bind>,
     /// Shown in the dashboard's header.
     pub process: ProcessInfo,
 }
@@ -58,11 +58,22 @@ pub struct Sources {
 /// The running servers.
 #[must_use = "without it the servers cannot be stopped"]
 pub struct ServerHandles {
-    probes_address: SocketAddr,
-    metrics_address: SocketAddr,
-    probes: ServerHandle,
-    metrics: ServerHandle,
+    probes: Option<Listening>,
+    metrics: Option<Listening>,
     stop_streams: CancellationToken,
+}
+
+/// A running server.
+struct Listening {
+    address: SocketAddr,
+    handle: ServerHandle,
+}
+
+/// A server that is not started yet.
+struct Bound {
+    name: &'static str,
+    address: SocketAddr,
+    listeners: Vec<TcpListener>,
 }
 
 /// Why the servers could not be started.
@@ -117,17 +128,14 @@ struct Dashboard {
     stop_streams: CancellationToken,
 }
 
-/// Binds and starts both servers. Call it inside an actix `System`; it returns at once.
+/// Binds and starts the servers. Call it inside an actix `System`; it returns at once.
 ///
 /// # Errors
 ///
 /// `error listening on <address>: <cause>`; then none of them runs.
 pub fn serve(options: ServerOptions, sources: Arc<Sources>) -> Result<ServerHandles, ServeError> {
-    let probes_listeners = options.probes.listen()?;
-    let metrics_listeners = options.metrics.listen()?;
-    let start_error = |server| move |cause| ServeError::Start { server, cause };
-    let probes_address = probes_listeners[0].local_addr().map_err(start_error("probes"))?;
-    let metrics_address = metrics_listeners[0].local_addr().map_err(start_error("metrics"))?;
+    let probes = options.probes.map(|bind| Bound::to("probes", &bind)).transpose()?;
+    let metrics = options.metrics.map(|bind| Bound::to("metrics", &bind)).transpose()?;
 
     let stop_streams = CancellationToken::new();
     let dashboard = web::Data::new(Dashboard {
@@ -143,28 +151,19 @@ pub fn serve(options: ServerOptions, sources: Arc<Sources>) -> Result<ServerHand
     let sources = web::Data::from(sources);
 
     let for_metrics = sources.clone();
-    let metrics = start(metrics_listeners, move |config| {
+    let metrics_routes = move |config: &mut web::ServiceConfig| {
         config.app_data(for_metrics.clone()).app_data(dashboard.clone()).configure(metrics_routes);
-    })
-    .map_err(start_error("metrics"))?;
-    let probes = start(probes_listeners, move |config| {
-        config.app_data(sources.clone()).configure(probe_routes);
-    })
-    .map_err(start_error("probes"))?;
-
-    let handles = ServerHandles {
-        probes_address,
-        metrics_address,
-        probes: probes.handle(),
-        metrics: metrics.handle(),
-        stop_streams,
     };
-    run(probes, "probes");
-    run(metrics, "metrics");
-    Ok(handles)
+    let probe_routes = move |config: &mut web::ServiceConfig| {
+        config.app_data(sources.clone()).configure(probe_routes);
+    };
+    let metrics = metrics.map(|bound| bound.prepare(metrics_routes)).transpose()?;
+    let probes = probes.map(|bound| bound.prepare(probe_routes)).transpose()?;
+    let run = |(bound, server): (Bound, Server)| bound.run(server);
+    Ok(ServerHandles { probes: probes.map(run), metrics: metrics.map(run), stop_streams })
 }
 
-fn start(
+fn build(
     listeners: Vec<TcpListener>,
     routes: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
 ) -> std::io::Result<Server> {
@@ -186,39 +185,61 @@ fn start(
     Ok(server.run())
 }
 
-fn run(server: Server, name: &'static str) {
-    actix_web::rt::spawn(async move {
-        if let Err(error) = server.await {
-            tracing::error!(server = name, %error, "HTTP server ended");
-        }
-    });
+// === impl Bound ===
+
+impl Bound {
+    fn to(name: &'static str, bind: &Bind) -> Result<Self, ServeError> {
+        let listeners = bind.listen()?;
+        let address = listeners[0].local_addr().map_err(|cause| ServeError::Start { server: name, cause })?;
+        Ok(Self { name, address, listeners })
+    }
+
+    fn prepare(
+        mut self,
+        routes: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
+    ) -> Result<(Self, Server), ServeError> {
+        let server = build(std::mem::take(&mut self.listeners), routes);
+        let server = server.map_err(|cause| ServeError::Start { server: self.name, cause })?;
+        Ok((self, server))
+    }
+
+    fn run(self, server: Server) -> Listening {
+        let handle = server.handle();
+        actix_web::rt::spawn(async move {
+            if let Err(error) = server.await {
+                tracing::error!(server = self.name, %error, "HTTP server ended");
+            }
+        });
+        Listening { address: self.address, handle }
+    }
 }
 
 // === impl ServerHandles ===
 
 impl ServerHandles {
-    /// Where the probes server listens.
-    pub fn probes_address(&self) -> SocketAddr {
-        self.probes_address
+    /// Where the probes server listens, if there is one.
+    pub fn probes_address(&self) -> Option<SocketAddr> {
+        self.probes.as_ref().map(|server| server.address)
     }
 
-    /// Where the metrics server listens.
-    pub fn metrics_address(&self) -> SocketAddr {
-        self.metrics_address
+    /// Where the metrics server listens, if there is one.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(|server| server.address)
     }
 
-    /// Stops both: no new connections, event streams end, requests at hand are answered.
+    /// Stops them: no new connections, event streams end, requests at hand are answered.
     pub async fn stop(self) {
         self.stop_streams.cancel();
-        join(self.probes.stop(true), self.metrics.stop(true)).await;
+        let servers = self.probes.iter().chain(&self.metrics);
+        join_all(servers.map(|server| server.handle.stop(true))).await;
     }
 }
 
 impl fmt::Debug for ServerHandles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerHandles")
-            .field("probes", &self.probes_address)
-            .field("metrics", &self.metrics_address)
+            .field("probes", &self.probes_address())
+            .field("metrics", &self.metrics_address())
             .finish_non_exhaustive()
     }
 }

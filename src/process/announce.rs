@@ -14,7 +14,8 @@ const WEBHOOKS: [&str; 0] = [];
 struct Absent {
     controllers: Vec<&'static str>,
     webhooks: Vec<&'static str>,
-    profiling: bool,
+    /// Paths of settings.
+    settings: Vec<&'static str>,
 }
 
 /// Logs who starts and with what.
@@ -37,7 +38,7 @@ pub(super) fn start(options: &RunOptions, loaded: &Loaded) {
         tracing::warn!(
             controllers = absent.controllers.join(", "),
             webhooks = absent.webhooks.join(", "),
-            profiling = absent.profiling,
+            settings = absent.settings.join(", "),
             "The configuration enables what this build does not have"
         );
     }
@@ -58,10 +59,19 @@ impl Absent {
         let missing = |enabled: Vec<&'static str>, existing: &[&str]| {
             enabled.into_iter().filter(|name| !existing.contains(name)).collect()
         };
+        let (source, target) = (&config.source, &config.target);
+        let settings = [
+            ("sourceClientConnection.acceptContentTypes", source.accept_content_types.is_some()),
+            ("sourceClientConnection.contentType", source.content_type.is_some()),
+            ("targetClientConnection.acceptContentTypes", target.accept_content_types.is_some()),
+            ("targetClientConnection.contentType", target.content_type.is_some()),
+            ("targetClientConnection.disableCachedClient", target.cache_disabled),
+            ("debugging.enableProfiling", config.debugging.profiling),
+        ];
         Self {
             controllers: missing(config.enabled_controllers(), &CONTROLLERS),
             webhooks: missing(config.enabled_webhooks(), &WEBHOOKS),
-            profiling: config.debugging.profiling,
+            settings: settings.into_iter().filter_map(|(path, set)| set.then_some(path)).collect(),
         }
     }
 }
@@ -79,6 +89,6 @@ mod tests {
 
         assert!(absent.controllers.iter().all(|name| !CONTROLLERS.contains(name)));
         assert_eq!(absent.webhooks, ["seccompProfile"]);
-        assert!(!absent.profiling);
+        assert!(absent.settings.is_empty());
     }
 }

@@ -27,7 +27,8 @@ mod signals;
 mod vitals;
 mod watchdog;
 
-#[cfg(all(test, feature = "sim"))]
+#[cfg(feature = "sim")]
+#[cfg(test)]
 mod tests;
 
 pub use certificate::{CertificateError, read_certificate};

@@ -46,13 +46,14 @@ impl RequestObserver for Observing {
         self.metrics.request(code, method, host);
     }
 
-    fn gate(&self, side: Side, waiting: usize, writes_in_flight: usize) {
+    fn gate(&self, side: Side, live: usize, background: usize, writes_in_flight: usize) {
         let gate = match side {
             Side::Source => &self.source,
             Side::Target => &self.target,
         };
         gate.in_flight(writes_in_flight);
-        gate.waiting(Lane::Live, waiting);
+        gate.waiting(Lane::Live, live);
+        gate.waiting(Lane::Background, background);
     }
 
     fn event_dropped(&self) {

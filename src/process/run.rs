@@ -146,12 +146,17 @@ async fn serve(
         vitals,
     })?;
 
-    tokio::select! {
+    let error = tokio::select! {
         biased;
-        error = process.ended() => return Err(error.into()),
-        () = signals.first() => {}
+        error = process.ended() => error,
+        () = signals.first() => return stop(process, servers).await,
+    };
+    match &error {
+        ProcessError::LeaderElectionLost => {} // what is held up now may be somebody else's already
+        // nothing runs yet: the lease is free for the next try
+        ProcessError::Bootstrap(_) | ProcessError::Panicked => drop(process.stop(Duration::ZERO).await),
     }
-    stop(process, servers).await
+    Err(error.into())
 }
 
 /// The graceful stop. Servers and lease end side by side: a slow scrape must not cost the lease.
@@ -215,19 +220,15 @@ pub(crate) fn serve_http(
         started: Clock::system_wall(),
     };
     let options = ServerOptions {
-        probes: bind(config.servers.health_probes.as_ref()),
-        metrics: bind(config.servers.metrics.as_ref()),
+        probes: config.servers.health_probes.as_ref().map(bind),
+        metrics: config.servers.metrics.as_ref().map(bind),
         process,
     };
     server::serve(options, Arc::new(sources))
 }
 
-/// Where a server listens; one that is switched off listens where nobody finds it.
-fn bind(endpoint: Option<&Endpoint>) -> Bind {
-    match endpoint {
-        Some(endpoint) => Bind { address: endpoint.host.clone(), port: endpoint.port },
-        None => Bind { address: "127.0.0.1".to_owned(), port: 0 },
-    }
+fn bind(endpoint: &Endpoint) -> Bind {
+    Bind { address: endpoint.host.clone(), port: endpoint.port }
 }
 
 fn show_leadership(config: &Config, vitals: &Vitals, metrics: &Metrics) {

@@ -198,7 +198,7 @@ fn the_second_replica_works_when_the_first_has_crashed() {
         assert!(crashed.elapsed() < LEASE_DURATION + Duration::from_secs(6), "{:?}", crashed.elapsed());
         assert_eq!(world.holder().as_deref(), Some("second"));
         assert_eq!(first.process.ended().await.to_string(), "leader election lost");
-        assert_eq!(first.process.stop(Duration::ZERO).await.released, false);
+        assert!(!first.process.stop(Duration::ZERO).await.released);
         let stopped = second.process.stop(PATIENCE).await;
         assert_eq!(stopped, Stopped { finished: true, released: true });
     });
@@ -227,7 +227,8 @@ fn a_lease_that_was_taken_over_ends_the_process_and_its_writes() {
 
 #[test]
 fn settings_that_do_not_fit_together_are_refused_at_the_start() {
-    let cases: [(fn(&mut LeaderElection), &str); 3] = [
+    type Change = fn(&mut LeaderElection);
+    let cases: [(Change, &str); 3] = [
         (|it| it.retry_period = Duration::from_secs(9), "renewDeadline must be greater than retryPeriod*JitterFactor"),
         (|it| it.resource_lock = "configmaps".into(), "configmaps lock is removed, migrate to leases"),
         (|it| it.resource_lock = "x".into(), "Invalid lock-type x"),

@@ -173,7 +173,7 @@ struct Drops(Cell<usize>);
 impl RequestObserver for Drops {
     fn finished(&self, _: &str, _: &str, _: Option<u16>) {}
 
-    fn gate(&self, _: Side, _: usize, _: usize) {}
+    fn gate(&self, _: Side, _: usize, _: usize, _: usize) {}
 
     fn event_dropped(&self) {
         self.0.set(self.0.get() + 1);

@@ -110,7 +110,8 @@ impl Gate {
     }
 
     fn observe(&self) {
-        self.0.observer.gate(self.0.side, self.waiting(), self.writes_in_flight());
+        let (live, background) = self.0.shell.borrow().schedule.waiting_by_lane();
+        self.0.observer.gate(self.0.side, live, background, self.writes_in_flight());
     }
 }
 

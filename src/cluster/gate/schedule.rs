@@ -50,6 +50,8 @@ pub(super) struct Schedule {
     /// Lane and asker of each ticket.
     tickets: BTreeMap<u64, (Lane, Rc<str>)>,
     next_ticket: u64,
+    /// Those of `tickets` in the live lane.
+    waiting_live: usize,
     waiting_writes: usize,
     in_flight: usize,
     grants: u64,
@@ -89,6 +91,7 @@ impl Schedule {
             background: Line::default(),
             tickets: BTreeMap::new(),
             next_ticket: 0,
+            waiting_live: 0,
             waiting_writes: 0,
             in_flight: 0,
             grants: 0,
@@ -97,6 +100,11 @@ impl Schedule {
 
     pub(super) fn waiting(&self) -> usize {
         self.tickets.len()
+    }
+
+    /// Wishes that wait, in the live and in the background lane.
+    pub(super) fn waiting_by_lane(&self) -> (usize, usize) {
+        (self.waiting_live, self.tickets.len() - self.waiting_live)
     }
 
     pub(super) fn in_flight(&self) -> usize {
@@ -115,6 +123,7 @@ impl Schedule {
         self.waiting_writes += usize::from(wish.write);
         self.count_waiting(&wish.bucket, wish.write, |waiting| waiting + 1);
         self.tickets.insert(ticket, (wish.lane, wish.key.clone()));
+        self.waiting_live += usize::from(wish.lane == Lane::Live);
         self.line(wish.lane).push(wish.key, (ticket, wish.bucket, wish.write));
         Asked::Waits(ticket)
     }
@@ -126,7 +135,7 @@ impl Schedule {
             self.buckets.iter().filter(|(_, tokens)| tokens.is_wanted()).map(|(bucket, _)| bucket.clone()).collect();
         buckets.iter().for_each(|bucket| self.refill(now, bucket));
         while let Some((ticket, bucket, write)) = self.next() {
-            self.tickets.remove(&ticket);
+            self.remove(ticket);
             self.waiting_writes -= usize::from(write);
             self.count_waiting(&bucket, write, |waiting| waiting - 1);
             self.take(&bucket, write);
@@ -137,11 +146,17 @@ impl Schedule {
 
     /// A wish is given up. Nothing happens if it was granted before.
     pub(super) fn leave(&mut self, ticket: u64) {
-        let Some((lane, key)) = self.tickets.remove(&ticket) else { return };
+        let Some((lane, key)) = self.remove(ticket) else { return };
         if let Some((_, bucket, write)) = self.line(lane).remove(&key, |(queued, _, _)| *queued == ticket) {
             self.waiting_writes -= usize::from(write);
             self.count_waiting(&bucket, write, |waiting| waiting - 1);
         }
+    }
+
+    fn remove(&mut self, ticket: u64) -> Option<(Lane, Rc<str>)> {
+        let removed = self.tickets.remove(&ticket)?;
+        self.waiting_live -= usize::from(removed.0 == Lane::Live);
+        Some(removed)
     }
 
     /// A granted write has ended.

@@ -171,12 +171,12 @@ async fn connect(address: SocketAddr, path: &str) -> TcpStream {
 #[actix_web::test]
 async fn both_servers_answer_on_their_sockets_and_stop_with_open_streams() {
     let any = Bind { address: String::new(), port: 0 };
-    let options = ServerOptions { probes: any.clone(), metrics: any, process: process() };
+    let options = ServerOptions { probes: Some(any.clone()), metrics: Some(any), process: process() };
     let handles = serve(options, sources()).unwrap();
 
     let mut probe = String::new();
-    connect(handles.probes_address(), "/healthz").await.read_to_string(&mut probe).await.unwrap();
-    let mut stream = connect(handles.metrics_address(), "/dashboard/events").await;
+    connect(handles.probes_address().unwrap(), "/healthz").await.read_to_string(&mut probe).await.unwrap();
+    let mut stream = connect(handles.metrics_address().unwrap(), "/dashboard/events").await;
     let mut events = Vec::new();
     while !events.ends_with(b"}\n\n\r\n") {
         events.push(stream.read_u8().await.unwrap());
@@ -199,7 +199,8 @@ async fn a_taken_address_is_an_error_that_names_it() {
     let bind = |port| Bind { address: "127.0.0.1".to_owned(), port };
 
     let error =
-        serve(ServerOptions { probes: bind(0), metrics: bind(port), process: process() }, sources()).unwrap_err();
+        serve(ServerOptions { probes: Some(bind(0)), metrics: Some(bind(port)), process: process() }, sources())
+            .unwrap_err();
 
     assert!(error.to_string().starts_with(&format!("error listening on 127.0.0.1:{port}: ")), "{error}");
 }
