@@ -2,6 +2,7 @@
 
 use std::{
     cell::{Cell, RefCell},
+    net::SocketAddr,
     rc::Rc,
     time::Duration,
 };
@@ -190,7 +191,8 @@ impl Scene {
             set_ports(&mut config, 0, 0);
             serve(&config)
         })?;
-        set_ports(&mut config, servers.metrics_address().port(), servers.probes_address().port());
+        let port = |address: Option<SocketAddr>| address.map_or(0, |address| address.port());
+        set_ports(&mut config, port(servers.metrics_address()), port(servers.probes_address()));
         Ok(servers)
     }
 
@@ -247,7 +249,8 @@ impl Scene {
     /// An address of the server of metrics and dashboard.
     pub(super) fn url(&self, path: &str) -> String {
         let program = self.program.borrow();
-        let address = program.as_ref().map(|program| program.servers.metrics_address().to_string());
+        let address =
+            program.as_ref().and_then(|program| program.servers.metrics_address()).map(|address| address.to_string());
         format!("http://{}{path}", address.unwrap_or_default())
     }
 
@@ -461,8 +464,8 @@ impl RequestObserver for Saboteur {
         }
     }
 
-    fn gate(&self, side: Side, waiting: usize, writes_in_flight: usize) {
-        self.production.gate(side, waiting, writes_in_flight);
+    fn gate(&self, side: Side, live: usize, background: usize, writes_in_flight: usize) {
+        self.production.gate(side, live, background, writes_in_flight);
     }
 
     fn event_dropped(&self) {
