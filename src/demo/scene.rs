@@ -249,8 +249,9 @@ impl Scene {
     /// An address of the server of metrics and dashboard.
     pub(super) fn url(&self, path: &str) -> String {
         let program = self.program.borrow();
-        let address = program.as_ref().and_then(|program| program.servers.metrics_address());
-        address.map(|address| format!("http://{address}{path}")).unwrap_or_default()
+        let address =
+            program.as_ref().and_then(|program| program.servers.metrics_address()).map(|address| address.to_string());
+        format!("http://{}{path}", address.unwrap_or_default())
     }
 
     // --- what it shows

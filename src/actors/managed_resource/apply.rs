@@ -198,6 +198,7 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         memory.announced = None;
         memory.failing.clear();
         memory.absent.clear();
+        memory.sent.clear();
         memory.period = Some(now + sync_period);
     }
     let count = bundle.plan.objects.len();
@@ -247,13 +248,15 @@ async fn apply_rank(
             let Some(object) = waiting.next_if(|object| !in_work.contains(&object.key)) else { break };
             let manifest = apply_object::manifest_hash(scene.context_hash, &object.manifest);
             let known = memory.objects.get(&object.key);
-            if scene.is_settled(object, manifest, known) {
+            let forced = todo_forces(scene.todo, memory, object);
+            if !forced && scene.is_settled(object, manifest, known) {
                 continue;
             }
             in_work.insert(object.key.clone());
             let (known, absent) = (known.cloned(), memory.absent.contains(&object.key));
+            let known = apply_object::Known { manifest, fingerprint: known, absent, forced };
             running.push(async move {
-                let result = apply_object::apply(scene, object, manifest, known, absent).await;
+                let result = apply_object::apply(scene, object, known).await;
                 (object, manifest, result)
             });
         }
@@ -264,6 +267,9 @@ async fn apply_rank(
             Ok(done) => {
                 memory.failing.remove(&object.key);
                 memory.absent.remove(&object.key);
+                if scene.todo.is_forced() {
+                    memory.sent.insert(object.key.clone());
+                }
                 if done.repaired {
                     memory.repaired(&object.key, now, scene.run.controller.settings.sync_period);
                 }
@@ -288,6 +294,11 @@ async fn apply_rank(
     (!held_up, unfinished)
 }
 
+/// Whether an object is to be sent although nothing may differ.
+fn todo_forces(todo: &Todo, memory: &Memory, object: &PlannedObject) -> bool {
+    todo.is_forced() && !object.ignored && !memory.sent.contains(&object.key)
+}
+
 impl Todo {
     /// Whether an object is to be looked at.
     pub(super) fn concerns(&self, key: &ObjectKey) -> bool {
@@ -309,9 +320,7 @@ impl Todo {
 impl Scene<'_> {
     /// Whether the object is known to be as this manifest describes it.
     fn is_settled(&self, object: &PlannedObject, manifest: u64, known: Option<&Fingerprint>) -> bool {
-        let Some(known) = known.filter(|known| known.manifest == manifest && !self.todo.is_forced()) else {
-            return false;
-        };
+        let Some(known) = known.filter(|known| known.manifest == manifest) else { return false };
         match self.run.controller.targets.evidence(&object.key) {
             Evidence::Known(record) => record.same_content(&known.record),
             Evidence::None => false,

@@ -28,6 +28,8 @@ pub struct Memory {
     pub failing: BTreeMap<ObjectKey, Instant>,
     /// When the next period is due.
     pub period: Option<Instant>,
+    /// Objects that were sent in this run although nothing may differ: a run can take several passes.
+    pub sent: BTreeSet<ObjectKey>,
     /// Objects that a complete list at start did not hold.
     pub absent: BTreeSet<ObjectKey>,
 }
