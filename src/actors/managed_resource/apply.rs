@@ -59,7 +59,10 @@ pub(super) async fn apply(
         return Err(report(run, memory, &bundle, failure).await);
     }
     match apply_objects(run, memory, &bundle, &todo, trusted).await {
-        Progress::Unfinished => Ok(Outcome::Continue),
+        Progress::Unfinished => {
+            memory.round.get_or_insert_default().forced |= todo.is_forced();
+            Ok(Outcome::Continue)
+        }
         Progress::Failed(errors) => {
             let text = text_of(&errors);
             if errors.iter().any(|(_, error)| error.is_no_match()) {
@@ -117,7 +120,9 @@ async fn prune(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Resul
     if bundle.plan.removed.is_empty() {
         return Ok(None);
     }
-    let pending = clean_up::clean(run, memory, &bundle.plan.removed).await;
+    let Some(pending) = clean_up::clean(run, memory, &bundle.plan.removed).await else {
+        return Ok(Some(Outcome::Continue));
+    };
     if pending.is_empty() {
         return Ok(None);
     }
@@ -151,6 +156,7 @@ fn autoscaler_failure(run: &Run<'_>, bundle: &Bundle) -> Option<String> {
 /// Reports that objects could not be applied, and gives the error of the pass.
 async fn report(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle, text: String) -> Failure {
     memory.applied = None;
+    memory.round = None;
     let now = run.controller.env.clock.wall();
     let created: Vec<ResourceRef> = bundle
         .plan
@@ -182,6 +188,7 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
     let controller = run.controller;
     let (now, wall) = (controller.env.clock.monotonic(), controller.env.clock.wall());
     let sync_period = controller.settings.sync_period;
+    memory.round = None;
     if let Todo::All { .. } = todo {
         let generation = run.mr().metadata.generation;
         let outcome = status::Outcome {
@@ -242,12 +249,13 @@ async fn apply_rank(
     let mut in_work = BTreeSet::new();
     loop {
         let width = if applied < SLOW_START { 1 } else { SIDE_BY_SIDE };
-        while running.len() < width && !held_up && !scene.run.pass.should_yield() {
+        while running.len() < width && !held_up && !scene.run.should_yield(now) {
             // Two manifests of one object go one after the other.
             let Some(object) = waiting.next_if(|object| !in_work.contains(&object.key)) else { break };
             let manifest = apply_object::manifest_hash(scene.context_hash, &object.manifest);
             let known = memory.objects.get(&object.key);
-            if scene.is_settled(object, manifest, known) {
+            let done = memory.round.as_ref().is_some_and(|round| round.applied.get(&object.key) == Some(&manifest));
+            if scene.is_settled(object, manifest, known, done) {
                 continue;
             }
             in_work.insert(object.key.clone());
@@ -263,6 +271,7 @@ async fn apply_rank(
         match result {
             Ok(done) => {
                 memory.failing.remove(&object.key);
+                memory.round.get_or_insert_default().has_applied(&object.key, manifest);
                 memory.absent.remove(&object.key);
                 if done.repaired {
                     memory.repaired(&object.key, now, scene.run.controller.settings.sync_period);
@@ -307,14 +316,15 @@ impl Todo {
 // === impl Scene ===
 
 impl Scene<'_> {
-    /// Whether the object is known to be as this manifest describes it.
-    fn is_settled(&self, object: &PlannedObject, manifest: u64, known: Option<&Fingerprint>) -> bool {
-        let Some(known) = known.filter(|known| known.manifest == manifest && !self.todo.is_forced()) else {
+    /// Whether the object is known to be as this manifest describes it. `done` says that an earlier pass of the same
+    /// round applied it.
+    fn is_settled(&self, object: &PlannedObject, manifest: u64, known: Option<&Fingerprint>, done: bool) -> bool {
+        let Some(known) = known.filter(|known| known.manifest == manifest && (done || !self.todo.is_forced())) else {
             return false;
         };
         match self.run.controller.targets.evidence(&object.key) {
             Evidence::Known(record) => record.same_content(&known.record),
-            Evidence::None => false,
+            Evidence::None => done,
         }
     }
 }
