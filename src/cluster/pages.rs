@@ -1,6 +1,10 @@
 //! Lists, whole or in pages whose size follows the size of the objects.
 
+use std::time::Duration;
+
 use serde_json::Value;
+
+use crate::actors::kit::Deadline;
 
 use super::{
     ApiError, Cluster, Context, Resource,
@@ -9,6 +13,8 @@ use super::{
     transport::{Answer, Call, JSON},
 };
 
+/// How long one page may take: API servers give up after a minute themselves.
+const PAGE_TIME: Duration = Duration::from_secs(60);
 /// `Accept` of a list of metadata. The kind of a list is another one than that of an object (api-facts §2).
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
@@ -135,7 +141,9 @@ impl Pages {
             return None;
         }
         self.over = true; // a dropped request ends the list as well
-        let page = self.cluster.list(&self.ctx, &self.resource, self.scope.as_deref(), &self.query).await;
+        let deadline = self.ctx.deadline.min(Deadline::after(PAGE_TIME));
+        let ctx = Context { deadline, ..self.ctx.clone() };
+        let page = self.cluster.list(&ctx, &self.resource, self.scope.as_deref(), &self.query).await;
         if let Ok(page) = &page {
             self.query.limit = self.query.limit.map(|limit| next_limit(limit, page.items.len(), page.bytes));
             self.query.continue_token.clone_from(&page.continue_token);

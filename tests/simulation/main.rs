@@ -6,6 +6,7 @@
 mod faults;
 mod scenarios;
 mod spin;
+mod starts;
 mod starvation;
 mod state;
 mod world;

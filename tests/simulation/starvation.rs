@@ -1,1 +1,131 @@
-//! x
+//! Big bundles get on, and starve nobody.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use gardener_resource_manager::sim::{Fault, Seen};
+use serde_json::{Value, json};
+
+use crate::world::{NAMESPACE, World, config_map, managed_resource, world_with};
+
+fn many(count: usize) -> Vec<Value> {
+    (0..count).map(|index| config_map(&format!("big-{index:04}"), "v")).collect()
+}
+
+/// How often each object of the big bundle was written.
+fn writes_of_big(world: &World) -> BTreeMap<String, usize> {
+    let mut writes = BTreeMap::new();
+    for write in world.requests().into_iter().filter(|request| request.info.resource == "configmaps") {
+        if matches!(write.info.verb.as_str(), "create" | "update") && write.code.is_some_and(|code| code < 300) {
+            *writes.entry(format!("{} {}", write.info.verb, write.info.name)).or_default() += 1;
+        }
+    }
+    writes
+}
+
+#[test]
+fn a_bundle_of_2000_objects_delays_the_repair_of_another_by_less_than_three_seconds() {
+    world_with(1, Duration::from_millis(40), |world| async move {
+        world.settings.borrow_mut().concurrent_syncs = 1;
+        world.start().await;
+        world.bundle("small", &[config_map("small", "v")]);
+        world.applied("small").await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        world.sim.clear_requests();
+        world.bundle("big", &many(2000));
+
+        let mut longest = Duration::ZERO;
+        let mut edits = 0;
+        while !world.is_applied("big") {
+            tokio::time::sleep(Duration::from_millis(700)).await;
+            world.sim.edit("configmaps", NAMESPACE, "small", |live| live["data"]["k"] = json!("edited"));
+            edits += 1;
+            let begin = tokio::time::Instant::now();
+            world.eventually("it is repaired", || world.value("small").as_deref() == Some("v")).await;
+            longest = longest.max(begin.elapsed());
+            // the pause between two repairs of one object is over
+            tokio::time::sleep(Duration::from_secs(3)).await;
+        }
+
+        assert!(edits >= 1 && longest < Duration::from_secs(3), "{longest:?} in {edits} edits");
+        let written = writes_of_big(&world);
+        let creations = written.get("create ").copied().unwrap_or_default();
+        assert_eq!(creations, 2000, "each object is created once");
+        let status = world.writes().iter().filter(|write| *write == "update managedresources/status big").count();
+        assert!(status <= 3, "{status} writes of the status");
+    });
+}
+
+/// The Secrets alone take longer to read than a time slice.
+#[test]
+fn a_bundle_of_many_secrets_makes_progress() {
+    world_with(1, Duration::from_millis(50), |world| async move {
+        world.start().await;
+        let names: Vec<String> = (0..60).map(|index| format!("part-{index}")).collect();
+        for name in &names {
+            world.secret(name, &[config_map(&format!("{name}-a"), "v"), config_map(&format!("{name}-b"), "v")]);
+        }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        world.sim.put(managed_resource("one", &names, json!({}))).unwrap();
+        world.applied("one").await;
+
+        let written = writes_of_big(&world);
+        assert_eq!(written.get("create "), Some(&120));
+    });
+}
+
+/// Nothing is known of a kind that cannot be watched, and each pass begins anew: it must not begin with the same objects.
+#[test]
+fn a_big_bundle_of_a_kind_that_cannot_be_watched_makes_progress() {
+    world_with(1, Duration::from_millis(100), |world| async move {
+        world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str()) {
+            ("configmaps", "list" | "watch") => Fault::FailBefore(Seen::forbidden(info)),
+            _ => Fault::None,
+        });
+        world.start().await;
+        world.bundle("big", &many(2000));
+        world.applied("big").await;
+
+        let created = writes_of_big(&world).get("create ").copied();
+        assert_eq!(created, Some(2000));
+    });
+}
+
+#[test]
+fn always_update_reaches_each_object_of_a_big_bundle_each_period() {
+    world_with(1, Duration::from_millis(50), |world| async move {
+        world.settings.borrow_mut().always_update = true;
+        world.start().await;
+        world.bundle("big", &many(1000));
+        world.applied("big").await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        world.sim.clear_requests();
+        tokio::time::sleep(Duration::from_secs(85)).await;
+
+        let updated: BTreeSet<_> = writes_of_big(&world).into_keys().collect();
+        assert_eq!(updated.len(), 1000);
+    });
+}
+
+#[test]
+fn the_deletion_of_a_big_bundle_delays_others_by_less_than_three_seconds() {
+    world_with(1, Duration::from_millis(40), |world| async move {
+        world.settings.borrow_mut().concurrent_syncs = 1;
+        world.start().await;
+        world.bundle("small", &[config_map("small", "v")]);
+        world.bundle("big", &many(2000));
+        world.applied("big").await;
+        world.applied("small").await;
+        world.delete_bundle("big").await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        world.sim.edit("configmaps", NAMESPACE, "small", |live| live["data"]["k"] = json!("edited"));
+        let begin = tokio::time::Instant::now();
+        world.eventually("it is repaired", || world.value("small").as_deref() == Some("v")).await;
+
+        assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
+        world.eventually("it is gone", || world.mr("big").is_none()).await;
+        assert_eq!(world.sim.objects("configmaps").len(), 1);
+    });
+}

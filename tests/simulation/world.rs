@@ -265,8 +265,13 @@ impl World {
     /// a fault crashed is started anew.
     pub(crate) async fn eventually(&self, what: &str, mut condition: impl FnMut() -> bool) {
         let end = tokio::time::Instant::now() + Duration::from_secs(300);
-        while !condition() {
+        let mut seen = None;
+        loop {
             self.revive().await;
+            // Only a change of the cluster can make it hold.
+            if seen.replace(self.sim.revision()) != Some(self.sim.revision()) && condition() {
+                return;
+            }
             if tokio::time::Instant::now() >= end {
                 let mrs = self.sim.objects("managedresources.resources.gardener.cloud");
                 let actors = self.universe.env.census.snapshot();

@@ -117,7 +117,9 @@ async fn prune(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Resul
     if bundle.plan.removed.is_empty() {
         return Ok(None);
     }
-    let pending = clean_up::clean(run, memory, &bundle.plan.removed).await;
+    let Some(pending) = clean_up::clean(run, memory, &bundle.plan.removed).await else {
+        return Ok(Some(Outcome::Continue));
+    };
     if pending.is_empty() {
         return Ok(None);
     }
@@ -151,6 +153,7 @@ fn autoscaler_failure(run: &Run<'_>, bundle: &Bundle) -> Option<String> {
 /// Reports that objects could not be applied, and gives the error of the pass.
 async fn report(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle, text: String) -> Failure {
     memory.applied = None;
+    memory.round = None;
     let now = run.controller.env.clock.wall();
     let created: Vec<ResourceRef> = bundle
         .plan
@@ -182,6 +185,7 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
     let controller = run.controller;
     let (now, wall) = (controller.env.clock.monotonic(), controller.env.clock.wall());
     let sync_period = controller.settings.sync_period;
+    memory.round = None;
     if let Todo::All { .. } = todo {
         let generation = run.mr().metadata.generation;
         let outcome = status::Outcome {
@@ -198,7 +202,6 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         memory.announced = None;
         memory.failing.clear();
         memory.absent.clear();
-        memory.sent.clear();
         memory.period = Some(now + sync_period);
     }
     let count = bundle.plan.objects.len();
@@ -243,13 +246,14 @@ async fn apply_rank(
     let mut in_work = BTreeSet::new();
     loop {
         let width = if applied < SLOW_START { 1 } else { SIDE_BY_SIDE };
-        while running.len() < width && !held_up && !scene.run.pass.should_yield() {
+        while running.len() < width && !held_up && !scene.run.should_yield(now) {
             // Two manifests of one object go one after the other.
             let Some(object) = waiting.next_if(|object| !in_work.contains(&object.key)) else { break };
             let manifest = apply_object::manifest_hash(scene.context_hash, &object.manifest);
             let known = memory.objects.get(&object.key);
-            let forced = todo_forces(scene.todo, memory, object);
-            if !forced && scene.is_settled(object, manifest, known) {
+            let done = memory.round.as_ref().is_some_and(|round| round.applied.get(&object.key) == Some(&manifest));
+            let forced = scene.todo.is_forced() && !object.ignored && !done;
+            if !forced && scene.is_settled(object, manifest, known, done) {
                 continue;
             }
             in_work.insert(object.key.clone());
@@ -266,10 +270,8 @@ async fn apply_rank(
         match result {
             Ok(done) => {
                 memory.failing.remove(&object.key);
+                memory.round.get_or_insert_default().has_applied(&object.key, manifest);
                 memory.absent.remove(&object.key);
-                if scene.todo.is_forced() {
-                    memory.sent.insert(object.key.clone());
-                }
                 if done.repaired {
                     memory.repaired(&object.key, now, scene.run.controller.settings.sync_period);
                 }
@@ -294,11 +296,6 @@ async fn apply_rank(
     (!held_up, unfinished)
 }
 
-/// Whether an object is to be sent although nothing may differ.
-fn todo_forces(todo: &Todo, memory: &Memory, object: &PlannedObject) -> bool {
-    todo.is_forced() && !object.ignored && !memory.sent.contains(&object.key)
-}
-
 impl Todo {
     /// Whether an object is to be looked at.
     pub(super) fn concerns(&self, key: &ObjectKey) -> bool {
@@ -318,12 +315,13 @@ impl Todo {
 // === impl Scene ===
 
 impl Scene<'_> {
-    /// Whether the object is known to be as this manifest describes it.
-    fn is_settled(&self, object: &PlannedObject, manifest: u64, known: Option<&Fingerprint>) -> bool {
+    /// Whether the object is known to be as this manifest describes it. `done` says that an earlier pass of the same
+    /// round applied it.
+    fn is_settled(&self, object: &PlannedObject, manifest: u64, known: Option<&Fingerprint>, done: bool) -> bool {
         let Some(known) = known.filter(|known| known.manifest == manifest) else { return false };
         match self.run.controller.targets.evidence(&object.key) {
             Evidence::Known(record) => record.same_content(&known.record),
-            Evidence::None => false,
+            Evidence::None => done,
         }
     }
 }

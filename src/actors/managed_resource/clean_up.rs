@@ -48,7 +48,7 @@ pub(super) async fn delete_bundle(run: &mut Run<'_>, memory: &mut Memory) -> Res
         let references = run.mr().status.resources.clone();
         let keys: BTreeSet<_> = references.iter().map(ResourceRef::key).collect();
         controller.targets.register(&run.pass.key, keys);
-        let pending = clean(run, memory, &references).await;
+        let Some(pending) = clean(run, memory, &references).await else { return Ok(Outcome::Continue) };
         if !pending.is_empty() {
             return report_pending(run, &pending).await;
         }
@@ -84,24 +84,38 @@ pub(super) async fn report_pending(run: &mut Run<'_>, pending: &[String]) -> Res
 
 // === objects ===
 
-/// Deletes objects, workloads before what they need. Gives the items of the message for those that are still there.
-pub(super) async fn clean(run: &Run<'_>, memory: &mut Memory, references: &[ResourceRef]) -> Vec<String> {
-    let mut pending = Vec::new();
+/// Deletes objects, workloads before what they need. Gives the items of the message for those that are still there;
+/// `None` if the time slice ended before all were looked at.
+pub(super) async fn clean(run: &Run<'_>, memory: &mut Memory, references: &[ResourceRef]) -> Option<Vec<String>> {
+    let begin = run.controller.env.clock.monotonic();
+    let mut cleaned = std::mem::take(&mut memory.round.get_or_insert_default().cleaned);
     let list: Vec<(_, &ResourceRef)> = references.iter().map(|reference| (reference.key(), reference)).collect();
     for rank in order::deletion_ranks(list, |(key, _)| key) {
-        let cleaned: Vec<_> = stream::iter(rank)
+        let left: Vec<_> = rank.into_iter().filter(|(key, _)| !cleaned.contains_key(key)).collect();
+        let in_time = left.into_iter().take_while(|_| !run.should_yield(begin));
+        let looked: Vec<_> = stream::iter(in_time)
             .map(|(key, reference)| async move { (key, reference, clean_one(run, reference).await) })
             .buffered(SIDE_BY_SIDE)
             .collect()
             .await;
-        for (key, reference, cleaned) in cleaned {
+        for (key, reference, result) in looked {
             memory.objects.remove(&key);
-            if let Cleaned::Pending(error) = cleaned {
-                pending.push(pending_item(run, reference, error).await);
-            }
+            let item = match result {
+                Cleaned::Done => None,
+                Cleaned::Pending(error) => Some(pending_item(run, reference, error).await),
+            };
+            cleaned.insert(key, item);
+        }
+        if run.should_yield(begin) {
+            memory.round.get_or_insert_default().cleaned = cleaned;
+            return None;
         }
     }
-    pending
+    let pending: Vec<_> = cleaned.values().flatten().cloned().collect();
+    if pending.is_empty() {
+        memory.round.get_or_insert_default().cleaned = cleaned;
+    }
+    Some(pending)
 }
 
 async fn clean_one(run: &Run<'_>, reference: &ResourceRef) -> Cleaned {

@@ -28,10 +28,19 @@ pub struct Memory {
     pub failing: BTreeMap<ObjectKey, Instant>,
     /// When the next period is due.
     pub period: Option<Instant>,
-    /// Objects that were sent in this run although nothing may differ: a run can take several passes.
-    pub sent: BTreeSet<ObjectKey>,
     /// Objects that a complete list at start did not hold.
     pub absent: BTreeSet<ObjectKey>,
+    /// What was done before the time slice ended, for the pass that goes on.
+    pub round: Option<Round>,
+}
+
+/// What the passes have done that together look at all objects, each for a time slice.
+#[derive(Debug, Clone, Default)]
+pub struct Round {
+    /// Objects that are applied, with the hash of their manifest.
+    pub applied: BTreeMap<ObjectKey, u64>,
+    /// Objects that were to be deleted; with an item of the message if they are still there.
+    pub cleaned: BTreeMap<ObjectKey, Option<String>>,
 }
 
 /// A full success: for this ManagedResource, generation and Secrets.
@@ -66,6 +75,14 @@ pub struct Damping {
     pub due: bool,
 }
 
+impl Round {
+    /// Takes note that an object is applied.
+    pub fn has_applied(&mut self, key: &ObjectKey, manifest: u64) {
+        self.cleaned.remove(key);
+        self.applied.insert(key.clone(), manifest);
+    }
+}
+
 impl Memory {
     /// Takes note that a ref drifted. True if it may be repaired now.
     pub fn drifted(&mut self, key: &ObjectKey, now: Instant) -> bool {
@@ -84,11 +101,16 @@ impl Memory {
         self.damping.insert(key.clone(), Damping { next: now + pause, pause, due: false });
     }
 
-    /// The refs whose repair was put off and is due; forgets those that have been quiet for a pause.
-    pub fn due(&mut self, now: Instant) -> BTreeSet<ObjectKey> {
+    /// Takes out the refs whose repair was put off and is due; forgets those that have been quiet for a pause. They are
+    /// due no longer: if the drift has ended by itself there is nothing to repair, and no repair would say so.
+    pub fn take_due(&mut self, now: Instant) -> BTreeSet<ObjectKey> {
         self.damping.retain(|_, damping| damping.due || now < damping.next + damping.pause);
-        let due = self.damping.iter().filter(|(_, damping)| damping.due && damping.next <= now);
-        due.map(|(key, _)| key.clone()).collect()
+        let due = self.damping.iter_mut().filter(|(_, damping)| damping.due && damping.next <= now);
+        due.map(|(key, damping)| {
+            damping.due = false;
+            key.clone()
+        })
+        .collect()
     }
 
     /// When the next repair that was put off is due.
@@ -120,7 +142,7 @@ mod tests {
         let mut repairs = Vec::new();
         for second in 0..until {
             let now = zero + Duration::from_secs(second);
-            let allowed = memory.drifted(&key("a"), now) || memory.due(now).contains(&key("a"));
+            let allowed = memory.drifted(&key("a"), now) || memory.take_due(now).contains(&key("a"));
             if allowed {
                 memory.repaired(&key("a"), now, CAP);
                 repairs.push(second);
@@ -142,8 +164,8 @@ mod tests {
         assert!(!memory.drifted(&key("a"), now + Duration::from_millis(500)));
 
         assert_eq!(memory.next_due(), Some(now + Duration::from_secs(1)));
-        assert!(memory.due(now + Duration::from_millis(900)).is_empty());
-        assert_eq!(memory.due(now + Duration::from_secs(1)).len(), 1);
+        assert!(memory.take_due(now + Duration::from_millis(900)).is_empty());
+        assert_eq!(memory.take_due(now + Duration::from_secs(1)).len(), 1);
     }
 
     #[tokio::test(start_paused = true)]
@@ -155,7 +177,7 @@ mod tests {
         }
         let later = now + Duration::from_secs(7 + 8 + 8);
 
-        assert!(memory.due(later).is_empty());
+        assert!(memory.take_due(later).is_empty());
         assert!(memory.drifted(&key("a"), later));
         memory.repaired(&key("a"), later, CAP);
         assert!(memory.drifted(&key("a"), later + Duration::from_secs(1)), "the pauses begin anew");

@@ -40,6 +40,10 @@ pub(super) struct Run<'a> {
     pub(super) bundle: Snapshot,
 }
 
+/// A pass gets so much time for objects, whatever it has used up before: else a bundle that takes long to read would
+/// never get on.
+const OBJECTS_TIME: Duration = Duration::from_secs(1);
+
 /// What a pass has to look at.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Todo {
@@ -143,7 +147,7 @@ fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
     if !current || asked || wake.causes.meets(Causes::AGAIN) || (period_due && settings.always_update) {
         return Todo::All { forced: settings.always_update };
     }
-    let mut refs = memory.due(now);
+    let mut refs = memory.take_due(now);
     let drifted = match &wake.refs {
         Refs::Named(drifted) if wake.causes.meets(DRIFT) => drifted.clone(),
         Refs::All => memory.objects.keys().cloned().collect(),
@@ -174,6 +178,12 @@ pub(super) fn next(memory: &Memory, now: Instant, sync_period: Duration) -> Dura
 // === impl Run ===
 
 impl Run<'_> {
+    /// Whether the pass, which came to its objects at `since`, has to let others have their turn.
+    pub(super) fn should_yield(&self, since: Instant) -> bool {
+        let now = self.controller.env.clock.monotonic();
+        self.pass.should_yield() && now.saturating_duration_since(since) >= OBJECTS_TIME
+    }
+
     /// The ManagedResource.
     pub(super) fn mr(&self) -> &ManagedResource {
         &self.bundle.mr

@@ -8,12 +8,14 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     rc::Rc,
     sync::Arc,
+    time::Duration,
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
 
 use crate::{
+    actors::kit::Deadline,
     api::object::{self, NamespacedName},
     cluster::{ApiError, Cluster, Context, ListQuery, Record, Resource, Router},
 };
@@ -23,6 +25,9 @@ const FEW: usize = 64;
 
 /// A list is read if it brings at most so many times the Secrets that are needed.
 const WORTH_LISTING: usize = 8;
+
+/// How long the server may take to say how many Secrets there are.
+const COUNTING: Duration = Duration::from_secs(10);
 
 /// Data that a list brings ahead of its use; what is beyond is read one by one.
 const PRELOAD_BYTES: usize = 64 << 20;
@@ -201,7 +206,8 @@ impl Secrets {
         needed: &BTreeSet<NamespacedName>,
     ) -> Result<(), ApiError> {
         let one = ListQuery { limit: Some(1), metadata_only: true, ..ListQuery::default() };
-        let first = self.cluster.list(context, &self.resource, scope.as_deref(), &one).await?;
+        let asking = Context { deadline: Deadline::after(COUNTING), ..context.clone() };
+        let first = self.cluster.list(&asking, &self.resource, scope.as_deref(), &one).await?;
         let around = first.items.len() + usize::try_from(first.remaining.unwrap_or_default()).unwrap_or(usize::MAX);
         if around > needed.len().saturating_mul(WORTH_LISTING) {
             return Ok(());

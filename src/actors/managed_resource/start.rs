@@ -213,6 +213,10 @@ pub(super) async fn claim(run: &mut Run<'_>, _: &mut Memory) -> Result<Option<Ve
         Verdicts { applied: applied(run, &bundle), claimed: bundle.plan.objects.len(), ..Verdicts::default() };
     let moment = opening.signal.moment();
     let mut state = opening.state.borrow_mut();
+    if state.phase != Phase::Claiming {
+        // Too late: the sweep has taken what there was, and its end may have been told already.
+        return Ok(None);
+    }
     state.verdicts.insert(run.pass.key.clone(), verdicts);
     for object in &bundle.plan.objects {
         let kind = GroupVersionKind::of(&object.manifest).unwrap_or_default();

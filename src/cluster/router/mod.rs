@@ -35,6 +35,9 @@ const FIRST_BACK_OFF: Duration = Duration::from_millis(800);
 /// How long a list may take.
 const LIST_TIME: Duration = Duration::from_secs(300);
 
+/// How long the list may take that only asks for the present version. Passes wait for it.
+const VERSION_TIME: Duration = Duration::from_secs(10);
+
 /// What a router watches, and what it keeps of it.
 pub struct RouterOptions<R> {
     /// Place in the census and in logs, e.g. `source/managedresources`.
@@ -351,6 +354,7 @@ impl<R: Record> Core<R> {
         };
         if first && self.options.start == Start::Now {
             let one = ListQuery { limit: Some(1), metadata_only: true, ..query };
+            let context = Context { deadline: Deadline::after(VERSION_TIME), ..context };
             let page = self.cluster.list(&context, &self.options.resource, namespace, &one).await?;
             return Ok(page.resource_version);
         }

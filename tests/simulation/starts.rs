@@ -1,0 +1,172 @@
+//! The start over many bundles: claims and sweep read little, write nothing that is right, and wait for nobody.
+
+use std::time::Duration;
+
+use gardener_resource_manager::sim::{Fault, Seen};
+use serde_json::json;
+
+use crate::world::{NAMESPACE, World, config_map, world};
+
+/// Bundles `b0`, `b1`, … of two ConfigMaps each, applied by a program that is stopped then.
+async fn stopped(world: &World, bundles: usize) {
+    world.start().await;
+    for index in 0..bundles {
+        let name = format!("b{index}");
+        world.bundle(&name, &[config_map(&format!("{name}-x"), "v"), config_map(&format!("{name}-y"), "v")]);
+    }
+    for index in 0..bundles {
+        world.applied(&format!("b{index}")).await;
+    }
+    world.stop().await;
+    world.sim.clear_requests();
+}
+
+async fn restarted(world: &World) {
+    world.start().await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+}
+
+#[test]
+fn with_more_than_64_secrets_one_list_brings_them_all() {
+    world(1, |world| async move {
+        stopped(&world, 100).await;
+        restarted(&world).await;
+
+        assert_eq!(world.writes(), [""; 0]);
+        assert!(world.requests().len() <= 30, "{:#?}", world.asked());
+        assert!((0..100).all(|index| world.is_applied(&format!("b{index}"))));
+    });
+}
+
+#[test]
+fn what_changed_while_the_program_was_down_is_repaired() {
+    world(1, |world| async move {
+        stopped(&world, 10).await;
+        world.sim.edit("configmaps", NAMESPACE, "b1-x", |live| live["data"]["k"] = json!("edited"));
+        world.sim.remove("configmaps", NAMESPACE, "b2-x");
+        world.secret("b3", &[config_map("b3-x", "w"), config_map("b3-y", "v")]);
+        world.secret("b4", &[config_map("b4-x", "v")]);
+        world.sim.edit("configmaps", NAMESPACE, "b5-x", |live| {
+            live["metadata"]["labels"].as_object_mut().unwrap().clear();
+        });
+        restarted(&world).await;
+
+        for (name, value) in [("b1-x", "v"), ("b2-x", "v"), ("b3-x", "w"), ("b5-x", "v")] {
+            assert_eq!(world.value(name).as_deref(), Some(value), "{name}");
+        }
+        assert_eq!(world.config_map("b4-y"), None);
+        let label = &world.config_map("b5-x").unwrap()["metadata"]["labels"]["resources.gardener.cloud/managed-by"];
+        assert_eq!(label, "gardener");
+        let others: Vec<_> =
+            world.writes().into_iter().filter(|write| write.contains("b6") || write.contains("b7")).collect();
+        assert_eq!(others, [""; 0]);
+        assert!((0..10).all(|index| world.is_applied(&format!("b{index}"))));
+    });
+}
+
+#[test]
+fn what_changes_during_the_start_is_repaired() {
+    world(1, |world| async move {
+        stopped(&world, 20).await;
+        world.start().await;
+        for index in 0..20 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            let name = format!("b{index}-x");
+            world.sim.edit("configmaps", NAMESPACE, &name, |live| live["data"]["k"] = json!("edited"));
+        }
+        world
+            .eventually("all are repaired", || (0..20).all(|i| world.value(&format!("b{i}-x")).as_deref() == Some("v")))
+            .await;
+    });
+}
+
+#[test]
+fn bundles_that_were_half_applied_are_completed() {
+    world(1, |world| async move {
+        world.start().await;
+        let mut created = 0;
+        world.sim.set_faults(move |info| {
+            created += u32::from(info.verb == "create" && info.resource == "configmaps");
+            if created == 7 { Fault::CrashClientAfterCommit } else { Fault::None }
+        });
+        for index in 0..5 {
+            let name = format!("b{index}");
+            let objects: Vec<_> = (0..4).map(|object| config_map(&format!("{name}-{object}"), "v")).collect();
+            world.bundle(&name, &objects);
+        }
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!(world.is_crashed());
+        world.sim.clear_faults();
+        world.crash().await;
+        world.secret("b0", &[config_map("b0-3", "v")]);
+        world.start().await;
+        for index in 0..5 {
+            world.applied(&format!("b{index}")).await;
+        }
+
+        assert_eq!(world.sim.objects("configmaps").len(), 4 * 4 + 1);
+    });
+}
+
+/// The claims are waited for five seconds at most; who comes later reads by himself.
+#[test]
+fn a_bundle_whose_claims_come_too_late_goes_on_by_itself() {
+    for seconds in [4, 6, 20, 50] {
+        world(1, |world| async move {
+            stopped(&world, 3).await;
+            world.sim.remove("configmaps", NAMESPACE, "b1-x");
+            world.sim.remove("configmaps", NAMESPACE, "b2-x");
+            let mut first = true;
+            world.sim.set_faults(move |info| {
+                let hit = info.resource == "secrets" && info.verb == "get" && info.name == "b1";
+                if hit && std::mem::take(&mut first) { Fault::Delay(Duration::from_secs(seconds)) } else { Fault::None }
+            });
+            world.start().await;
+            tokio::time::sleep(Duration::from_secs(8)).await;
+            assert!(world.value("b2-x").is_some(), "the others go on, with {seconds} s");
+            tokio::time::sleep(Duration::from_secs(120)).await;
+
+            assert!(world.value("b1-x").is_some(), "with {seconds} s");
+        });
+    }
+}
+
+/// design faults 10.
+#[test]
+fn an_unreadable_secret_and_a_kind_that_cannot_be_listed_hold_nobody_up() {
+    world(1, |world| async move {
+        stopped(&world, 10).await;
+        world.sim.edit("configmaps", NAMESPACE, "b2-x", |live| live["data"]["k"] = json!("edited"));
+        world.sim.edit("configmaps", NAMESPACE, "b3-x", |live| live["data"]["k"] = json!("edited"));
+        world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str(), info.name.as_str()) {
+            ("secrets", "get", "b3") | ("configmaps", "list" | "watch", _) => Fault::FailBefore(Seen::forbidden(info)),
+            _ => Fault::None,
+        });
+        restarted(&world).await;
+
+        assert_eq!(world.value("b2-x").as_deref(), Some("v"));
+        assert_eq!(world.condition("b3", "ResourcesApplied").unwrap().1, "CannotReadSecret");
+        world.sim.clear_faults();
+        world.applied("b3").await;
+        assert_eq!(world.value("b3-x").as_deref(), Some("v"));
+    });
+}
+
+/// A list that is never answered holds up the bundles that need it, and those for a minute at most.
+#[test]
+fn a_silent_list_holds_nobody_up_for_long() {
+    for resource in ["configmaps", "secrets"] {
+        world(1, |world| async move {
+            stopped(&world, 70).await;
+            world.sim.remove("configmaps", NAMESPACE, "b1-x");
+            world.sim.set_faults(move |info| match (info.resource.as_str(), info.verb.as_str()) {
+                (hung, "list") if hung == resource => Fault::Hang,
+                _ => Fault::None,
+            });
+            world.start().await;
+            tokio::time::sleep(Duration::from_secs(70)).await;
+
+            assert!(world.value("b1-x").is_some(), "without a list of {resource}");
+        });
+    }
+}
