@@ -35,9 +35,17 @@ impl Sim {
     /// An object as it is stored. `resource` is written as for kubectl: `configmaps`, `deployments.apps`. The namespace is
     /// empty for cluster scope.
     pub fn object(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
-        let state = self.shared.state();
-        let (group, resource) = state.home(resource);
-        state.storage.get(&Key::new(&group, &resource, namespace, name)).map(|object| object.value.clone())
+        self.look_at(resource, namespace, name, Value::clone)
+    }
+
+    /// What `look` finds in an object, without a copy of the object.
+    pub fn look_at<T>(&self, resource: &str, namespace: &str, name: &str, look: impl FnOnce(&Value) -> T) -> Option<T> {
+        let object = {
+            let state = self.shared.state();
+            let (group, resource) = state.home(resource);
+            state.storage.get(&Key::new(&group, &resource, namespace, name)).cloned()
+        };
+        object.map(|object| look(&object.value))
     }
 
     /// All objects of a resource, by namespace and name.

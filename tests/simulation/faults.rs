@@ -6,7 +6,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -51,28 +51,31 @@ const MORE_KINDS: [Kind; 7] = [
 
 #[test]
 fn one_fault_at_any_request_changes_nothing_in_the_end() {
-    let (requests, expected) = without_faults();
-    let mut tried = 0;
-    for number in 1..=requests {
-        for kind in KINDS {
-            with_fault(&expected, number, kind);
-            tried += 1;
-        }
-    }
-    println!("{tried} faults at {requests} requests");
+    try_faults(&KINDS, 1);
 }
 
 #[test]
 fn refusals_and_silence_change_nothing_in_the_end() {
+    try_faults(&MORE_KINDS, 3);
+}
+
+/// Tries each kind of fault at each request, or at one of so many. Each has its own world, so they run side by side.
+fn try_faults(kinds: &[Kind], step: usize) {
     let (requests, expected) = without_faults();
-    let mut tried = 0;
-    for number in (1..=requests).step_by(3) {
-        for kind in MORE_KINDS {
-            with_fault(&expected, number, kind);
-            tried += 1;
+    let faults: Vec<(u64, Kind)> =
+        (1..=requests).step_by(step).flat_map(|number| kinds.iter().map(move |kind| (number, *kind))).collect();
+    let (next, tried) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|threads| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            threads.spawn(|| {
+                while let Some((number, kind)) = faults.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    with_fault(&expected, *number, *kind);
+                    tried.fetch_add(1, Ordering::Relaxed);
+                }
+            });
         }
-    }
-    println!("{tried} faults at {requests} requests");
+    });
+    println!("{} faults at {requests} requests", tried.into_inner());
 }
 
 fn without_faults() -> (u64, Vec<State>) {

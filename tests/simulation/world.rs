@@ -1,6 +1,6 @@
 //! The scene: one simulated cluster, and the program in it (or two, of different classes).
 
-use std::{cell::RefCell, collections::BTreeMap, future::Future, rc::Rc, time::Duration};
+use std::{cell::RefCell, collections::BTreeMap, future::Future, rc::Rc, sync::LazyLock, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use gardener_resource_manager::{
@@ -23,6 +23,10 @@ pub(crate) const NAMESPACE: &str = "shoot";
 
 /// The user the program is, unless a test starts more than one.
 const PROGRAM: &str = "grm";
+
+/// The definition of ManagedResources.
+static DEFINITION: LazyLock<Value> =
+    LazyLock::new(|| serde_saphyr::from_str(crd::MANAGED_RESOURCES).expect("the definition is YAML"));
 
 /// A simulated cluster and the program in it.
 pub(crate) struct World {
@@ -55,8 +59,7 @@ pub(crate) fn world_with<F: Future>(seed: u64, latency: Duration, test: impl FnO
         let options = SimOptions::new(universe.env.clock.clone(), universe.env.random.clone());
         let sim = Sim::new(SimOptions { latency, ..options });
         sim.put(namespace(NAMESPACE)).expect("the namespace");
-        let definition: Value = serde_saphyr::from_str(crd::MANAGED_RESOURCES).expect("the definition is YAML");
-        sim.put(definition).expect("the definition");
+        sim.put(DEFINITION.clone()).expect("the definition");
         tokio::time::sleep(Duration::from_secs(1)).await;
         sim.clear_requests();
         let settings = RefCell::new(settings());
@@ -230,24 +233,28 @@ impl World {
 
     /// A ConfigMap's value of key `k`.
     pub(crate) fn value(&self, name: &str) -> Option<String> {
-        Some(self.config_map(name)?["data"]["k"].as_str()?.to_owned())
+        let value = |object: &Value| object["data"]["k"].as_str().map(str::to_owned);
+        self.sim.look_at("configmaps", NAMESPACE, name, value)?
+    }
+
+    /// What is to be seen in the ManagedResource, which may be too big to be copied each time.
+    fn look_at_mr<T>(&self, name: &str, look: impl FnOnce(&Value) -> T) -> Option<T> {
+        self.sim.look_at("managedresources.resources.gardener.cloud", NAMESPACE, name, look)
     }
 
     /// `status/reason` of a condition.
     pub(crate) fn condition(&self, name: &str, kind: &str) -> Option<(String, String, String)> {
-        let mr = self.mr(name)?;
-        let condition =
-            mr["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)?.clone();
-        let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
-        Some((text("status"), text("reason"), text("message")))
+        self.look_at_mr(name, |mr| condition(mr, kind))?
     }
 
     /// Whether the bundle is applied in its present generation, with these Secrets.
     pub(crate) fn is_applied(&self, name: &str) -> bool {
-        let Some(mr) = self.mr(name) else { return false };
-        let condition = self.condition(name, "ResourcesApplied");
-        condition.is_some_and(|(status, reason, _)| status == "True" && reason == "ApplySucceeded")
-            && mr["status"]["observedGeneration"] == mr["metadata"]["generation"]
+        let applied = self.look_at_mr(name, |mr| {
+            let condition = condition(mr, "ResourcesApplied");
+            condition.is_some_and(|(status, reason, _)| status == "True" && reason == "ApplySucceeded")
+                && mr["status"]["observedGeneration"] == mr["metadata"]["generation"]
+        });
+        applied.unwrap_or(false)
     }
 
     /// Waits until the bundle is applied.
@@ -304,6 +311,12 @@ pub(crate) fn brief(request: &Recorded) -> String {
     let info = &request.info;
     let subresource = if info.subresource.is_empty() { String::new() } else { format!("/{}", info.subresource) };
     format!("{} {}{subresource} {}", info.verb, info.resource, info.name).trim_end().to_owned()
+}
+
+fn condition(mr: &Value, kind: &str) -> Option<(String, String, String)> {
+    let condition = mr["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)?;
+    let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+    Some((text("status"), text("reason"), text("message")))
 }
 
 // --- objects

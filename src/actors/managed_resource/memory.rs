@@ -7,7 +7,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::fingerprint::Record;
+use super::{checksum, fingerprint::Record};
 use crate::api::object::ObjectKey;
 
 /// A ref that drifts is repaired at once, then after 1, 2, 4 s … up to the sync period, until it is quiet.
@@ -30,6 +30,8 @@ pub struct Memory {
     pub period: Option<Instant>,
     /// Objects that a complete list at start did not hold.
     pub absent: BTreeSet<ObjectKey>,
+    /// The checksum of the bundle when it was last read.
+    pub checksum: Option<checksum::Known>,
     /// What was done before the time slice ended, for the pass that goes on.
     pub round: Option<Round>,
 }

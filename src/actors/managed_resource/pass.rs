@@ -117,7 +117,7 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
         return Ok(Outcome::After(next(memory, now, controller.settings.sync_period)));
     }
     run.ensure_finalizer().await?;
-    let bundle = match read::read(run).await {
+    let bundle = match read::read(run, &mut memory.checksum).await {
         Ok(bundle) => bundle,
         Err(error) => return Err(run.secret_unreadable(error).await),
     };

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    checksum::Checksum,
+    checksum,
     decode::{self, DecodeError, Document, LabelWarning, SecretData},
     identity::Equivalences,
     inject,
@@ -67,8 +67,8 @@ struct Decoded {
     warnings: Vec<LabelWarning>,
 }
 
-/// Reads and plans.
-pub(super) async fn read(run: &Run<'_>) -> Result<Bundle, ReadError> {
+/// Reads and plans. `known` is the checksum of the last time.
+pub(super) async fn read(run: &Run<'_>, known: &mut Option<checksum::Known>) -> Result<Bundle, ReadError> {
     let mr = run.mr();
     let (mut secrets, mut sources) = (Vec::new(), Vec::new());
     for reference in &mr.spec.secret_refs {
@@ -90,7 +90,7 @@ pub(super) async fn read(run: &Run<'_>) -> Result<Bundle, ReadError> {
         tracing::warn!(managed_resource = %run.pass.key, warning = %warning, "a manifest is not what it seems");
     }
     let kinds = kinds_of(run, &decoded).await;
-    Ok(planned(run, secrets, &sources, decoded, kinds))
+    Ok(planned(run, secrets, &sources, decoded, kinds, known))
 }
 
 fn decode_all(sources: &[Source]) -> Decoded {
@@ -125,6 +125,7 @@ fn planned(
     sources: &[Source],
     decoded: Decoded,
     kinds: BTreeMap<GroupVersionKind, Option<Resource>>,
+    known: &mut Option<checksum::Known>,
 ) -> Bundle {
     let mr = run.mr();
     let equivalences = Equivalences::with(&mr.spec.equivalences);
@@ -149,13 +150,9 @@ fn planned(
         tracing::warn!(managed_resource = %run.pass.key, object = %key, "several manifests are of one object; all are applied in turn");
     }
     let data_keys: Vec<&[u8]> = sources.iter().flat_map(|source| source.data.values()).map(Vec::as_slice).collect();
-    let mut checksum = Checksum::default();
-    for object in &plan.objects {
-        if let Some(raw) = raws.get(object.document).and_then(|raw| data_keys.get(*raw)) {
-            checksum.add(raw);
-        }
-    }
-    Bundle { secrets, plan, checksum: checksum.finish(), errors, labels, equivalences, kinds }
+    let kept: Vec<usize> = plan.objects.iter().filter_map(|object| raws.get(object.document).copied()).collect();
+    let checksum = checksum::of(&data_keys, &kept, known);
+    Bundle { secrets, plan, checksum, errors, labels, equivalences, kinds }
 }
 
 // === impl Bundle ===

@@ -199,9 +199,9 @@ impl Memory {
 // === claiming ===
 
 /// Leaves the claims of a bundle. `None` means that the pass goes on by itself.
-pub(super) async fn claim(run: &mut Run<'_>, _: &mut Memory) -> Result<Option<Vec<Moment>>, Failure> {
+pub(super) async fn claim(run: &mut Run<'_>, memory: &mut Memory) -> Result<Option<Vec<Moment>>, Failure> {
     let opening = &run.controller.opening;
-    let Ok(bundle) = read::read(run).await else {
+    let Ok(bundle) = read::read(run, &mut memory.checksum).await else {
         opening.has_nothing_to_claim(&run.pass.key);
         return Ok(None);
     };
