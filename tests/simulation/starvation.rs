@@ -85,11 +85,11 @@ fn a_big_bundle_of_a_kind_that_cannot_be_watched_makes_progress() {
             _ => Fault::None,
         });
         world.start().await;
-        world.bundle("big", &many(2000));
+        world.bundle("big", &many(800));
         world.applied("big").await;
 
         let created = writes_of_big(&world).get("create ").copied();
-        assert_eq!(created, Some(2000));
+        assert_eq!(created, Some(800));
     });
 }
 
@@ -98,24 +98,24 @@ fn always_update_reaches_each_object_of_a_big_bundle_each_period() {
     world_with(1, Duration::from_millis(50), |world| async move {
         world.settings.borrow_mut().always_update = true;
         world.start().await;
-        world.bundle("big", &many(1000));
+        world.bundle("big", &many(500));
         world.applied("big").await;
         tokio::time::sleep(Duration::from_secs(5)).await;
         world.sim.clear_requests();
         tokio::time::sleep(Duration::from_secs(85)).await;
 
         let updated: BTreeSet<_> = writes_of_big(&world).into_keys().collect();
-        assert_eq!(updated.len(), 1000);
+        assert_eq!(updated.len(), 500);
     });
 }
 
 #[test]
 fn the_deletion_of_a_big_bundle_delays_others_by_less_than_three_seconds() {
-    world_with(1, Duration::from_millis(40), |world| async move {
+    world_with(1, Duration::from_millis(80), |world| async move {
         world.settings.borrow_mut().concurrent_syncs = 1;
         world.start().await;
         world.bundle("small", &[config_map("small", "v")]);
-        world.bundle("big", &many(2000));
+        world.bundle("big", &many(1000));
         world.applied("big").await;
         world.applied("small").await;
         world.delete_bundle("big").await;
