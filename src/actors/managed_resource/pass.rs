@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::{
     apply, clean_up,
     controller::{CHANGED, DRIFT, KIND, ManagedResources, SECRET},
-    memory::Memory,
+    memory::{Applied, Memory},
     read::{self, ReadError},
     snapshot::Snapshot,
     start::Start,
@@ -114,12 +114,19 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
     let now = controller.env.clock.monotonic();
     let todo = todo(run, memory, now);
     if todo == Todo::Nothing {
+        if memory.applied.is_none() {
+            return Ok(Outcome::Again);
+        }
         return Ok(Outcome::After(next(memory, now, controller.settings.sync_period)));
     }
     run.ensure_finalizer().await?;
     let bundle = match read::read(run).await {
         Ok(bundle) => bundle,
-        Err(error) => return Err(run.secret_unreadable(error).await),
+        Err(error) => {
+            memory.applied = None;
+            memory.round = None;
+            return Err(run.secret_unreadable(error).await);
+        }
     };
     let unwatched = bundle.watch_kinds(run);
     if !unwatched.is_empty() && !run.pass.because_of(Causes::STORE) {
@@ -132,19 +139,14 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
 fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
     let settings = &run.controller.settings;
     let wake = &run.pass.wake;
-    let mr = &run.bundle.mr;
     let period_due = memory.period.is_none_or(|period| period <= now);
-    let current = memory.applied.as_ref().is_some_and(|applied| {
-        let unchanged = |(secret, version): &(String, u64)| {
-            let name = NamespacedName::new(&mr.metadata.namespace, secret);
-            !run.controller.secrets.changed_since(&name, *version)
-        };
-        applied.uid == mr.metadata.uid
-            && applied.generation == mr.metadata.generation
-            && applied.secrets.iter().all(unchanged)
-    });
+    let current = memory.applied.as_ref().is_some_and(|applied| run.is_unchanged(applied) && run.has_finalizer());
+    // A bundle in which objects fail is tried again by its back-off; drift of its other objects is repaired meanwhile.
+    let failing = !current && memory.failed.as_ref().is_some_and(|failed| run.is_unchanged(failed));
+    let only_drift = wake.causes == DRIFT;
     let asked = wake.causes.meets(CHANGED.with(KIND)) || (wake.causes.meets(SECRET) && !current);
-    if !current || asked || wake.causes.meets(Causes::AGAIN) || (period_due && settings.always_update) {
+    let again = wake.causes.meets(Causes::AGAIN) || (period_due && settings.always_update);
+    if asked || (again && !only_drift) || !(current || (failing && only_drift)) {
         return Todo::All { forced: settings.always_update };
     }
     let mut refs = memory.take_due(now);
@@ -153,13 +155,14 @@ fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
         Refs::All => memory.objects.keys().cloned().collect(),
         Refs::Named(_) | Refs::None => BTreeSet::new(),
     };
+    let drifted = drifted.into_iter().filter(|key| !run.is_as_remembered(memory, key));
+    let drifted: Vec<ObjectKey> = drifted.collect();
+    if let Some(round) = &mut memory.round {
+        round.applied.retain(|key, _| !drifted.contains(key));
+    }
     refs.extend(drifted.into_iter().filter(|key| memory.drifted(key, now)));
     if period_due {
-        let unsettled = memory.objects.iter().filter(|(key, seen)| match run.controller.targets.evidence(key) {
-            Evidence::Known(record) => !record.same_content(&seen.record),
-            Evidence::None => true,
-        });
-        refs.extend(unsettled.map(|(key, _)| key.clone()));
+        refs.extend(memory.objects.keys().filter(|key| !run.is_as_remembered(memory, key)).cloned());
         memory.period = Some(now + settings.sync_period);
     }
     match refs.len() {
@@ -182,6 +185,30 @@ impl Run<'_> {
     pub(super) fn should_yield(&self, since: Instant) -> bool {
         let now = self.controller.env.clock.monotonic();
         self.pass.should_yield() && now.saturating_duration_since(since) >= OBJECTS_TIME
+    }
+
+    /// Whether ManagedResource and Secrets are as they were then.
+    fn is_unchanged(&self, then: &Applied) -> bool {
+        let unchanged = |(secret, version): &(String, u64)| {
+            let name = NamespacedName::new(&self.pass.key.namespace, secret);
+            !self.controller.secrets.changed_since(&name, *version)
+        };
+        then.is_about(self.mr()) && then.secrets.iter().all(unchanged)
+    }
+
+    /// Whether the ManagedResource carries the own finalizer.
+    fn has_finalizer(&self) -> bool {
+        let own = self.controller.settings.class.finalizer();
+        self.bundle.mr.metadata.finalizers.iter().any(|held| held == own)
+    }
+
+    /// Whether an object is known to look as it did when it was last right.
+    fn is_as_remembered(&self, memory: &Memory, key: &ObjectKey) -> bool {
+        let Some(seen) = memory.objects.get(key) else { return false };
+        match self.controller.targets.evidence(key) {
+            Evidence::Known(record) => record.same_content(&seen.record),
+            Evidence::None => false,
+        }
     }
 
     /// The ManagedResource.
@@ -219,11 +246,11 @@ impl Run<'_> {
 
     /// Adds the own finalizer where it is missing: before anything is written to the target (spec 10 §8).
     async fn ensure_finalizer(&mut self) -> Result<(), Failure> {
-        let finalizer = self.controller.settings.class.finalizer();
-        let metadata = &self.bundle.mr.metadata;
-        if metadata.finalizers.iter().any(|held| held == finalizer) {
+        if self.has_finalizer() {
             return Ok(());
         }
+        let finalizer = self.controller.settings.class.finalizer();
+        let metadata = &self.bundle.mr.metadata;
         let finalizers: Vec<&str> =
             metadata.finalizers.iter().map(String::as_str).chain(std::iter::once(finalizer)).collect();
         let patch = serde_json::json!({
@@ -264,7 +291,7 @@ impl Run<'_> {
     pub(super) fn conflicting_owner(&self, object: &str, owner: &NamespacedName) {
         let own = &self.pass.key;
         let message = format!("object \"{object}\" is claimed by {own} and by {owner}; the last writer wins");
-        if !self.controller.is_news(own, object) {
+        if !self.controller.is_news(own, object, "ConflictingOwner") {
             return;
         }
         self.controller.recorder.warning(&self.reference(), "ConflictingOwner", &message);
@@ -275,7 +302,7 @@ impl Run<'_> {
     pub(super) fn kept_for_owner(&self, object: &str, owner: &NamespacedName) {
         let own = &self.pass.key;
         let message = format!("object \"{object}\" left {own} but belongs to {owner} now and is not deleted");
-        if !self.controller.is_news(own, object) {
+        if !self.controller.is_news(own, object, "OwnedByOther") {
             return;
         }
         self.controller.recorder.warning(&self.reference(), "OwnedByOther", &message);

@@ -17,11 +17,15 @@ use super::{
 use crate::{
     actors::kit::{JobPanicked, Moment},
     api::{
+        keys::BROTLI_SUFFIX,
         managed_resource::ResourceRef,
         object::{GroupKind, GroupVersionKind, NamespacedName},
     },
     cluster::{ApiError, Resource},
 };
+
+/// How many times larger compressed manifests usually are: for the decision where to decode them.
+const USUAL_RATIO: usize = 32;
 
 /// A bundle as its Secrets describe it now.
 pub(super) struct Bundle {
@@ -33,6 +37,8 @@ pub(super) struct Bundle {
     pub(super) checksum: String,
     /// Documents that could not be decoded.
     pub(super) errors: Vec<DecodeError>,
+    /// Labels and annotations that count as absent.
+    warnings: Vec<LabelWarning>,
     /// Labels that each object gets.
     pub(super) labels: BTreeMap<String, String>,
     pub(super) equivalences: Equivalences,
@@ -78,7 +84,7 @@ pub(super) async fn read(run: &Run<'_>) -> Result<Bundle, ReadError> {
         secrets.push((reference.name.clone(), data.version));
         sources.push(Source { namespace: name.namespace, name: name.name, data: data.data });
     }
-    let size = sources.iter().flat_map(|source| source.data.values()).map(Vec::len).sum();
+    let size = sources.iter().flat_map(|source| source.data.iter()).map(|(key, data)| decoded_size(key, data)).sum();
     let sources = Arc::new(sources);
     let decoding = sources.clone();
     let decoded = run.controller.env.cpu.run(size, move || decode_all(&decoding)).await;
@@ -86,11 +92,13 @@ pub(super) async fn read(run: &Run<'_>) -> Result<Bundle, ReadError> {
         secret: mr.spec.secret_refs.first().map(|reference| reference.name.clone()).unwrap_or_default(),
         cause: ReadCause::Decoder(panicked),
     })?;
-    for warning in &decoded.warnings {
-        tracing::warn!(managed_resource = %run.pass.key, warning = %warning, "a manifest is not what it seems");
-    }
     let kinds = kinds_of(run, &decoded).await;
     Ok(planned(run, secrets, &sources, decoded, kinds))
+}
+
+/// What a data key may come to. Text shrinks to a twentieth, as a rule; a bomb to much less, and the decoder bounds it.
+fn decoded_size(key: &str, data: &[u8]) -> usize {
+    if key.ends_with(BROTLI_SUFFIX) { data.len().saturating_mul(USUAL_RATIO) } else { data.len() }
 }
 
 fn decode_all(sources: &[Source]) -> Decoded {
@@ -134,7 +142,7 @@ fn planned(
         Some(Some(_)) => Scope::Cluster,
         Some(None) | None => Scope::Unknown,
     };
-    let Decoded { documents, errors, .. } = decoded;
+    let Decoded { documents, errors, warnings } = decoded;
     let (manifests, raws): (Vec<_>, Vec<_>) =
         documents.into_iter().map(|document| (document.manifest, document.raw)).unzip();
     let plan = plan::plan(plan::Input {
@@ -145,9 +153,6 @@ fn planned(
         decoding_failed: !errors.is_empty(),
         scope: &scope,
     });
-    for key in &plan.duplicates {
-        tracing::warn!(managed_resource = %run.pass.key, object = %key, "several manifests are of one object; all are applied in turn");
-    }
     let data_keys: Vec<&[u8]> = sources.iter().flat_map(|source| source.data.values()).map(Vec::as_slice).collect();
     let mut checksum = Checksum::default();
     for object in &plan.objects {
@@ -155,7 +160,7 @@ fn planned(
             checksum.add(raw);
         }
     }
-    Bundle { secrets, plan, checksum: checksum.finish(), errors, labels, equivalences, kinds }
+    Bundle { secrets, plan, checksum: checksum.finish(), errors, warnings, labels, equivalences, kinds }
 }
 
 // === impl Bundle ===
@@ -176,6 +181,16 @@ impl Bundle {
             starting.extend(controller.autoscalers.ready());
         }
         starting
+    }
+
+    /// Logs what is strange about the manifests; once per set, when it is announced.
+    pub(super) fn log_warnings(&self, run: &Run<'_>) {
+        for warning in &self.warnings {
+            tracing::warn!(managed_resource = %run.pass.key, warning = %warning, "a manifest is not what it seems");
+        }
+        for key in &self.plan.duplicates {
+            tracing::warn!(managed_resource = %run.pass.key, object = %key, "several manifests are of one object; all are applied in turn");
+        }
     }
 
     /// How the target serves an object's kind, if it does.

@@ -15,13 +15,13 @@ use serde_json::Value;
 
 use super::{
     apply,
-    apply_object::{self, OWN_MANAGER},
+    apply_object::{OWN_MANAGER, Scene},
     controller::ManagedResources,
     fingerprint::Record,
     identity::Equivalences,
     memory::{Applied, Fingerprint, Memory},
     merge::{self, MergeContext},
-    pass::Run,
+    pass::{Run, Todo},
     plan::Old,
     read, settled,
     snapshot::BundleRecord,
@@ -208,7 +208,8 @@ pub(super) async fn claim(run: &mut Run<'_>, _: &mut Memory) -> Result<Option<Ve
     // The watches begin before the lists, so that no change gets lost in between.
     drop(bundle.watch_kinds(run));
     let common = Rc::new(common(run, &bundle));
-    let context_hash = apply_object::context_hash(run, &bundle);
+    let everything = Todo::All { forced: false };
+    let scene = Scene::new(run, &bundle, false, &everything);
     let verdicts =
         Verdicts { applied: applied(run, &bundle), claimed: bundle.plan.objects.len(), ..Verdicts::default() };
     let moment = opening.signal.moment();
@@ -230,7 +231,7 @@ pub(super) async fn claim(run: &mut Run<'_>, _: &mut Memory) -> Result<Option<Ve
         let claim = Claim {
             common: common.clone(),
             key: object.key.clone(),
-            manifest_hash: apply_object::manifest_hash(context_hash, &object.manifest),
+            manifest_hash: scene.intent(object),
             manifest: manifest.into(),
             old: object.old.clone(),
         };
@@ -268,12 +269,7 @@ fn applied(run: &Run<'_>, bundle: &read::Bundle) -> Option<Applied> {
         && bundle.plan.removed.is_empty()
         && bundle.plan.released.is_empty()
         && mr.metadata.finalizers.iter().any(|finalizer| finalizer == own);
-    complete.then(|| Applied {
-        uid: mr.metadata.uid.clone(),
-        generation: mr.metadata.generation,
-        secrets: bundle.secrets.clone(),
-        keys: bundle.plan.objects.iter().map(|object| object.key.clone()).collect(),
-    })
+    complete.then(|| Applied::of(mr, bundle))
 }
 
 // === sweeping ===

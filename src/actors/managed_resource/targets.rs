@@ -167,6 +167,14 @@ impl Targets {
         }
     }
 
+    /// Something about an object changed that is not in the object: whoever is interested in it has to look.
+    pub fn changed(&self, key: &ObjectKey) {
+        let holders = self.inner.interest.borrow().holders.get(key).cloned().unwrap_or_default();
+        for holder in &holders {
+            (self.inner.drift)(holder, key);
+        }
+    }
+
     /// Enters that an object is gone: a DELETE or a GET of this process said so.
     pub fn gone(&self, key: &ObjectKey, writer: &str) {
         let router = self.inner.kinds.borrow().get(&key.group_kind()).map(|kind| kind.router.clone());
