@@ -119,7 +119,11 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
     run.ensure_finalizer().await?;
     let bundle = match read::read(run).await {
         Ok(bundle) => bundle,
-        Err(error) => return Err(run.secret_unreadable(error).await),
+        Err(error) => {
+            // The condition says so from now on; only a full success takes it back.
+            memory.applied = None;
+            return Err(run.secret_unreadable(error).await);
+        }
     };
     let unwatched = bundle.watch_kinds(run);
     if !unwatched.is_empty() && !run.pass.because_of(Causes::STORE) {
@@ -141,6 +145,7 @@ fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
         };
         applied.uid == mr.metadata.uid
             && applied.generation == mr.metadata.generation
+            && run.holds_finalizer()
             && applied.secrets.iter().all(unchanged)
     });
     let asked = wake.causes.meets(CHANGED.with(KIND)) || (wake.causes.meets(SECRET) && !current);
@@ -220,13 +225,17 @@ impl Run<'_> {
         }
     }
 
+    fn holds_finalizer(&self) -> bool {
+        self.controller.settings.class.holds(&self.bundle.mr)
+    }
+
     /// Adds the own finalizer where it is missing: before anything is written to the target (spec 10 §8).
     async fn ensure_finalizer(&mut self) -> Result<(), Failure> {
-        let finalizer = self.controller.settings.class.finalizer();
-        let metadata = &self.bundle.mr.metadata;
-        if metadata.finalizers.iter().any(|held| held == finalizer) {
+        if self.holds_finalizer() {
             return Ok(());
         }
+        let finalizer = self.controller.settings.class.finalizer();
+        let metadata = &self.bundle.mr.metadata;
         let finalizers: Vec<&str> =
             metadata.finalizers.iter().map(String::as_str).chain(std::iter::once(finalizer)).collect();
         let patch = serde_json::json!({

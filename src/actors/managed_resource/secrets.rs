@@ -26,6 +26,9 @@ const FEW: usize = 64;
 /// A list is read if it brings at most so many times the Secrets that are needed.
 const WORTH_LISTING: usize = 8;
 
+/// The version of a Secret that was read while nobody watched.
+const UNPROVEN: u64 = 0;
+
 /// How long the server may take to say how many Secrets there are.
 const COUNTING: Duration = Duration::from_secs(10);
 
@@ -166,7 +169,9 @@ impl Secrets {
     /// Whether the Secret may have changed since it was read at `version`.
     pub fn changed_since(&self, secret: &NamespacedName, version: u64) -> bool {
         let store = self.router.store();
-        !store.is_fresh() || store.with(secret, |record| record.version != version).unwrap_or(false)
+        version == UNPROVEN
+            || !store.is_fresh()
+            || store.with(secret, |record| record.version != version).unwrap_or(false)
     }
 
     /// The Secret's data, live or as the list at start brought it.
@@ -178,8 +183,12 @@ impl Secrets {
         if let Some(data) = preloaded.filter(|data| !self.changed_since(secret, data.version)) {
             return Ok(data);
         }
+        // The watch tells what changes from its beginning on. What changed between a read before that and its beginning
+        // nobody tells.
+        let heard_of = self.router.store().is_fresh();
         let at = self.resource.at(&secret.namespace, &secret.name);
-        Ok(SecretData::of(&self.cluster.get(context, &at).await?))
+        let data = SecretData::of(&self.cluster.get(context, &at).await?);
+        Ok(if heard_of { data } else { SecretData { version: UNPROVEN, ..data } })
     }
 
     /// Reads many Secrets by a list, if that is cheaper than one by one. Errors are left to the reads that follow.
