@@ -4,9 +4,12 @@
 //! crash and start again. The other modules are what happens in it.
 
 mod faults;
+mod random;
 mod scenarios;
 mod spin;
 mod starts;
 mod starvation;
 mod state;
+mod traces;
+mod watches;
 mod world;
