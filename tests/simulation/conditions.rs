@@ -19,8 +19,8 @@ async fn seconds(seconds: u64) {
 }
 
 fn with(mut object: Value, pointer: &str, value: Value) -> Value {
-    let (parent, field) = pointer.rsplit_once('/').unwrap();
-    object.pointer_mut(parent).unwrap()[field] = value;
+    let (parent, field) = pointer.rsplit_once('/').expect("a pointer to a field");
+    object.pointer_mut(parent).expect("the parent is there")[field] = value;
     object
 }
 
@@ -49,7 +49,8 @@ fn a_bad_document_is_named_and_nothing_is_deleted_for_it() {
         world.start().await;
         world.bundle("one", &[config_map("a", "v"), config_map("b", "v"), config_map("c", "v")]);
         world.applied("one").await;
-        let text = format!("{}---\n- no map\n{}", stream(&[config_map("a", "w")]), stream(&[config_map("c", "w")]));
+        let text =
+            format!("{}---\n- no map\n---\n{}", stream(&[config_map("a", "w")]), stream(&[config_map("c", "w")]));
         world.secret_data("one", &[("objects.yaml", text.as_bytes())]);
         seconds(5).await;
 
