@@ -49,17 +49,21 @@
 //! * `cluster/`: a cluster as this program sees it: clients, discovery, routers and stores, gate, fence, Events.
 //! * `actors/`: `kit/` (supervisor, slots, timers, permits, census, clock), `leader/` (the election), `managed_resource/`
 //!   (the controller, one file per step of a pass), `root.rs` (starts and stops the tree).
+//! * `demo/`: the demonstration on an in-memory cluster, told step by step (feature `sim`).
 //! * `dashboard/`: probes, metrics, and the page that shows every actor.
 //! * `logging/`: records as JSON or text on stderr.
 //! * `process/`: from the command line to a running tree of actors, and back to an exit code.
+//! * `demo/`: the demonstration (feature `sim`): a story told step by step, with the program at work in it.
 //! * `sim/`: an in-memory Kubernetes API (feature `sim`) for tests and the demonstration.
 //!
 //! In `tests/`:
 //!
 //! * `contract/`: what this program relies on, one table of API behaviour against `sim` and against a real API server.
+//! * `demo.rs`: the demonstration runs and ends well.
 //! * `simulation/`: the whole program on `sim`, in virtual time.
 //! * `e2e/`: the built binary against the real control plane (feature `e2e`).
 //! * `controlplane/`, `support/`: how that control plane is built and started.
+//! * `demo.rs`: the demonstration, as the built binary shows it.
 //! * `docs.rs`: what README and `docs/` name exists.
 //!
 //! # Where to start reading
@@ -78,6 +82,8 @@ pub mod api;
 pub mod cli;
 pub mod cluster;
 pub mod dashboard;
+#[cfg(feature = "sim")]
+pub mod demo;
 pub mod logging;
 pub mod process;
 #[cfg(feature = "sim")]

@@ -19,7 +19,7 @@ const NOT_IN_THE_REPOSITORY: [&str; 2] = ["config/tls", "docs/images"];
 /// A path of the repository begins with one of these.
 const ROOTS: [&str; 6] = ["src/", "docs/", "config/", "deploy/", "tests/", ".ci/"];
 
-/// A file beside the document that names it ends with one of these.
+/// A file that is named without its folder ends with one of these.
 const FILES: [&str; 4] = [".yaml", ".md", ".rs", ".toml"];
 
 /// The line before the command that `.ci/run` takes out of the README.
@@ -39,12 +39,16 @@ fn every_file_that_a_document_names_exists() {
 }
 
 #[test]
-fn every_document_is_linked_from_the_readme() {
-    let readme = root().join("README.md");
-    let linked: BTreeSet<PathBuf> = linked(&readme).iter().map(|path| normal(path)).collect();
+fn every_document_can_be_reached_from_the_readme() {
+    let mut reached = BTreeSet::new();
+    let mut next = vec![root().join("README.md")];
+    while let Some(document) = next.pop() {
+        let links = linked(&document).into_iter().filter(|path| path.is_file() && name_of(path).ends_with(".md"));
+        next.extend(links.map(|path| normal(&path)).filter(|path| reached.insert(path.clone())));
+    }
 
-    for document in documents().into_iter().filter(|document| document.starts_with(root().join("docs"))) {
-        assert!(linked.contains(&document), "README.md has no link to {}", shown(&document));
+    for document in documents().iter().filter(|document| document.starts_with(root().join("docs"))) {
+        assert!(reached.contains(&normal(document)), "no link leads from README.md to {}", shown(document));
     }
 }
 
@@ -124,17 +128,22 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All Markdown files, without those in hidden folders and build results.
+/// All Markdown files.
 fn documents() -> Vec<PathBuf> {
+    files().into_iter().filter(|path| name_of(path).ends_with(".md")).collect()
+}
+
+/// All files, without those in hidden folders and build results.
+fn files() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root().to_owned()];
     while let Some(folder) = folders.pop() {
         for path in children(&folder) {
             let name = name_of(&path);
-            if path.is_dir() && !name.starts_with('.') && name != "target/" {
-                folders.push(path);
-            } else if name.ends_with(".md") {
+            if !path.is_dir() {
                 found.push(path);
+            } else if !name.starts_with('.') && name != "target/" {
+                folders.push(path);
             }
         }
     }
@@ -150,9 +159,9 @@ fn linked(document: &Path) -> Vec<PathBuf> {
     files.map(|target| folder_of(document).join(target)).collect()
 }
 
-/// Files that a document names in code: by their path in the repository, or by their name if they are beside it.
+/// Files that a document names in code: by their path in the repository, or by the end of it.
 fn mentioned(document: &Path) -> Vec<PathBuf> {
-    let text = read(document);
+    let (text, files) = (read(document), files());
     let code = fenced(&text).into_iter().chain(spans(&text));
     let words: Vec<String> = code
         .flat_map(|code| code.split([' ', '"', '\'', '=', ',', '(', ')']).map(str::to_owned).collect::<Vec<_>>())
@@ -163,7 +172,10 @@ fn mentioned(document: &Path) -> Vec<PathBuf> {
             Some(root().join(word))
         } else {
             let is_file = FILES.iter().any(|ending| word.ends_with(ending)) && !word.starts_with(['/', '.', '~']);
-            (is_file || word.starts_with("../")).then(|| folder_of(document).join(word))
+            let beside = folder_of(document).join(word);
+            let elsewhere = || files.iter().find(|file| is_file && file.ends_with(word)).cloned();
+            let found = if beside.exists() { Some(beside.clone()) } else { elsewhere() };
+            (is_file || word.starts_with("../")).then(|| found.unwrap_or(beside))
         }
     };
     words.iter().filter_map(path).collect()

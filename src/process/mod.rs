@@ -36,5 +36,7 @@ pub use connect::{ConnectError, Connections, connections};
 pub use life::{Link, Process, ProcessError, ProcessParts, identity};
 pub use observe::Observing;
 pub use run::run;
+#[cfg(feature = "sim")]
+pub(crate) use run::serve_http;
 pub use shutdown::{GRACE_PERIOD, Stopped};
 pub use vitals::Vitals;

@@ -65,6 +65,9 @@ pub fn run(arguments: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> i32 
             print(&format!("{}\n", text.trim_end()));
             0
         }
+        #[cfg(feature = "sim")]
+        Ok(Command::Demo(options)) => crate::demo::run(options, env),
+        #[cfg(not(feature = "sim"))]
         Ok(Command::Demo(_)) => refuse("the demonstration is not part of this build"),
         Err(error) => refuse(&error.to_string()),
     }
@@ -115,7 +118,7 @@ async fn serve(
     let host = host_name();
     let vitals = Vitals::default();
     tracing::info!("Setting up manager");
-    let servers = serve_http(options, &config, &host, &vitals, &metrics, &census)?;
+    let servers = serve_http(&options.version.version, &config, &host, &vitals, &metrics, &census)?;
     let _watchdog = watchdog::start(metrics.clone())?;
     let observing = Rc::new(Observing::new(&metrics));
     let env = Env {
@@ -185,8 +188,9 @@ fn check_certificate(config: &Config, metrics: &Metrics) -> Result<(), Certifica
     pair.map(drop)
 }
 
-fn serve_http(
-    options: &RunOptions,
+/// Starts both HTTP servers where the configuration has them.
+pub(crate) fn serve_http(
+    version: &str,
     config: &Config,
     host: &str,
     vitals: &Vitals,
@@ -211,7 +215,7 @@ fn serve_http(
     };
     let process = ProcessInfo {
         name: PROGRAM.to_owned(),
-        version: options.version.version.clone(),
+        version: version.to_owned(),
         host: host.to_owned(),
         started: Clock::system_wall(),
     };

@@ -59,10 +59,7 @@ pub(super) async fn apply(
         return Err(report(run, memory, &bundle, failure).await);
     }
     match apply_objects(run, memory, &bundle, &todo, trusted).await {
-        Progress::Unfinished => {
-            memory.round.get_or_insert_default().forced |= todo.is_forced();
-            Ok(Outcome::Continue)
-        }
+        Progress::Unfinished => Ok(Outcome::Continue),
         Progress::Failed(errors) => {
             let text = text_of(&errors);
             if errors.iter().any(|(_, error)| error.is_no_match()) {
@@ -255,13 +252,15 @@ async fn apply_rank(
             let manifest = apply_object::manifest_hash(scene.context_hash, &object.manifest);
             let known = memory.objects.get(&object.key);
             let done = memory.round.as_ref().is_some_and(|round| round.applied.get(&object.key) == Some(&manifest));
-            if scene.is_settled(object, manifest, known, done) {
+            let forced = scene.todo.is_forced() && !object.ignored && !done;
+            if !forced && scene.is_settled(object, manifest, known, done) {
                 continue;
             }
             in_work.insert(object.key.clone());
             let (known, absent) = (known.cloned(), memory.absent.contains(&object.key));
+            let known = apply_object::Known { manifest, fingerprint: known, absent, forced };
             running.push(async move {
-                let result = apply_object::apply(scene, object, manifest, known, absent).await;
+                let result = apply_object::apply(scene, object, known).await;
                 (object, manifest, result)
             });
         }
@@ -319,9 +318,7 @@ impl Scene<'_> {
     /// Whether the object is known to be as this manifest describes it. `done` says that an earlier pass of the same
     /// round applied it.
     fn is_settled(&self, object: &PlannedObject, manifest: u64, known: Option<&Fingerprint>, done: bool) -> bool {
-        let Some(known) = known.filter(|known| known.manifest == manifest && (done || !self.todo.is_forced())) else {
-            return false;
-        };
+        let Some(known) = known.filter(|known| known.manifest == manifest) else { return false };
         match self.run.controller.targets.evidence(&object.key) {
             Evidence::Known(record) => record.same_content(&known.record),
             Evidence::None => done,

@@ -63,24 +63,31 @@ pub(super) struct ObjectError {
     no_match: bool,
 }
 
-/// Applies one object. `known` is what this process remembers of it; `absent` says that a complete list did not hold it.
-pub(super) async fn apply(
-    scene: &Scene<'_>,
-    planned: &PlannedObject,
-    manifest: u64,
-    known: Option<Fingerprint>,
-    absent: bool,
-) -> Result<Done, ObjectError> {
+/// What is known of an object before it is looked at.
+pub(super) struct Known {
+    /// Hash of its manifest, see [`manifest_hash`].
+    pub(super) manifest: u64,
+    /// What this process remembers of it.
+    pub(super) fingerprint: Option<Fingerprint>,
+    /// A complete list did not hold it.
+    pub(super) absent: bool,
+    /// It is to be sent even if nothing differs.
+    pub(super) forced: bool,
+}
+
+/// Applies one object.
+pub(super) async fn apply(scene: &Scene<'_>, planned: &PlannedObject, known: Known) -> Result<Done, ObjectError> {
     let display = identity::display_of_object(&planned.manifest);
     if let Some(error) = &planned.error {
         return Err(ObjectError::during(&display, error));
     }
     let at = scene.target(planned).await.map_err(|error| ObjectError::api(&display, &error))?;
-    let same_manifest = known.as_ref().is_some_and(|known| known.manifest == manifest);
-    let step = Step { scene, planned, at, display, same_manifest };
+    let Known { manifest, fingerprint, absent, forced } = known;
+    let same_manifest = fingerprint.as_ref().is_some_and(|seen| seen.manifest == manifest);
+    let step = Step { scene, planned, at, display, same_manifest, forced };
     match scene.run.controller.targets.evidence(&planned.key) {
         // Nobody has seen it, and no pass has written it: it will not be there.
-        Evidence::None if absent || (planned.old.is_none() && known.is_none()) => step.create().await,
+        Evidence::None if absent || (planned.old.is_none() && fingerprint.is_none()) => step.create().await,
         Evidence::None | Evidence::Known(_) => step.update().await,
     }
 }
@@ -92,6 +99,8 @@ struct Step<'a> {
     display: String,
     /// This process applied the same manifest before.
     same_manifest: bool,
+    /// It is sent even if nothing differs.
+    forced: bool,
 }
 
 /// Hash of what all merges of a bundle have in common.
@@ -215,7 +224,7 @@ impl Step<'_> {
     }
 
     fn must_send(&self, merged: &Value, live: &Value) -> bool {
-        if self.scene.todo.is_forced() && !self.planned.ignored {
+        if self.forced {
             return true;
         }
         if !settled::differs(merged, live) {

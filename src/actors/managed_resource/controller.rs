@@ -27,7 +27,7 @@ use crate::{
         managed_resource::ManagedResource,
         object::{NamespacedName, ObjectKey},
     },
-    cluster::{Change, Cluster, Context, How, Recorder, Router},
+    cluster::{Change, Cluster, Context, How, Record, Recorder, Router},
 };
 
 /// A ManagedResource changed in a way that asks for a pass (spec 10 §5.1).
@@ -218,13 +218,16 @@ fn subscribe_secrets(
     let (class, bundles) = (controller.settings.class.clone(), controller.bundles.clone());
     let waker = Rc::downgrade(waker);
     secrets.subscribe(move |change| {
-        if change.how == How::First || change.new.is_none() {
-            return;
-        }
+        let version = |record: Option<&SecretRecord>| record.map(|record| record.version().to_string());
+        let (old, new) = (version(change.old), version(change.new));
+        // Nothing is known of a Secret before its first change, so one that was not known may be new or changed.
+        let concerns = match trigger::secret_wake(old.as_deref(), new.as_deref(), change.how == How::First) {
+            SecretWake::Waiting => SecretWake::All,
+            other => other,
+        };
         for key in index.bundles(change.name) {
             let mr = bundles.store().get(&key).and_then(|record| record.managed_resource().ok());
-            let concerned =
-                |mr: &ManagedResource| trigger::is_woken_by_secret(&class, SecretWake::All, &change.name.name, mr);
+            let concerned = |mr: &ManagedResource| trigger::is_woken_by_secret(&class, concerns, &change.name.name, mr);
             if mr.as_ref().is_some_and(concerned) {
                 wake(&waker, &key, Wake::live(SECRET));
             }

@@ -43,15 +43,6 @@ pub enum InjectError {
     },
 }
 
-/// A map of labels or annotations that counts as absent because one value is no string (spec 10 §11.5). For a warning.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IgnoredMap {
-    /// `labels` or `annotations`.
-    pub field: &'static str,
-    /// The first key, in byte order, whose value is neither a string nor null; empty if the field is no map at all.
-    pub key: String,
-}
-
 /// The labels to inject: `spec.injectLabels`, overlaid by the managed-by label (spec 10 §11.4).
 pub fn labels_to_inject(inject_labels: &BTreeMap<String, String>, managed_by: &str) -> BTreeMap<String, String> {
     let mut labels = inject_labels.clone();
@@ -97,27 +88,6 @@ pub fn string_map(object: &Value, field: &str) -> BTreeMap<String, String> {
         .map(|(key, value)| Some((key.clone(), text(value)?)))
         .collect::<Option<_>>()
         .unwrap_or_default()
-}
-
-/// The maps of a manifest that [`string_map`] treats as absent although they are there.
-pub fn ignored_maps(manifest: &Value) -> Vec<IgnoredMap> {
-    let mut ignored = Vec::new();
-    for field in ["labels", "annotations"] {
-        let Some(value) = manifest.get("metadata").and_then(|metadata| metadata.get(field)) else { continue };
-        let key = match value {
-            Value::Null => continue,
-            Value::Object(entries) => {
-                let bad = entries.iter().filter(|(_, value)| !value.is_null() && !value.is_string());
-                match bad.map(|(key, _)| key.clone()).min() {
-                    Some(key) => key,
-                    None => continue,
-                }
-            }
-            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => String::new(),
-        };
-        ignored.push(IgnoredMap { field, key });
-    }
-    ignored
 }
 
 fn inject_into_metadata(manifest: &mut Value, labels: &BTreeMap<String, String>) -> Result<(), InjectError> {
@@ -324,7 +294,5 @@ mod tests {
             BTreeMap::from([("a".into(), "1".into()), ("b".into(), "".into())])
         );
         assert!(string_map(&manifest, "annotations").is_empty());
-        let key = "resources.gardener.cloud/ignore".to_owned();
-        assert_eq!(ignored_maps(&manifest), [IgnoredMap { field: "annotations", key }]);
     }
 }

@@ -37,8 +37,6 @@ pub struct Memory {
 /// What the passes have done that together look at all objects, each for a time slice.
 #[derive(Debug, Clone, Default)]
 pub struct Round {
-    /// Updates are sent even where nothing differs.
-    pub forced: bool,
     /// Objects that are applied, with the hash of their manifest.
     pub applied: BTreeMap<ObjectKey, u64>,
     /// Objects that were to be deleted; with an item of the message if they are still there.

@@ -51,7 +51,7 @@ pub(super) enum Todo {
     Nothing,
     /// These objects; the rest is settled.
     Some(BTreeSet<ObjectKey>),
-    /// Everything; `forced` sends an update even for objects that do not differ.
+    /// Everything; `forced` sends one update per object and run, even if it does not differ (spec 10 scenario 39).
     All { forced: bool },
 }
 
@@ -149,11 +149,8 @@ fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
             && applied.secrets.iter().all(unchanged)
     });
     let asked = wake.causes.meets(CHANGED.with(KIND)) || (wake.causes.meets(SECRET) && !current);
-    if !current || asked || wake.causes.meets(Causes::AGAIN) {
-        return Todo::All { forced: memory.round.as_ref().is_some_and(|round| round.forced) };
-    }
-    if period_due && settings.always_update {
-        return Todo::All { forced: true };
+    if !current || asked || wake.causes.meets(Causes::AGAIN) || (period_due && settings.always_update) {
+        return Todo::All { forced: settings.always_update };
     }
     let mut refs = memory.take_due(now);
     let drifted = match &wake.refs {
@@ -173,7 +170,7 @@ fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
     match refs.len() {
         0 => Todo::Nothing,
         1..=MAX_REFS => Todo::Some(refs),
-        _ => Todo::All { forced: false },
+        _ => Todo::All { forced: settings.always_update },
     }
 }
 

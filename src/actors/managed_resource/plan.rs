@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::{
     identity::{self, Equivalences, OldIndex},
-    inject::{self, IgnoredMap},
+    inject,
     normalise::{self, Scope},
 };
 use crate::api::{
@@ -74,8 +74,6 @@ pub struct PlannedObject {
     pub ignored: bool,
     /// Why it cannot be applied, whatever the cluster says. It fails in its turn.
     pub error: Option<ManifestError>,
-    /// Labels or annotations that count as absent (spec 10 §11.5); for a warning.
-    pub ignored_maps: Vec<IgnoredMap>,
 }
 
 /// Labels and annotations as they were last applied.
@@ -190,7 +188,6 @@ fn planned(
         old: hit.map(|old| Old { labels: old.labels.clone(), annotations: old.annotations.clone() }),
         ignored,
         error: check(&reference),
-        ignored_maps: inject::ignored_maps(&manifest),
         manifest,
         key,
         reference,

@@ -145,6 +145,9 @@ fn planned(
         decoding_failed: !errors.is_empty(),
         scope: &scope,
     });
+    for key in &plan.duplicates {
+        tracing::warn!(managed_resource = %run.pass.key, object = %key, "several manifests are of one object; all are applied in turn");
+    }
     let data_keys: Vec<&[u8]> = sources.iter().flat_map(|source| source.data.values()).map(Vec::as_slice).collect();
     let mut checksum = Checksum::default();
     for object in &plan.objects {

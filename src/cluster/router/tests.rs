@@ -9,7 +9,7 @@ use crate::{
     actors::kit::testing::{Universe, eventually, settle, universe},
     api::object::{self, NamespacedName},
     cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, IDLE_LIMIT, NoObserver, Record, Resource, Side, StoreState},
-    sim::{Failure, Fault, Seen, Sim, SimOptions, WatchEnd},
+    sim::{Fault, Seen, Sim, SimOptions, WatchEnd},
 };
 
 /// What these tests keep of a ConfigMap.

@@ -100,6 +100,8 @@ impl<C: Controller> Board<C> {
     }
 
     fn failed(&mut self, key: &C::Key, duty: usize, wake: Wake, failure: &Failure) -> PassResult {
+        let controller = self.duties[duty].spec.name;
+        tracing::error!(controller, object = %key, error = %failure, "Reconciler error");
         self.show_error(key, &failure.to_string());
         self.back_off(key, duty, wake);
         PassResult::Error

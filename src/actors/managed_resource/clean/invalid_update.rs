@@ -23,7 +23,7 @@ pub enum Reaction {
     Conflict,
     /// Report the error, wrapped in [`apply_error`].
     Report,
-    /// Delete the object, without preconditions, and create it again.
+    /// Delete the object, if it still is the same one, and create it again.
     Delete {
         /// `None` sends no policy.
         propagation: Option<Propagation>,

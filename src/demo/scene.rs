@@ -1,0 +1,510 @@
+//! The scene: an in-memory cluster, the program in it, somebody with `kubectl`, and waiting for what must happen.
+
+use std::{
+    cell::{Cell, RefCell},
+    net::SocketAddr,
+    rc::Rc,
+    time::Duration,
+};
+
+use http::{Method, Request, header};
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use super::{
+    Missed,
+    examples::{Example, NAMESPACE},
+    journal::Journal,
+};
+use crate::{
+    actors::{
+        kit::{Activity, ActorState, Census, Clock, Cpu, Env, Random},
+        leader::ElectionError,
+    },
+    api::{
+        config::{self, Config, ConfigError, Endpoint},
+        crd,
+        keys::ORIGIN,
+    },
+    cli::BuildInfo,
+    cluster::{RequestObserver, Side, user_agent},
+    dashboard::{
+        metrics::Metrics,
+        probes::ProbeQuery,
+        server::{ServeError, ServerHandles},
+    },
+    process::{self, Link, Observing, Process, ProcessParts, Vitals, identity},
+    sim::{self, ClientOptions, PutError, Sim, SimOptions},
+};
+
+/// Time of a request.
+pub(super) const LATENCY: Duration = Duration::from_millis(1);
+/// Each condition must hold within this time, …
+const LIMIT: Duration = Duration::from_secs(10);
+/// … and all of them within this time from the beginning.
+const LIMIT_OF_ALL: Duration = Duration::from_secs(16);
+/// How often a condition is looked at.
+const POLL: Duration = Duration::from_millis(1);
+/// The program is at rest when it has asked nothing for so long.
+const QUIET: Duration = Duration::from_millis(100);
+/// Long jobs at once beside the controllers' thread, as in production.
+const CPU_JOBS: usize = 2;
+
+/// Who the program is for the API server.
+const PROGRAM: &str = "gardener-resource-manager";
+/// Where servers listen.
+const LOOPBACK: &str = "127.0.0.1";
+
+const MANAGED_RESOURCES: &str = "managedresources.resources.gardener.cloud";
+
+/// The cluster and what runs in it.
+pub(super) struct Scene {
+    sim: Sim,
+    kubectl: kube::Client,
+    config: RefCell<Config>,
+    version: BuildInfo,
+    program: RefCell<Option<Program>>,
+    /// The next update panics.
+    sabotage: Rc<Cell<bool>>,
+    end: Instant,
+}
+
+/// One life of the program.
+struct Program {
+    process: Process,
+    servers: ServerHandles,
+    census: Census,
+    metrics: Metrics,
+    vitals: Vitals,
+}
+
+/// Where an object is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// `v1`, `apps/v1`.
+    pub(super) api_version: &'static str,
+    /// Plural name.
+    pub(super) resource: &'static str,
+    /// Namespace; all objects of the story have one.
+    pub(super) namespace: &'static str,
+    /// Name.
+    pub(super) name: &'static str,
+}
+
+/// A condition of a ManagedResource as it is written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Condition {
+    pub(super) status: String,
+    pub(super) reason: String,
+    pub(super) message: String,
+}
+
+/// Passes everything on to the observer of production, and panics when it was told to. Updates are made in passes alone,
+/// so the panic is one of a pass.
+struct Saboteur {
+    production: Rc<Observing>,
+    armed: Rc<Cell<bool>>,
+}
+
+/// Why there is no scene.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SceneError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("the definition of ManagedResources is no YAML: {0}")]
+    Definition(String),
+    #[error(transparent)]
+    Put(#[from] PutError),
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    #[error(transparent)]
+    Election(#[from] ElectionError),
+    #[error("cannot listen for Ctrl-C: {0}")]
+    Signal(#[from] std::io::Error),
+}
+
+// === impl Scene: the program ===
+
+impl Scene {
+    /// A cluster that knows ManagedResources, without the program.
+    pub(super) fn new() -> Result<Self, SceneError> {
+        let options = SimOptions::new(Clock::system(), Random::from_entropy());
+        let sim = Sim::new(SimOptions { latency: LATENCY, ..options });
+        let definition: Value = serde_saphyr::from_str(crd::MANAGED_RESOURCES)
+            .map_err(|error| SceneError::Definition(error.to_string()))?;
+        sim.put(definition)?;
+        let mut config = config::load(include_bytes!("../../config/local.yaml"))?.config;
+        let anywhere = Endpoint { host: LOOPBACK.to_owned(), port: 0 };
+        config.servers.metrics = Some(anywhere.clone());
+        config.servers.health_probes = Some(anywhere);
+        Ok(Self {
+            kubectl: sim.client_as("operator", "kubectl/v1.36.0"),
+            sim,
+            config: RefCell::new(config),
+            version: BuildInfo::of_this_binary(),
+            program: RefCell::default(),
+            sabotage: Rc::default(),
+            end: Instant::now() + LIMIT_OF_ALL,
+        })
+    }
+
+    /// Starts the program; returns at once.
+    pub(super) fn start(&self) -> Result<(), SceneError> {
+        let (version, census, vitals) = (&self.version, Census::default(), Vitals::default());
+        let metrics = Metrics::new(&version.version, census.clone());
+        let servers = self.serve(&vitals, &metrics, &census)?;
+        let observing = Rc::new(Observing::new(&metrics));
+        let env = Env {
+            clock: Clock::system(),
+            random: Random::from_entropy(),
+            census: census.clone(),
+            cpu: Cpu::pool(CPU_JOBS),
+            observers: observing.clone(),
+        };
+        let client = self.sim.client_of(ClientOptions {
+            user: PROGRAM.to_owned(),
+            groups: vec!["system:masters".to_owned()],
+            user_agent: user_agent(&version.version, &version.git_commit, false),
+            process: sim::Process::new(),
+        });
+        let process = Process::start(ProcessParts {
+            source: Link { client, host: "in-memory".to_owned() },
+            target: None,
+            election: None,
+            identity: identity("demo", &env),
+            config: self.config.borrow().clone(),
+            env,
+            requests: Rc::new(Saboteur { production: observing, armed: self.sabotage.clone() }),
+            vitals: vitals.clone(),
+        })?;
+        self.program.replace(Some(Program { process, servers, census, metrics, vitals }));
+        Ok(())
+    }
+
+    /// Serves where the last life did, so that a browser finds the dashboard again; elsewhere if somebody took the port.
+    fn serve(&self, vitals: &Vitals, metrics: &Metrics, census: &Census) -> Result<ServerHandles, SceneError> {
+        let mut config = self.config.borrow_mut();
+        let serve = |config: &Config| {
+            process::serve_http(&self.version.version, config, "demonstration", vitals, metrics, census)
+        };
+        let servers = serve(&config).or_else(|_| {
+            set_ports(&mut config, 0, 0);
+            serve(&config)
+        })?;
+        let port = |address: Option<SocketAddr>| address.map_or(0, |address| address.port());
+        set_ports(&mut config, port(servers.metrics_address()), port(servers.probes_address()));
+        Ok(servers)
+    }
+
+    /// Stops the program in good order; its passes get `patience` to end by themselves.
+    pub(super) async fn stop(&self, patience: Duration) {
+        let program = self.program.borrow_mut().take();
+        if let Some(program) = program {
+            program.process.stop(patience).await;
+            program.servers.stop().await;
+        }
+    }
+
+    /// Waits until the program leads and its stores are filled.
+    pub(super) async fn ready(&self) -> Result<(), Missed> {
+        let root_leads = || self.actors().iter().any(|actor| actor.path == "root" && actor.line == "leads");
+        self.wait("the program is ready", || match self.readiness() {
+            Ok(()) if root_leads() => Ok(()),
+            Ok(()) => Err("its stores are filled, but its controllers do not run".to_owned()),
+            Err(answer) => Err(answer),
+        })
+        .await
+    }
+
+    fn readiness(&self) -> Result<(), String> {
+        let program = self.program.borrow();
+        let Some(program) = program.as_ref() else { return Err("the program does not run".to_owned()) };
+        let answer = program.vitals.readiness().aggregate(&ProbeQuery { local: true, ..ProbeQuery::default() });
+        if answer.status == 200 { Ok(()) } else { Err(answer.body) }
+    }
+
+    /// Waits until all actors of bundles have looked at their objects and nothing is asked any more.
+    pub(super) async fn at_rest(&self) -> Result<(), Missed> {
+        let (mut asked, mut since) = (self.asked(), Instant::now());
+        self.wait("the actors of all bundles are at rest", || {
+            let (now, bundles) = (self.asked(), self.sim.objects(MANAGED_RESOURCES).len());
+            if now != asked {
+                (asked, since) = (now, Instant::now());
+            }
+            let actors = self.actors().into_iter().filter(|actor| actor.path.starts_with("managedresource/"));
+            let resting = actors.filter(|actor| actor.activity == Activity::Idle && actor.next_timer.is_some()).count();
+            match since.elapsed() >= QUIET && resting == bundles {
+                true => Ok(()),
+                false => Err(format!("{resting} of {bundles} are, and {now} requests have been made")),
+            }
+        })
+        .await
+    }
+
+    /// Lets the pass of the next update panic.
+    pub(super) fn sabotage(&self) {
+        self.sabotage.set(true);
+    }
+
+    /// An address of the server of metrics and dashboard.
+    pub(super) fn url(&self, path: &str) -> String {
+        let program = self.program.borrow();
+        let address =
+            program.as_ref().and_then(|program| program.servers.metrics_address()).map(|address| address.to_string());
+        format!("http://{}{path}", address.unwrap_or_default())
+    }
+
+    // --- what it shows
+
+    fn actors(&self) -> Vec<ActorState> {
+        self.program.borrow().as_ref().map(|program| program.census.snapshot()).unwrap_or_default()
+    }
+
+    /// The actor of a bundle.
+    pub(super) fn actor(&self, bundle: &str) -> Option<ActorState> {
+        let path = format!("managedresource/{NAMESPACE}/{bundle}");
+        self.actors().into_iter().find(|actor| actor.path == path)
+    }
+
+    /// How many actors there are.
+    pub(super) fn actor_count(&self) -> usize {
+        self.actors().len()
+    }
+
+    /// The series of the metrics that begin like this, as they are scraped.
+    pub(super) fn series(&self, name: &str) -> Vec<String> {
+        let text = self.program.borrow().as_ref().map(|program| program.metrics.render()).unwrap_or_default();
+        text.lines().filter(|line| line.starts_with(name)).map(str::to_owned).collect()
+    }
+}
+
+fn set_ports(config: &mut Config, metrics: u16, probes: u16) {
+    for (endpoint, port) in [(&mut config.servers.metrics, metrics), (&mut config.servers.health_probes, probes)] {
+        if let Some(endpoint) = endpoint {
+            endpoint.port = port;
+        }
+    }
+}
+
+// === impl Scene: what kubectl does ===
+
+impl Scene {
+    /// Creates Secret and ManagedResource of a bundle.
+    pub(super) async fn apply(&self, example: &Example) -> Result<(), Missed> {
+        self.create(Place::secret(example.secret), &example.secret()).await?;
+        self.create(Place::bundle(example.name), &example.managed_resource()).await
+    }
+
+    /// Creates an object.
+    pub(super) async fn create(&self, place: Place, object: &Value) -> Result<(), Missed> {
+        self.send(Method::POST, &place.collection(), "application/json", Some(object)).await.map(drop)
+    }
+
+    /// Merges a patch into an object, and gives what it is then.
+    pub(super) async fn patch(&self, place: Place, patch: &Value) -> Result<Value, Missed> {
+        self.send(Method::PATCH, &place.path(), "application/merge-patch+json", Some(patch)).await
+    }
+
+    /// Deletes an object.
+    pub(super) async fn delete(&self, place: Place) -> Result<(), Missed> {
+        self.send(Method::DELETE, &place.path(), "application/json", None).await.map(drop)
+    }
+
+    async fn send(&self, method: Method, path: &str, content: &str, body: Option<&Value>) -> Result<Value, Missed> {
+        let expected = format!("kubectl's {method} {path} is carried out");
+        let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
+        let request = Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, content).body(body);
+        let request = request.map_err(|error| Missed::new(&expected, error.to_string()))?;
+        let answer = self.kubectl.request(request).await;
+        answer.map_err(|error| Missed::new(expected, error.to_string()))
+    }
+}
+
+// === impl Scene: what is to be seen ===
+
+impl Scene {
+    /// An object as it is stored.
+    pub(super) fn object(&self, place: Place) -> Option<Value> {
+        self.sim.object(&place.for_kubectl(), place.namespace, place.name)
+    }
+
+    /// A field of an object as text; empty if there is none.
+    pub(super) fn text(&self, place: Place, field: &str) -> String {
+        let object = self.object(place).unwrap_or_default();
+        object.pointer(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+
+    /// The condition `ResourcesApplied` of a bundle.
+    pub(super) fn condition(&self, bundle: &str) -> Condition {
+        let mr = self.sim.object(MANAGED_RESOURCES, NAMESPACE, bundle).unwrap_or_default();
+        let all = mr["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let found = all.into_iter().find(|condition| condition["type"] == "ResourcesApplied").unwrap_or_default();
+        let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+        Condition { status: text("status"), reason: text("reason"), message: text("message") }
+    }
+
+    /// Waits until a bundle's condition has this reason, for its present generation.
+    pub(super) async fn reports(&self, bundle: &'static str, reason: &str) -> Result<Condition, Missed> {
+        self.wait(&format!("ManagedResource {bundle} has ResourcesApplied with reason {reason}"), || {
+            let mr = self.sim.object(MANAGED_RESOURCES, NAMESPACE, bundle).unwrap_or_default();
+            let condition = self.condition(bundle);
+            let current = mr["status"]["observedGeneration"] == mr["metadata"]["generation"];
+            if current && condition.reason == reason { Ok(condition) } else { Err(format!("{condition:?}")) }
+        })
+        .await
+    }
+
+    /// The objects of a bundle in the order in which the journal has them created, as `resource/name`.
+    pub(super) fn creations(&self, journal: &Journal, bundle: &str) -> Vec<String> {
+        let origin = format!("{NAMESPACE}/{bundle}");
+        let mut named = Vec::new();
+        for (resource, namespace) in journal.created() {
+            let mut objects: Vec<_> = self.sim.objects(&resource);
+            objects.retain(|object| {
+                let metadata = &object["metadata"];
+                metadata["namespace"].as_str().unwrap_or_default() == namespace
+                    && metadata["annotations"][ORIGIN].as_str().is_some_and(|found| found.ends_with(&origin))
+            });
+            objects.sort_by_key(|object| {
+                object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse::<u64>().ok())
+            });
+            let plural = resource.split('.').next().unwrap_or_default();
+            let names = objects.iter().filter_map(|object| object["metadata"]["name"].as_str());
+            let new = names.map(|name| format!("{plural}/{name}")).find(|name| !named.contains(name));
+            named.extend(new);
+        }
+        named
+    }
+
+    /// Number of the last request so far.
+    pub(super) fn mark(&self) -> u64 {
+        self.sim.requests().last().map_or(0, |last| last.info.number)
+    }
+
+    /// What the program asked since then.
+    pub(super) fn journal(&self, mark: u64) -> Journal {
+        let requests = self.sim.requests().into_iter();
+        Journal::new(requests.filter(|request| request.info.number > mark && request.info.user == PROGRAM).collect())
+    }
+
+    /// Requests are counted no more: nobody asks for them, and a long stay must not grow.
+    pub(super) fn forget_requests(&self) {
+        self.sim.set_recording(false);
+        self.sim.clear_requests();
+    }
+
+    fn asked(&self) -> u64 {
+        self.sim.counts().values().sum()
+    }
+
+    /// The first `Ok` of `probe`. If it does not come in time, the last `Err` says what is there instead.
+    pub(super) async fn wait<T>(&self, expected: &str, probe: impl FnMut() -> Result<T, String>) -> Result<T, Missed> {
+        eventually(self.end.min(Instant::now() + LIMIT), expected, probe).await
+    }
+}
+
+async fn eventually<T>(
+    limit: Instant,
+    expected: &str,
+    mut probe: impl FnMut() -> Result<T, String>,
+) -> Result<T, Missed> {
+    loop {
+        match probe() {
+            Ok(seen) => return Ok(seen),
+            Err(found) if Instant::now() >= limit => return Err(Missed::new(expected, found)),
+            Err(_) => sleep(POLL).await,
+        }
+    }
+}
+
+// === impl Place ===
+
+impl Place {
+    /// An object of the core group.
+    pub(super) const fn core(resource: &'static str, namespace: &'static str, name: &'static str) -> Self {
+        Self { api_version: "v1", resource, namespace, name }
+    }
+
+    /// The Secret of a bundle.
+    pub(super) const fn secret(name: &'static str) -> Self {
+        Self::core("secrets", NAMESPACE, name)
+    }
+
+    /// A ManagedResource.
+    pub(super) const fn bundle(name: &'static str) -> Self {
+        let api_version = "resources.gardener.cloud/v1alpha1";
+        Self { api_version, resource: "managedresources", namespace: NAMESPACE, name }
+    }
+
+    /// `roles.rbac.authorization.k8s.io`.
+    fn for_kubectl(self) -> String {
+        match self.api_version.split_once('/') {
+            Some((group, _)) => format!("{}.{group}", self.resource),
+            None => self.resource.to_owned(),
+        }
+    }
+
+    fn collection(self) -> String {
+        let root = if self.api_version.contains('/') { "apis" } else { "api" };
+        format!("/{root}/{}/namespaces/{}/{}", self.api_version, self.namespace, self.resource)
+    }
+
+    fn path(self) -> String {
+        format!("{}/{}", self.collection(), self.name)
+    }
+}
+
+// === impl Saboteur ===
+
+impl RequestObserver for Saboteur {
+    fn finished(&self, method: &str, host: &str, code: Option<u16>) {
+        self.production.finished(method, host, code);
+        if method == Method::PUT.as_str() && self.armed.take() {
+            panic!("thrown by the demonstration");
+        }
+    }
+
+    fn gate(&self, side: Side, live: usize, background: usize, writes_in_flight: usize) {
+        self.production.gate(side, live, background, writes_in_flight);
+    }
+
+    fn event_dropped(&self) {
+        self.production.event_dropped();
+    }
+}
+
+impl From<SceneError> for Missed {
+    fn from(error: SceneError) -> Self {
+        Self::new("the program starts", error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_does_not_happen_in_time_is_told_with_what_is_there_instead() {
+        let mut looks = 0;
+        let begin = Instant::now();
+
+        let result = eventually(begin + LIMIT, "a miracle", || {
+            looks += 1;
+            Err::<(), _>(format!("nothing, {looks} times"))
+        })
+        .await;
+
+        assert_eq!(begin.elapsed(), LIMIT);
+        assert_eq!(result, Err(Missed::new("a miracle", format!("nothing, {looks} times"))));
+    }
+
+    #[test]
+    fn places_have_paths() {
+        let role = Place { api_version: "rbac.authorization.k8s.io/v1", resource: "roles", namespace: "n", name: "r" };
+
+        assert_eq!(role.path(), "/apis/rbac.authorization.k8s.io/v1/namespaces/n/roles/r");
+        assert_eq!(role.for_kubectl(), "roles.rbac.authorization.k8s.io");
+        assert_eq!(Place::secret("s").path(), "/api/v1/namespaces/default/secrets/s");
+        assert_eq!(Place::secret("s").for_kubectl(), "secrets");
+    }
+}

@@ -1,0 +1,236 @@
+//! Printing: at most 100 columns, colours only for a terminal whose user wants them.
+
+use std::{
+    cell::RefCell,
+    io::{self, IsTerminal as _, Write},
+    time::Duration,
+};
+
+use super::{Missed, Seen, Told};
+
+/// No line is longer.
+const WIDTH: usize = 100;
+/// For the reader's eye after a step.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Columns of titles in the summary.
+const TITLE: usize = 34;
+/// Columns of times in the summary.
+const TIME: usize = 8;
+
+/// Where the story is printed.
+pub(super) struct Screen {
+    out: RefCell<Box<dyn Write>>,
+    colours: bool,
+    /// Somebody reads along.
+    audience: bool,
+}
+
+/// How a piece of text looks.
+#[derive(Debug, Clone, Copy)]
+enum Style {
+    Plain,
+    Strong,
+    Faint,
+    Good,
+    Bad,
+}
+
+// === impl Screen ===
+
+impl Screen {
+    /// The standard output. `NO_COLOR` counts when it is not empty.
+    pub(super) fn of_process(env: &dyn Fn(&str) -> Option<String>) -> Self {
+        let audience = io::stdout().is_terminal();
+        let refused = env("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { out: RefCell::new(Box::new(io::stdout())), colours: audience && !refused, audience }
+    }
+
+    /// Lets the reader look at a step, if there is one.
+    pub(super) async fn pause(&self) {
+        if self.audience {
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// The title of it all.
+    pub(super) fn title(&self, text: &str) {
+        self.wrapped("", text, Style::Strong);
+    }
+
+    /// The beginning of a step.
+    pub(super) fn heading(&self, number: usize, title: &str) {
+        self.line("", Style::Plain);
+        self.line(&format!("{number}. {title}"), Style::Strong);
+    }
+
+    /// What is going on.
+    pub(super) fn say(&self, text: &str) {
+        self.wrapped("   ", text, Style::Plain);
+    }
+
+    /// What somebody does, as a command.
+    pub(super) fn command(&self, text: &str) {
+        self.wrapped("   $ ", text, Style::Faint);
+    }
+
+    /// What is to be seen.
+    pub(super) fn detail(&self, text: &str) {
+        self.wrapped("     ", text, Style::Plain);
+    }
+
+    /// A step happened.
+    pub(super) fn happened(&self, seen: &Seen) {
+        self.wrapped("   ✓ ", &format!("{} ({})", seen.what, time(seen.took)), Style::Good);
+    }
+
+    /// A step did not happen.
+    pub(super) fn missed(&self, missed: &Missed) {
+        self.wrapped("   ✗ ", "This did not happen.", Style::Bad);
+        self.wrapped("     expected: ", &missed.expected, Style::Bad);
+        self.wrapped("     instead:  ", &missed.found, Style::Bad);
+    }
+
+    /// The steps in a table.
+    pub(super) fn summary(&self, told: &[Told]) {
+        self.line("", Style::Plain);
+        self.line("Summary", Style::Strong);
+        let seen_width = WIDTH - TITLE - TIME - 7;
+        for (index, step) in told.iter().enumerate() {
+            let (what, took, style) = match &step.seen {
+                Some(seen) => (seen.what.as_str(), time(seen.took), Style::Plain),
+                None => ("did not happen", String::new(), Style::Bad),
+            };
+            let title = format!("{}. {}", index + 1, step.title);
+            for (number, line) in wrap(what, seen_width).iter().enumerate() {
+                let (title, took) = if number == 0 { (title.as_str(), took.as_str()) } else { ("", "") };
+                self.line(format!("   {title:<TITLE$} {took:>TIME$}  {line}").trim_end(), style);
+            }
+        }
+    }
+
+    /// Text in lines that all begin in the same column, the first one with `lead`.
+    fn wrapped(&self, lead: &str, text: &str, style: Style) {
+        let indent = lead.chars().count();
+        for (number, line) in wrap(text, WIDTH - indent).iter().enumerate() {
+            let lead = if number == 0 { lead.to_owned() } else { " ".repeat(indent) };
+            self.line(format!("{lead}{line}").trim_end(), style);
+        }
+    }
+
+    fn line(&self, text: &str, style: Style) {
+        let (begin, end) = if self.colours { style.codes() } else { ("", "") };
+        let mut out = self.out.borrow_mut();
+        // A reader who has gone does not stop the story: its exit code still tells how it ended.
+        writeln!(out, "{begin}{text}{end}").and_then(|()| out.flush()).ok();
+    }
+}
+
+impl Style {
+    fn codes(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Plain => ("", ""),
+            Self::Strong => ("\x1b[1m", "\x1b[0m"),
+            Self::Faint => ("\x1b[2m", "\x1b[0m"),
+            Self::Good => ("\x1b[32m", "\x1b[0m"),
+            Self::Bad => ("\x1b[31m", "\x1b[0m"),
+        }
+    }
+}
+
+/// A duration for people.
+pub(super) fn time(duration: Duration) -> String {
+    let milliseconds = duration.as_secs_f64() * 1000.0;
+    match milliseconds {
+        short if short < 10.0 => format!("{short:.1} ms"),
+        medium if medium < 1000.0 => format!("{medium:.0} ms"),
+        long => format!("{:.1} s", long / 1000.0),
+    }
+}
+
+/// Breaks text at blanks, and words that are longer than a line anywhere.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for paragraph in text.lines() {
+        let mut line = String::new();
+        for word in paragraph.split(' ') {
+            let mut word: Vec<char> = word.chars().collect();
+            let used = line.chars().count();
+            if used > 0 && used + 1 + word.len() > width {
+                lines.push(std::mem::take(&mut line));
+            } else if used > 0 {
+                line.push(' ');
+            }
+            while word.len() > width {
+                lines.push(word.drain(..width).collect());
+            }
+            line.extend(word);
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+// === for tests ===
+
+#[cfg(test)]
+pub(super) mod captured {
+    use std::rc::Rc;
+
+    use super::*;
+
+    /// What was printed.
+    #[derive(Clone, Default)]
+    pub(in crate::demo) struct Printed(Rc<RefCell<Vec<u8>>>);
+
+    impl Screen {
+        /// A screen whose text can be read.
+        pub(in crate::demo) fn captured() -> (Self, Printed) {
+            let printed = Printed::default();
+            (Self { out: RefCell::new(Box::new(printed.clone())), colours: false, audience: false }, printed)
+        }
+    }
+
+    impl Printed {
+        pub(in crate::demo) fn text(&self) -> String {
+            String::from_utf8_lossy(&self.0.borrow()).into_owned()
+        }
+    }
+
+    impl Write for Printed {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.borrow_mut().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_is_wider_than_the_screen() {
+        let (screen, printed) = Screen::captured();
+        let text = format!("{} {}", "word ".repeat(60), "x".repeat(250));
+
+        screen.detail(&text);
+        let seen = Seen { what: text, took: Duration::from_millis(1) };
+        screen.happened(&seen);
+        screen.summary(&[Told { title: "A step", seen: Some(seen) }]);
+
+        assert!(printed.text().lines().all(|line| line.chars().count() <= WIDTH), "{}", printed.text());
+        assert_eq!(printed.text().matches('x').count(), 750);
+    }
+
+    #[test]
+    fn times_are_short() {
+        let cases = [(0, "0.0 ms"), (1_234, "1.2 ms"), (45_600, "46 ms"), (1_900_000, "1.9 s")];
+
+        for (microseconds, expected) in cases {
+            assert_eq!(time(Duration::from_micros(microseconds)), expected);
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! The story: what is done, what must happen, and what is said about it.
+
+use std::{path::Path, time::Duration};
+
+use futures::{FutureExt as _, try_join};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{
+    Missed, Seen, Step,
+    examples::{self, BROKEN, MONITORING, NAMESPACE, WEBAPP},
+    scene::{Place, Scene, SceneError},
+    screen::{Screen, time},
+};
+use crate::actors::{
+    kit::{Activity, ActorState},
+    root::PATIENCE,
+};
+
+/// What the story is played on.
+pub(super) struct Stage {
+    pub(super) scene: Scene,
+    pub(super) screen: Screen,
+}
+
+/// The steps.
+pub(super) const STORY: [Step<Stage>; 9] = [
+    Step { title: "The program starts", play: |stage| start(stage).boxed_local() },
+    Step { title: "Two bundles are applied", play: |stage| apply(stage).boxed_local() },
+    Step { title: "An object is edited by hand", play: |stage| edit(stage).boxed_local() },
+    Step { title: "An object is deleted by hand", play: |stage| delete(stage).boxed_local() },
+    Step { title: "A manifest does not decode", play: |stage| mistake(stage).boxed_local() },
+    Step { title: "An object leaves its bundle", play: |stage| prune(stage).boxed_local() },
+    Step { title: "An actor panics", play: |stage| panic(stage).boxed_local() },
+    Step { title: "The program starts again", play: |stage| restart(stage).boxed_local() },
+    Step { title: "A bundle is deleted", play: |stage| leave(stage).boxed_local() },
+];
+
+/// Between two acts of the life that goes on after the story.
+const NOW_AND_THEN: Duration = Duration::from_secs(4);
+
+/// Reason of a bundle that is applied.
+const APPLIED: &str = "ApplySucceeded";
+/// Reason of a bundle with documents that do not decode.
+const UNDECODABLE: &str = "DecodingFailed";
+/// Reason of a bundle whose objects are being deleted.
+const PENDING: &str = "DeletionPending";
+
+const SETTINGS: Place = Place::core("configmaps", "webshop", "webapp-settings");
+const SERVICE: Place = Place::core("services", "webshop", "webapp");
+const RECEIVERS: Place = Place::core("configmaps", NAMESPACE, "alert-receivers");
+const MORNING: Place = Place::core("configmaps", NAMESPACE, "colour-of-morning");
+const NOON: Place = Place::core("configmaps", NAMESPACE, "colour-of-noon");
+const EVENING: Place = Place::core("configmaps", NAMESPACE, "colour-of-evening");
+const ROLE: Place =
+    Place { api_version: "rbac.authorization.k8s.io/v1", resource: "roles", namespace: "webshop", name: "webapp" };
+const ALERT: Place = Place {
+    api_version: "monitoring.example.com/v1",
+    resource: "alertrules",
+    namespace: NAMESPACE,
+    name: "webapp-is-down",
+};
+
+/// Before the first step.
+pub(super) fn prologue(stage: &Stage, log: &Path) {
+    let screen = &stage.screen;
+    screen.title("gardener-resource-manager: a demonstration");
+    screen.say(
+        "This runs the program as it runs in production, but against a Kubernetes API in the memory of this process. \
+         Each request takes 1 ms. Nothing outside of this process is touched.",
+    );
+    screen.say(&format!("The program's log is in {}", log.display()));
+}
+
+/// After the last step.
+pub(super) fn epilogue(stage: &Stage) {
+    stage.screen.say("With --keep it stays up after the last step, so that you can look at the dashboard.");
+}
+
+// === 1 ===
+
+async fn start(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
+    screen.say("The cluster knows the kind ManagedResource and has no object of it. The program opens its watches.");
+    let (begin, mark) = (Instant::now(), scene.mark());
+    scene.start()?;
+    scene.ready().await?;
+    let took = begin.elapsed();
+    scene.at_rest().await?;
+    screen.detail(&format!("dashboard: {}", scene.url("/dashboard")));
+    screen.detail(&format!("metrics:   {}", scene.url("/metrics")));
+    let (actors, requests) = (scene.actor_count(), scene.journal(mark).counts());
+    screen.detail(&requests);
+    Ok(Seen { what: format!("ready, {actors} actors"), took })
+}
+
+// === 2 ===
+
+async fn apply(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
+    screen.say("A bundle is a ManagedResource and the Secrets it names. The Secrets hold manifests.");
+    screen.say("These two bundles are those of config/examples. Each gets an actor of its own.");
+    screen.command("kubectl create secret generic example-webapp --from-file=config/examples/webapp");
+    screen.command("kubectl create secret generic example-monitoring --from-file=config/examples/monitoring");
+    screen.command("kubectl apply -f config/examples/managedresources.yaml   # broken comes later");
+    let mark = scene.mark();
+    let bundle = async |example: &examples::Example| {
+        scene.apply(example).await?;
+        let begin = Instant::now();
+        scene.reports(example.name, APPLIED).await?;
+        Ok::<_, Missed>(begin.elapsed())
+    };
+    let (webapp, monitoring) = try_join!(bundle(&WEBAPP), bundle(&MONITORING))?;
+    scene.at_rest().await?;
+    let journal = scene.journal(mark);
+    let mut objects = 0;
+    for (example, took) in [(WEBAPP, webapp), (MONITORING, monitoring)] {
+        let created = scene.creations(&journal, example.name);
+        objects += created.len();
+        screen.say(&format!("Bundle {} was applied in {}, in this order:", example.name, time(took)));
+        screen.detail(&created.join(" → "));
+    }
+    screen.say(
+        "The kinds give the order, not the files: the alert rule stands before its definition there, and waits until the \
+         API server serves its kind. What is served is asked for at most once a second.",
+    );
+    screen.detail(&journal.counts());
+    let what = format!("{objects} objects applied, {} requests", journal.len());
+    Ok(Seen { what, took: webapp.max(monitoring) })
+}
+
+// === 3 ===
+
+async fn edit(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
+    screen.say("Somebody changes a setting. The bundle says log-level: info.");
+    screen.command("kubectl -n webshop patch configmap webapp-settings -p '{\"data\":{\"log-level\":\"debug\"}}'");
+    let mark = scene.mark();
+    let took = repaired(scene, SETTINGS, "/data/log-level", "debug").await?;
+    scene.at_rest().await?;
+    screen.detail(&scene.journal(mark).counts());
+    Ok(Seen { what: "log-level is info again".to_owned(), took })
+}
+
+/// Edits a field of an object by hand, waits until it is as before and gives the time.
+async fn repaired(scene: &Scene, place: Place, field: &str, value: &str) -> Result<Duration, Missed> {
+    let before = scene.text(place, field);
+    let patch = field
+        .split('/')
+        .skip(1)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rfold(json!(value), |inner, name| json!({ name: inner }));
+    let edited = scene.patch(place, &patch).await?;
+    let begin = Instant::now();
+    let expected = format!("{field} of {}/{} is {before:?} again", place.resource, place.name);
+    scene
+        .wait(&expected, || {
+            let (now, version) = (scene.text(place, field), scene.text(place, "/metadata/resourceVersion"));
+            let done = now == before && edited["metadata"]["resourceVersion"] != version.as_str();
+            if done { Ok(()) } else { Err(format!("{now:?}")) }
+        })
+        .await?;
+    Ok(begin.elapsed())
+}
+
+// === 4 ===
+
+async fn delete(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
+    screen.say("Somebody deletes the Service of the application.");
+    screen.command("kubectl -n webshop delete service webapp");
+    let mark = scene.mark();
+    let took = replaced(scene, SERVICE).await?;
+    scene.at_rest().await?;
+    screen.detail(&scene.journal(mark).counts());
+    Ok(Seen { what: "the Service is there again".to_owned(), took })
+}
+
+/// Deletes an object by hand, waits until there is a new one and gives the time.
+async fn replaced(scene: &Scene, place: Place) -> Result<Duration, Missed> {
+    let old = scene.text(place, "/metadata/uid");
+    scene.delete(place).await?;
+    let begin = Instant::now();
+    let expected = format!("{}/{} is there again", place.resource, place.name);
+    scene
+        .wait(&expected, || match scene.text(place, "/metadata/uid") {
+            uid if uid.is_empty() => Err("it is not there".to_owned()),
+            uid if uid == old => Err("the old one is still there".to_owned()),
+            _ => Ok(()),
+        })
+        .await?;
+    Ok(begin.elapsed())
+}
+
+// === 5 ===
+
+async fn mistake(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
+    screen.say("A third bundle has three ConfigMaps: the colours of morning, noon and evening. All is well.");
+    let bundle = BROKEN.name;
+    scene.create(Place::secret(BROKEN.secret), &examples::colours(examples::before_the_mistake())).await?;
+    scene.create(Place::bundle(bundle), &BROKEN.managed_resource()).await?;
+    scene.reports(bundle, APPLIED).await?;
+    scene.at_rest().await?;
+
+    screen.say("Then somebody paints the evening red, and slips in the indentation of noon. They save both.");
+    screen.command(
+        "kubectl create secret generic example-broken --from-file=config/examples/broken --dry-run=client -o yaml | \
+         kubectl apply -f -",
+    );
+    let (mark, secret) = (scene.mark(), Place::secret(BROKEN.secret));
+    scene.patch(secret, &BROKEN.secret()).await?;
+    let begin = Instant::now();
+    let condition = scene.reports(bundle, UNDECODABLE).await?;
+    let took = begin.elapsed();
+    screen.say("The condition of the ManagedResource says which document it is:");
+    screen.detail("type: ResourcesApplied");
+    screen.detail(&format!("status: {}", condition.status));
+    screen.detail(&format!("reason: {}", condition.reason));
+    screen.detail(&format!("message: {}", condition.message));
+
+    scene.at_rest().await?;
+    let colours = || [MORNING, NOON, EVENING].map(|place| scene.text(place, "/data/colour"));
+    let (found, deleted) = (colours(), scene.journal(mark).deleted());
+    if found != ["grey", "white", "red"] || !deleted.is_empty() {
+        let found = format!("colours {found:?}; deleted: {deleted:?}");
+        return Err(Missed::new("the evening is red, the noon is still there, nothing was deleted", found));
+    }
+    screen.say("What decodes is applied: the evening is red.");
+    screen.say("Nothing is deleted: noon is in no document that decodes, but it is still there.");
+
+    screen.say("The file is mended.");
+    scene.patch(secret, &examples::colours(examples::mended())).await?;
+    let condition = scene.reports(bundle, APPLIED).await?;
+    screen.detail(&format!("{}: {}", condition.reason, condition.message));
+    scene.at_rest().await?;
+    Ok(Seen { what: "reported; the rest applied, nothing deleted".to_owned(), took })
+}
+
+// === 6 ===
+
+async fn prune(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
+    screen.say("The evening is taken out of the file. Now all documents decode, so the object goes as well.");
+    let mark = scene.mark();
+    scene.patch(Place::secret(BROKEN.secret), &examples::colours(examples::without_the_evening())).await?;
+    let begin = Instant::now();
+    scene
+        .wait("configmaps/colour-of-evening is gone", || match scene.object(EVENING) {
+            None => Ok(()),
+            Some(_) => Err(format!("it is there; {:?}", scene.condition(BROKEN.name))),
+        })
+        .await?;
+    let took = begin.elapsed();
+    scene.reports(BROKEN.name, APPLIED).await?;
+    scene.at_rest().await?;
+    let journal = scene.journal(mark);
+    screen.detail(&journal.writes().join(" → "));
+    let deleted: Vec<_> = journal.deleted().into_iter().map(|(_, name)| name).collect();
+    match deleted.as_slice() {
+        [only] => Ok(Seen { what: format!("{only} deleted, nothing else"), took }),
+        more => Err(Missed::new("one object is deleted", format!("deleted: {more:?}"))),
+    }
+}
+
+// === 7 ===
+
+async fn panic(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
+    screen.say(
+        "The demonstration itself now throws a panic: its observer of requests, which the program calls inside of a \
+         pass, panics once, when the actor of monitoring has written a repair.",
+    );
+    screen.command("kubectl patch configmap alert-receivers -p '{\"data\":{\"receivers.yaml\":\"nobody\"}}'");
+    screen.command("kubectl -n webshop delete role webapp");
+    let before = scene.actor(MONITORING.name).map_or(0, |actor| actor.finished);
+    let begin = Instant::now();
+    scene.sabotage();
+    scene.patch(RECEIVERS, &json!({"data": {"receivers.yaml": "nobody"}})).await?;
+    let others = replaced(scene, ROLE).await?;
+    let panicked = scene
+        .wait("the census shows that the pass of monitoring panicked", || match scene.actor(MONITORING.name) {
+            Some(actor) if last_error(&actor).contains("panicked") => Ok(actor),
+            other => Err(format!("{other:?}")),
+        })
+        .await?;
+    screen.say("The supervisor caught it. The census (dashboard) shows the actor:");
+    screen.detail(&format!("{}   last error: {}", panicked.path, last_error(&panicked)));
+    scene.series("controller_runtime_reconcile_panics_total").iter().for_each(|series| screen.detail(series));
+    screen.say(&format!("The other bundles go on: the Role of webapp was there again after {}.", time(others)));
+
+    let recovered = scene
+        .wait("the actor of monitoring has made another pass", || match scene.actor(MONITORING.name) {
+            Some(actor) if actor.finished >= before + 2 && actor.activity == Activity::Idle => Ok(actor),
+            other => Err(format!("{other:?}")),
+        })
+        .await?;
+    let took = begin.elapsed();
+    screen.say(&format!(
+        "It was given another pass after a short back-off, reads everything anew and goes on: {}. To be sure, the alert \
+         rule is edited, too.",
+        recovered.line
+    ));
+    let again = repaired(scene, ALERT, "/spec/severity", "warning").await?;
+    screen.detail(&format!("severity is critical again after {}", time(again)));
+    scene.at_rest().await?;
+    Ok(Seen { what: "shown, others went on, the bundle recovered".to_owned(), took })
+}
+
+fn last_error(actor: &ActorState) -> &str {
+    actor.last_error.as_ref().map_or("", |(_, text)| text)
+}
+
+// === 8 ===
+
+async fn restart(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
+    screen.say("The program stops and starts again. Nobody has changed anything, and it remembers nothing.");
+    scene.stop(PATIENCE).await;
+    let (begin, mark) = (Instant::now(), scene.mark());
+    scene.start()?;
+    scene.ready().await?;
+    scene.at_rest().await?;
+    let took = begin.elapsed();
+    let journal = scene.journal(mark);
+    screen.say("It lists each kind once and compares. All is as it should be, so it writes nothing.");
+    screen.detail(&journal.counts());
+    screen.detail(&format!("dashboard: {}", scene.url("/dashboard")));
+    let writes = journal.writes();
+    if writes.is_empty() {
+        Ok(Seen { what: format!("{} requests, no write", journal.len()), took })
+    } else {
+        Err(Missed::new("no write is sent", writes.join(", ")))
+    }
+}
+
+// === 9 ===
+
+async fn leave(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
+    screen.say("The bundle webapp is deleted. Its finalizer holds it back until its objects are gone.");
+    screen.command("kubectl delete managedresource webapp");
+    let (mark, bundle) = (scene.mark(), Place::bundle(WEBAPP.name));
+    scene.delete(bundle).await?;
+    let begin = Instant::now();
+    let pending = scene
+        .wait("ManagedResource webapp says what it waits for", || match scene.condition(WEBAPP.name) {
+            condition if condition.reason == PENDING && condition.message.contains("webshop") => Ok(condition.message),
+            other => Err(format!("{other:?}")),
+        })
+        .await?;
+    screen.say(&format!("After {} it says what is still there:", time(begin.elapsed())));
+    screen.detail(&pending);
+    screen.say("A Namespace takes its time: the control plane comes back for it after 5 s, here as in a real cluster.");
+    scene
+        .wait("ManagedResource webapp is gone", || match scene.object(bundle) {
+            None => Ok(()),
+            Some(_) => Err(format!("it is there; {:?}", scene.condition(WEBAPP.name))),
+        })
+        .await?;
+    let took = begin.elapsed();
+    let left: Vec<_> = [SETTINGS, SERVICE, ROLE].into_iter().filter(|place| scene.object(*place).is_some()).collect();
+    scene.at_rest().await?;
+    let journal = scene.journal(mark);
+    let deleted = journal.deleted();
+    let names: Vec<_> = deleted.iter().map(|(_, name)| name.as_str()).collect();
+    screen.say("The objects went first, in the reverse order; then the ManagedResource was let go:");
+    screen.detail(&names.join(" → "));
+    let released = journal.last_change_of(WEBAPP.name);
+    let in_order = deleted.last().map(|(number, _)| *number) < released;
+    if left.is_empty() && in_order && !deleted.is_empty() {
+        Ok(Seen { what: format!("{} objects deleted, then the bundle", deleted.len()), took })
+    } else {
+        let found = format!("deleted: {deleted:?}, released by request {released:?}, left: {left:?}");
+        Err(Missed::new("the objects are deleted before the finalizer is removed", found))
+    }
+}
+
+// === afterwards ===
+
+/// Keeps a little life in the cluster until Ctrl-C.
+pub(super) async fn keep(Stage { scene, screen }: &Stage) -> Result<(), SceneError> {
+    let mut interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
+    scene.forget_requests();
+    screen.say("");
+    screen.say(&format!("The program stays up: {}", scene.url("/dashboard")));
+    screen.say("Now and then somebody edits, deletes or breaks something. Ctrl-C ends it.");
+    let life = async {
+        // What somebody does may fail, e.g. because the object is not there again yet; life goes on.
+        scene.delete(Place::secret(WEBAPP.secret)).await.ok();
+        scene.apply(&WEBAPP).await.ok();
+        for act in 0_usize.. {
+            tokio::time::sleep(NOW_AND_THEN).await;
+            something(scene, act).await.ok();
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = interrupt.recv() => {}
+        () = life => {}
+    }
+    screen.say("Stopping.");
+    Ok(())
+}
+
+async fn something(scene: &Scene, act: usize) -> Result<(), Missed> {
+    let colours = Place::secret(BROKEN.secret);
+    match act % 6 {
+        0 => scene.patch(SETTINGS, &json!({"data": {"log-level": "debug"}})).await.map(drop),
+        1 => scene.delete(SERVICE).await,
+        2 => scene.patch(colours, &BROKEN.secret()).await.map(drop),
+        3 => scene.patch(ALERT, &json!({"spec": {"severity": "warning"}})).await.map(drop),
+        4 => scene.patch(colours, &examples::colours(examples::mended())).await.map(drop),
+        _ => scene.patch(NOON, &json!({"data": {"colour": "black"}})).await.map(drop),
+    }
+}
