@@ -47,13 +47,17 @@ fn life(seed: u64) {
         }
         world.sim.clear_faults();
         world.sim.clear_event_faults();
-        // Lost events are made good by a list, as after any watch that expired.
-        world.sim.compact();
-        world.sim.break_watches(WatchEnd::Expired);
+        expire(&world);
         world.revive().await;
         tokio::time::sleep(Duration::from_secs(400)).await;
         check(&world, &wanted);
     });
+}
+
+/// Lost events are made good by a list, as after any watch that expired.
+fn expire(world: &World) {
+    world.sim.compact();
+    world.sim.break_watches(WatchEnd::Expired);
 }
 
 fn disturb(world: &World, seed: u64) {
@@ -98,10 +102,13 @@ async fn change(world: &World, random: &mut fastrand::Rng, wanted: &mut BTreeMap
             if wanted.insert(bundle, set).is_some() {
                 world.secret(bundle, &manifests);
             } else {
-                // One of the same name may still be on its way out.
-                for _ in 0..1000 {
+                // One of the same name may still be on its way out, and the event that says so may be lost.
+                for second in 0..1000 {
                     if world.mr(bundle).is_none() {
                         break;
+                    }
+                    if second % 60 == 30 {
+                        expire(world);
                     }
                     world.revive().await;
                     tokio::time::sleep(Duration::from_secs(1)).await;
