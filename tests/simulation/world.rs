@@ -1,6 +1,6 @@
 //! The scene: one simulated cluster, and the program in it (or two, of different classes).
 
-use std::{cell::RefCell, collections::BTreeMap, future::Future, rc::Rc, time::Duration};
+use std::{cell::RefCell, collections::BTreeMap, future::Future, rc::Rc, sync::LazyLock, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use gardener_resource_manager::{
@@ -20,6 +20,10 @@ use serde_json::{Value, json};
 
 /// Namespace of the bundles and, unless a test says otherwise, of their objects.
 pub(crate) const NAMESPACE: &str = "shoot";
+
+/// Read once: thousands of worlds need it.
+static DEFINITION: LazyLock<Value> =
+    LazyLock::new(|| serde_saphyr::from_str(crd::MANAGED_RESOURCES).expect("the definition is YAML"));
 
 /// The user the program is, unless a test starts more than one.
 const PROGRAM: &str = "grm";
@@ -55,8 +59,7 @@ pub(crate) fn world_with<F: Future>(seed: u64, latency: Duration, test: impl FnO
         let options = SimOptions::new(universe.env.clock.clone(), universe.env.random.clone());
         let sim = Sim::new(SimOptions { latency, ..options });
         sim.put(namespace(NAMESPACE)).expect("the namespace");
-        let definition: Value = serde_saphyr::from_str(crd::MANAGED_RESOURCES).expect("the definition is YAML");
-        sim.put(definition).expect("the definition");
+        sim.put(DEFINITION.clone()).expect("the definition");
         tokio::time::sleep(Duration::from_secs(1)).await;
         sim.clear_requests();
         let settings = RefCell::new(settings());
@@ -308,9 +311,9 @@ pub(crate) fn brief(request: &Recorded) -> String {
 
 // --- objects
 
-/// Manifests as a YAML stream (JSON documents are YAML).
+/// Manifests as a JSON stream, which is quicker to read than YAML.
 pub(crate) fn stream(manifests: &[Value]) -> String {
-    manifests.iter().map(|manifest| format!("---\n{manifest}\n")).collect()
+    manifests.iter().map(|manifest| format!("{manifest}\n")).collect()
 }
 
 /// A ConfigMap with one value.

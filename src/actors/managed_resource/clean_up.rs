@@ -124,7 +124,8 @@ pub(super) async fn clean(run: &Run<'_>, memory: &mut Memory, references: &[Reso
 async fn clean_one(run: &Run<'_>, reference: &ResourceRef) -> Cleaned {
     match try_clean(run, reference).await {
         Ok(cleaned) => cleaned,
-        Err(error) if error.is_not_found() || error.is_no_match() => {
+        // An object with a name that no request can carry cannot be there.
+        Err(error) if error.is_not_found() || error.is_no_match() || matches!(error, ApiError::BadRequest(_)) => {
             run.controller.targets.gone(&reference.key(), &run.writer);
             Cleaned::Done
         }

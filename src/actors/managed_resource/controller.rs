@@ -295,7 +295,7 @@ impl Controller for ManagedResources {
             // Upstream would wait up to 1000 s; the sync period is what a user waits for anything else.
             max_back_off: self.settings.sync_period,
             deadline: self.settings.sync_period,
-            needs: vec![self.bundles.need(), self.secrets.need()],
+            needs: vec![self.bundles.need()],
         }]
     }
 

@@ -198,8 +198,7 @@ impl Run<'_> {
 
     /// Whether the ManagedResource carries the own finalizer.
     fn has_finalizer(&self) -> bool {
-        let own = self.controller.settings.class.finalizer();
-        self.bundle.mr.metadata.finalizers.iter().any(|held| held == own)
+        self.controller.settings.class.holds(&self.bundle.mr)
     }
 
     /// Whether an object is known to look as it did when it was last right.

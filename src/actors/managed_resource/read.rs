@@ -63,7 +63,7 @@ pub(super) enum ReadCause {
 struct Source {
     namespace: String,
     name: String,
-    data: BTreeMap<String, Vec<u8>>,
+    data: Arc<BTreeMap<String, Vec<u8>>>,
 }
 
 /// What came out of the Secrets.
@@ -75,25 +75,56 @@ struct Decoded {
 
 /// Reads and plans.
 pub(super) async fn read(run: &Run<'_>) -> Result<Bundle, ReadError> {
-    let mr = run.mr();
-    let (mut secrets, mut sources) = (Vec::new(), Vec::new());
-    for reference in &mr.spec.secret_refs {
-        let name = NamespacedName::new(&mr.metadata.namespace, &reference.name);
-        let read = run.controller.secrets.read(&run.context, &name).await;
-        let data = read.map_err(|error| ReadError { secret: reference.name.clone(), cause: ReadCause::Api(error) })?;
-        secrets.push((reference.name.clone(), data.version));
-        sources.push(Source { namespace: name.namespace, name: name.name, data: data.data });
-    }
-    let size = sources.iter().flat_map(|source| source.data.iter()).map(|(key, data)| decoded_size(key, data)).sum();
+    let (secrets, sources) = read_secrets(run).await?;
     let sources = Arc::new(sources);
+    let size = sources.iter().flat_map(|source| source.data.iter()).map(|(key, data)| decoded_size(key, data)).sum();
     let decoding = sources.clone();
     let decoded = run.controller.env.cpu.run(size, move || decode_all(&decoding)).await;
-    let decoded = decoded.map_err(|panicked| ReadError {
-        secret: mr.spec.secret_refs.first().map(|reference| reference.name.clone()).unwrap_or_default(),
-        cause: ReadCause::Decoder(panicked),
-    })?;
+    let decoded = decoded.map_err(|panicked| ReadError::decoder(run, panicked))?;
     let kinds = kinds_of(run, &decoded).await;
-    Ok(planned(run, secrets, &sources, decoded, kinds))
+    let (mut bundle, kept) = planned(run, secrets, decoded, kinds);
+    // A data key counts once for each of its manifests: with many of them that is much more than the data itself.
+    let lengths: Vec<usize> = data_keys(&sources).iter().map(|data| data.len()).collect();
+    let size = kept.iter().filter_map(|index| lengths.get(*index)).sum();
+    let summed = run.controller.env.cpu.run(size, move || sum(&data_keys(&sources), &kept)).await;
+    bundle.checksum = summed.map_err(|panicked| ReadError::decoder(run, panicked))?;
+    Ok(bundle)
+}
+
+/// The Secrets in the order in which the ManagedResource names them. One that is named twice is read once.
+async fn read_secrets(run: &Run<'_>) -> Result<(Vec<(String, u64)>, Vec<Source>), ReadError> {
+    let namespace = &run.pass.key.namespace;
+    let mut known = BTreeMap::<&str, (u64, Arc<_>)>::new();
+    let (mut secrets, mut sources) = (Vec::new(), Vec::new());
+    for reference in &run.mr().spec.secret_refs {
+        let secret = reference.name.as_str();
+        let (version, data) = match known.get(secret) {
+            Some(read) => read.clone(),
+            None => {
+                let name = NamespacedName::new(namespace, secret);
+                let read = run.controller.secrets.read(&run.context, &name).await;
+                let read =
+                    read.map_err(|error| ReadError { secret: secret.to_owned(), cause: ReadCause::Api(error) })?;
+                let read = (read.version, Arc::new(read.data));
+                known.insert(secret, read.clone());
+                read
+            }
+        };
+        secrets.push((secret.to_owned(), version));
+        sources.push(Source { namespace: namespace.clone(), name: secret.to_owned(), data });
+    }
+    Ok((secrets, sources))
+}
+
+/// The values of all data keys, in processing order.
+fn data_keys(sources: &[Source]) -> Vec<&[u8]> {
+    sources.iter().flat_map(|source| source.data.values()).map(Vec::as_slice).collect()
+}
+
+fn sum(data_keys: &[&[u8]], kept: &[usize]) -> String {
+    let mut checksum = Checksum::default();
+    kept.iter().filter_map(|index| data_keys.get(*index)).for_each(|data| checksum.add(data));
+    checksum.finish()
 }
 
 /// What a data key may come to. Text shrinks to a twentieth, as a rule; a bomb to much less, and the decoder bounds it.
@@ -127,13 +158,13 @@ async fn kinds_of(run: &Run<'_>, decoded: &Decoded) -> BTreeMap<GroupVersionKind
     kinds
 }
 
+/// The plan, still without its checksum, and the data keys of the kept manifests, by their position.
 fn planned(
     run: &Run<'_>,
     secrets: Vec<(String, u64)>,
-    sources: &[Source],
     decoded: Decoded,
     kinds: BTreeMap<GroupVersionKind, Option<Resource>>,
-) -> Bundle {
+) -> (Bundle, Vec<usize>) {
     let mr = run.mr();
     let equivalences = Equivalences::with(&mr.spec.equivalences);
     let labels = inject::labels_to_inject(&mr.spec.inject_labels, &run.controller.settings.managed_by);
@@ -153,14 +184,9 @@ fn planned(
         decoding_failed: !errors.is_empty(),
         scope: &scope,
     });
-    let data_keys: Vec<&[u8]> = sources.iter().flat_map(|source| source.data.values()).map(Vec::as_slice).collect();
-    let mut checksum = Checksum::default();
-    for object in &plan.objects {
-        if let Some(raw) = raws.get(object.document).and_then(|raw| data_keys.get(*raw)) {
-            checksum.add(raw);
-        }
-    }
-    Bundle { secrets, plan, checksum: checksum.finish(), errors, warnings, labels, equivalences, kinds }
+    let kept = plan.objects.iter().filter_map(|object| raws.get(object.document).copied()).collect();
+    let checksum = String::new();
+    (Bundle { secrets, plan, checksum, errors, warnings, labels, equivalences, kinds }, kept)
 }
 
 // === impl Bundle ===
@@ -202,6 +228,16 @@ impl Bundle {
 /// Whether an autoscaler's replicas count for a kind (spec 10 §12.5).
 pub(super) fn is_scalable(kind: &GroupKind) -> bool {
     matches!(kind.group.as_str(), "apps" | "extensions") && matches!(kind.kind.as_str(), "Deployment" | "StatefulSet")
+}
+
+// === impl ReadError ===
+
+impl ReadError {
+    fn decoder(run: &Run<'_>, panicked: JobPanicked) -> Self {
+        let first = run.mr().spec.secret_refs.first();
+        let secret = first.map(|reference| reference.name.clone()).unwrap_or_default();
+        Self { secret, cause: ReadCause::Decoder(panicked) }
+    }
 }
 
 // === impl ReadCause ===

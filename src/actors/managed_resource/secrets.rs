@@ -16,7 +16,6 @@ use serde_json::Value;
 use super::decode;
 use crate::{
     actors::kit::Deadline,
-    actors::kit::Need,
     api::object::{self, NamespacedName},
     cluster::{ApiError, Cluster, Context, ListQuery, Record, Resource, Router},
 };
@@ -159,11 +158,6 @@ impl Secrets {
         Self { cluster: cluster.clone(), resource, router, preloaded: RefCell::default() }
     }
 
-    /// For duties that cannot run before changes of Secrets are heard of.
-    pub fn need(&self) -> Need {
-        self.router.need()
-    }
-
     /// Whether the Secret may have changed, or be gone, since it was read at `version`.
     pub fn changed_since(&self, secret: &NamespacedName, version: u64) -> bool {
         let store = self.router.store();
@@ -181,6 +175,7 @@ impl Secrets {
         }
         let at = self.resource.at(&secret.namespace, &secret.name);
         let live = self.cluster.get(context, &at).await?;
+        // Before the watch has begun nothing is entered, and what was read then counts as changed.
         self.router.found(&live);
         SecretData::of(&live)
     }

@@ -208,7 +208,9 @@ impl<R: Record> Router<R> {
 
     /// Enters an object of a list that this process read for another reason.
     pub fn found(&self, object: &Value) {
-        self.core.upsert(object, How::First);
+        if self.core.is_listed() {
+            self.core.upsert(object, How::First);
+        }
     }
 
     /// Enters that a DELETE of this process was answered with *gone*.
