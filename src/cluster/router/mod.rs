@@ -98,6 +98,15 @@ pub enum How<'a> {
     },
 }
 
+/// What the router knows of an object that was found in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// That it is there, or nothing.
+    Known,
+    /// That it is gone since the list was made.
+    Removed,
+}
+
 /// A running watch router. Cheap to clone.
 pub struct Router<R: Record> {
     core: Rc<Core<R>>,
@@ -206,14 +215,14 @@ impl<R: Record> Router<R> {
         }
     }
 
-    /// Enters an object of a list that this process read for another reason.
-    pub fn found(&self, object: &Value) {
-        self.core.upsert(object, How::First);
+    /// Enters an object of a list that this process read for another reason, as [`Self::wrote`] does.
+    pub fn found(&self, object: &Value) -> Found {
+        if self.core.is_listed() { self.core.upsert(object, How::First) } else { Found::Known }
     }
 
     /// Enters that a DELETE of this process was answered with *gone*.
     pub fn deleted(&self, name: &NamespacedName, writer: &str) {
-        self.core.remove(name, u64::MAX, How::Own { writer });
+        self.core.remove(name, None, How::Own { writer });
     }
 
     /// Forgets an object that nobody is interested in any more.
@@ -325,9 +334,11 @@ impl<R: Record> Core<R> {
             self.heard(index);
             let version = object::resource_version(&event.object).to_owned();
             match event.kind {
-                WatchKind::Added | WatchKind::Modified => self.upsert(&event.object, How::Event),
+                WatchKind::Added | WatchKind::Modified => {
+                    self.upsert(&event.object, How::Event);
+                }
                 WatchKind::Deleted => {
-                    let number = version.parse().unwrap_or(u64::MAX);
+                    let number = version.parse().ok();
                     self.remove(&NamespacedName::of(&event.object), number, How::Event);
                 }
                 WatchKind::Bookmark => {}
@@ -374,7 +385,7 @@ impl<R: Record> Core<R> {
                 }
             }
         }
-        let number = version.parse().unwrap_or(u64::MAX);
+        let number = version.parse().ok();
         for name in self.store.names() {
             let in_scope = namespace.is_none_or(|namespace| namespace == name.namespace);
             if in_scope && !seen.contains(&name) {
@@ -384,22 +395,29 @@ impl<R: Record> Core<R> {
         Ok(version)
     }
 
-    fn upsert(&self, object: &Value, how: How<'_>) {
+    fn upsert(&self, object: &Value, how: How<'_>) -> Found {
         let name = NamespacedName::of(object);
         if !(self.options.keep)(&name) {
-            return;
+            return Found::Known;
         }
         let Some(record) = (self.options.record)(object) else {
             tracing::warn!(router = %self.options.name, object = %name, "an object cannot be read and is left out");
-            return;
+            return Found::Known;
         };
-        if let Put::Stored(old) = self.store.put(&name, record.clone()) {
-            self.tell(&Change { name: &name, old: old.as_ref(), new: Some(&record), how });
+        match self.store.put(&name, record.clone()) {
+            Put::Stored(old) => self.tell(&Change { name: &name, old: old.as_ref(), new: Some(&record), how }),
+            Put::Older => {}
+            Put::Removed => return Found::Removed,
         }
+        Found::Known
     }
 
-    fn remove(&self, name: &NamespacedName, version: u64, how: How<'_>) {
-        if let Some(old) = self.store.take(name, version) {
+    /// Takes an object out. Without a version it is known to be gone, but not since when.
+    fn remove(&self, name: &NamespacedName, version: Option<u64>, how: How<'_>) {
+        if let Some(version) = version.filter(|_| (self.options.keep)(name)) {
+            self.store.remember_removal(name, version);
+        }
+        if let Some(old) = self.store.take(name, version.unwrap_or(u64::MAX)) {
             self.tell(&Change { name, old: Some(&old), new: None, how });
         }
     }

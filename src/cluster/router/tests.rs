@@ -4,7 +4,7 @@ use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{How, Router, RouterOptions, Start};
+use super::{Found, How, Router, RouterOptions, Start};
 use crate::{
     actors::kit::testing::{Universe, eventually, settle, universe},
     api::object::{self, NamespacedName},
@@ -211,6 +211,47 @@ fn an_older_event_does_not_replace_what_a_write_was_answered_with() {
             assert_eq!(scene.value("a").as_deref(), Some("2"));
         },
     );
+}
+
+#[test]
+fn an_answer_that_comes_after_the_event_of_the_deletion_does_not_bring_the_object_back() {
+    for start in [Start::List, Start::Now] {
+        scene(
+            start,
+            |_| {},
+            |scene| async move {
+                let written = scene.sim.put(config_map("a", "1")).unwrap();
+                scene.sim.remove("configmaps", "default", "a");
+                settle().await;
+                scene.told();
+
+                scene.router.wrote(&written, "writer");
+                let known = scene.router.found(&written);
+
+                assert_eq!((known, scene.value("a"), scene.told()), (Found::Removed, None, Vec::new()));
+                scene.sim.put(config_map("a", "2")).unwrap();
+                settle().await;
+                assert_eq!(scene.value("a").as_deref(), Some("2"), "it was created anew");
+            },
+        );
+    }
+}
+
+#[test]
+fn nothing_is_entered_before_the_router_hears_of_changes() {
+    let prepare = |sim: &Sim| {
+        sim.set_faults(|request| match request.verb.as_str() {
+            "list" => Fault::FailBefore(Seen::forbidden(request)),
+            _ => Fault::None,
+        });
+    };
+    scene(Start::Now, prepare, |scene| async move {
+        let listed = scene.sim.put(config_map("a", "1")).unwrap();
+
+        let found = scene.router.found(&listed);
+
+        assert_eq!((found, scene.value("a")), (Found::Known, None));
+    });
 }
 
 /// Fault 6.
