@@ -32,6 +32,13 @@ const MAX_BACK_OFF: Duration = Duration::from_secs(30);
 /// See [`MAX_BACK_OFF`].
 const FIRST_BACK_OFF: Duration = Duration::from_millis(800);
 
+/// A watch that ends sooner, and without an event, counts as failed: a server or proxy that answers and hangs up is not
+/// asked as fast as it answers.
+const SHORTEST_WATCH: Duration = Duration::from_secs(1);
+
+/// A watch that was open for this long makes up for failures before it.
+const HEALTHY_WATCH: Duration = Duration::from_secs(60);
+
 /// How long a list may take.
 const LIST_TIME: Duration = Duration::from_secs(300);
 
@@ -134,6 +141,10 @@ struct ScopeState {
     listed: Cell<bool>,
     error: RefCell<Option<String>>,
     heard: Cell<Option<tokio::time::Instant>>,
+    /// When the present watch was opened, if it was.
+    opened: Cell<Option<tokio::time::Instant>>,
+    /// Whether it told of an object.
+    event: Cell<bool>,
 }
 
 /// The actor that hosts a router's loops, one per scope.
@@ -269,14 +280,23 @@ impl<R: Record> Core<R> {
     async fn run(self: Rc<Self>, index: usize) {
         let mut failures = 0u32;
         loop {
-            let round = AssertUnwindSafe(self.round(index)).catch_unwind().await;
             let scope = &self.scopes[index];
+            scope.opened.set(None);
+            scope.event.set(false);
+            let round = AssertUnwindSafe(self.round(index)).catch_unwind().await;
+            let open = scope.opened.get().map_or(Duration::ZERO, |opened| self.env.clock.monotonic() - opened);
+            if scope.event.get() || open >= HEALTHY_WATCH {
+                failures = 0;
+            }
             match round {
                 Ok(Ok(())) => {
-                    failures = 0;
                     scope.error.replace(None);
-                    self.show();
-                    continue;
+                    if scope.event.get() || open >= SHORTEST_WATCH {
+                        failures = 0;
+                        self.show();
+                        continue;
+                    }
+                    tracing::debug!(router = %self.options.name, "a watch ended at once");
                 }
                 Ok(Err(error)) => {
                     if error.is_expired() {
@@ -325,6 +345,7 @@ impl<R: Record> Core<R> {
         };
         let namespace = self.options.scopes[index].as_deref();
         let mut stream = self.cluster.watch(&self.options.resource, namespace, query).await?;
+        scope.opened.set(Some(self.env.clock.monotonic()));
         self.heard(index);
         loop {
             // Silence for too long means a connection that died without a word: the watch is taken up again.
@@ -332,6 +353,7 @@ impl<R: Record> Core<R> {
             let Some(event) = next else { return Ok(()) };
             let event = event?;
             self.heard(index);
+            scope.event.set(scope.event.get() || event.kind != WatchKind::Bookmark);
             let version = object::resource_version(&event.object).to_owned();
             match event.kind {
                 WatchKind::Added | WatchKind::Modified => {

@@ -311,3 +311,40 @@ fn a_list_that_fails_is_shown_and_tried_again_with_back_off() {
         assert_eq!(lists, 4, "no more requests than the back-off allows");
     });
 }
+
+#[test]
+fn a_watch_that_ends_at_once_is_taken_up_again_with_back_off() {
+    let prepare = |sim: &Sim| {
+        sim.set_faults(|request| match request.verb.as_str() {
+            "watch" => Fault::BreakWatch { after_events: 0, end: WatchEnd::Close },
+            _ => Fault::None,
+        });
+    };
+    scene(Start::List, prepare, |scene| async move {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+
+        let watches = scene.sim.requests().iter().filter(|request| request.info.verb == "watch").count();
+        assert!((3..=8).contains(&watches), "{watches} watches in a minute");
+    });
+}
+
+#[test]
+fn a_watch_that_was_open_for_long_is_taken_up_again_soon_however_often_it_broke() {
+    scene(
+        Start::List,
+        |_| {},
+        |scene| async move {
+            for round in 0..5 {
+                tokio::time::sleep(Duration::from_secs(600)).await;
+                scene.sim.break_watches(WatchEnd::Disconnect);
+                let name = format!("a{round}");
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                scene.sim.put(config_map(&name, "1")).unwrap();
+                settle().await;
+
+                assert_eq!(scene.value(&name).as_deref(), Some("1"));
+                scene.sim.remove("configmaps", "default", &name);
+            }
+        },
+    );
+}
