@@ -36,7 +36,7 @@ use crate::{
         object::{GroupVersionKind, NamespacedName, ObjectKey},
         origin::Origin,
     },
-    cluster::{ApiError, Context, ListQuery, Resource, Router},
+    cluster::{ApiError, Context, Found, ListQuery, Resource, Router},
 };
 
 /// Bundles that have not claimed by then read their objects live.
@@ -374,7 +374,10 @@ impl ManagedResources {
     }
 
     fn compare(&self, claim: &Claim, live: &Value) {
-        self.targets.found(&claim.key, live);
+        if self.targets.found(&claim.key, live) == Found::Removed {
+            // No event will tell of it again: the bundle has to look.
+            return;
+        }
         let Ok(manifest) = serde_json::from_slice::<Value>(&claim.manifest) else { return };
         let common = &claim.common;
         let context = MergeContext {

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     actors::kit::{Env, Moment},
     api::object::{GroupKind, NamespacedName, ObjectKey},
-    cluster::{Change, Cluster, How, ReadRecord, Resource, Router, RouterOptions, Start, StoreState},
+    cluster::{Change, Cluster, Found, How, ReadRecord, Resource, Router, RouterOptions, Start, StoreState},
 };
 
 /// A kind is watched this much longer than somebody is interested in it.
@@ -159,12 +159,11 @@ impl Targets {
         }
     }
 
-    /// Enters an object of a list that this process read. No drift: whoever listed it compares it.
-    pub fn found(&self, key: &ObjectKey, object: &Value) {
+    /// Enters an object of a list that this process read, and tells what is known of it. No drift: whoever listed it
+    /// compares it.
+    pub fn found(&self, key: &ObjectKey, object: &Value) -> Found {
         let router = self.inner.kinds.borrow().get(&key.group_kind()).map(|kind| kind.router.clone());
-        if let Some(router) = router {
-            router.found(object);
-        }
+        router.map_or(Found::Known, |router| router.found(object))
     }
 
     /// Something about an object changed that is not in the object: whoever is interested in it has to look.

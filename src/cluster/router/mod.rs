@@ -32,6 +32,13 @@ const MAX_BACK_OFF: Duration = Duration::from_secs(30);
 /// See [`MAX_BACK_OFF`].
 const FIRST_BACK_OFF: Duration = Duration::from_millis(800);
 
+/// A watch that ends sooner, and without an event, counts as failed: a server or proxy that answers and hangs up is not
+/// asked as fast as it answers.
+const SHORTEST_WATCH: Duration = Duration::from_secs(1);
+
+/// A watch that was open for this long makes up for failures before it.
+const HEALTHY_WATCH: Duration = Duration::from_secs(60);
+
 /// How long a list may take.
 const LIST_TIME: Duration = Duration::from_secs(300);
 
@@ -98,6 +105,15 @@ pub enum How<'a> {
     },
 }
 
+/// What the router knows of an object that was found in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// That it is there, or nothing.
+    Known,
+    /// That it is gone since the list was made.
+    Removed,
+}
+
 /// A running watch router. Cheap to clone.
 pub struct Router<R: Record> {
     core: Rc<Core<R>>,
@@ -125,6 +141,10 @@ struct ScopeState {
     listed: Cell<bool>,
     error: RefCell<Option<String>>,
     heard: Cell<Option<tokio::time::Instant>>,
+    /// When the present watch was opened, if it was.
+    opened: Cell<Option<tokio::time::Instant>>,
+    /// Whether it told of an object.
+    event: Cell<bool>,
 }
 
 /// The actor that hosts a router's loops, one per scope.
@@ -206,16 +226,14 @@ impl<R: Record> Router<R> {
         }
     }
 
-    /// Enters an object of a list that this process read for another reason.
-    pub fn found(&self, object: &Value) {
-        if self.core.is_listed() {
-            self.core.upsert(object, How::First);
-        }
+    /// Enters an object of a list that this process read for another reason, as [`Self::wrote`] does.
+    pub fn found(&self, object: &Value) -> Found {
+        if self.core.is_listed() { self.core.upsert(object, How::First) } else { Found::Known }
     }
 
     /// Enters that a DELETE of this process was answered with *gone*.
     pub fn deleted(&self, name: &NamespacedName, writer: &str) {
-        self.core.remove(name, u64::MAX, How::Own { writer });
+        self.core.remove(name, None, How::Own { writer });
     }
 
     /// Forgets an object that nobody is interested in any more.
@@ -262,14 +280,23 @@ impl<R: Record> Core<R> {
     async fn run(self: Rc<Self>, index: usize) {
         let mut failures = 0u32;
         loop {
-            let round = AssertUnwindSafe(self.round(index)).catch_unwind().await;
             let scope = &self.scopes[index];
+            scope.opened.set(None);
+            scope.event.set(false);
+            let round = AssertUnwindSafe(self.round(index)).catch_unwind().await;
+            let open = scope.opened.get().map_or(Duration::ZERO, |opened| self.env.clock.monotonic() - opened);
+            if scope.event.get() || open >= HEALTHY_WATCH {
+                failures = 0;
+            }
             match round {
                 Ok(Ok(())) => {
-                    failures = 0;
                     scope.error.replace(None);
-                    self.show();
-                    continue;
+                    if scope.event.get() || open >= SHORTEST_WATCH {
+                        failures = 0;
+                        self.show();
+                        continue;
+                    }
+                    tracing::debug!(router = %self.options.name, "a watch ended at once");
                 }
                 Ok(Err(error)) => {
                     if error.is_expired() {
@@ -318,6 +345,7 @@ impl<R: Record> Core<R> {
         };
         let namespace = self.options.scopes[index].as_deref();
         let mut stream = self.cluster.watch(&self.options.resource, namespace, query).await?;
+        scope.opened.set(Some(self.env.clock.monotonic()));
         self.heard(index);
         loop {
             // Silence for too long means a connection that died without a word: the watch is taken up again.
@@ -325,11 +353,14 @@ impl<R: Record> Core<R> {
             let Some(event) = next else { return Ok(()) };
             let event = event?;
             self.heard(index);
+            scope.event.set(scope.event.get() || event.kind != WatchKind::Bookmark);
             let version = object::resource_version(&event.object).to_owned();
             match event.kind {
-                WatchKind::Added | WatchKind::Modified => self.upsert(&event.object, How::Event),
+                WatchKind::Added | WatchKind::Modified => {
+                    self.upsert(&event.object, How::Event);
+                }
                 WatchKind::Deleted => {
-                    let number = version.parse().unwrap_or(u64::MAX);
+                    let number = version.parse().ok();
                     self.remove(&NamespacedName::of(&event.object), number, How::Event);
                 }
                 WatchKind::Bookmark => {}
@@ -376,7 +407,7 @@ impl<R: Record> Core<R> {
                 }
             }
         }
-        let number = version.parse().unwrap_or(u64::MAX);
+        let number = version.parse().ok();
         for name in self.store.names() {
             let in_scope = namespace.is_none_or(|namespace| namespace == name.namespace);
             if in_scope && !seen.contains(&name) {
@@ -386,22 +417,29 @@ impl<R: Record> Core<R> {
         Ok(version)
     }
 
-    fn upsert(&self, object: &Value, how: How<'_>) {
+    fn upsert(&self, object: &Value, how: How<'_>) -> Found {
         let name = NamespacedName::of(object);
         if !(self.options.keep)(&name) {
-            return;
+            return Found::Known;
         }
         let Some(record) = (self.options.record)(object) else {
             tracing::warn!(router = %self.options.name, object = %name, "an object cannot be read and is left out");
-            return;
+            return Found::Known;
         };
-        if let Put::Stored(old) = self.store.put(&name, record.clone()) {
-            self.tell(&Change { name: &name, old: old.as_ref(), new: Some(&record), how });
+        match self.store.put(&name, record.clone()) {
+            Put::Stored(old) => self.tell(&Change { name: &name, old: old.as_ref(), new: Some(&record), how }),
+            Put::Older => {}
+            Put::Removed => return Found::Removed,
         }
+        Found::Known
     }
 
-    fn remove(&self, name: &NamespacedName, version: u64, how: How<'_>) {
-        if let Some(old) = self.store.take(name, version) {
+    /// Takes an object out. Without a version it is known to be gone, but not since when.
+    fn remove(&self, name: &NamespacedName, version: Option<u64>, how: How<'_>) {
+        if let Some(version) = version.filter(|_| (self.options.keep)(name)) {
+            self.store.remember_removal(name, version);
+        }
+        if let Some(old) = self.store.take(name, version.unwrap_or(u64::MAX)) {
             self.tell(&Change { name, old: Some(&old), new: None, how });
         }
     }
