@@ -99,6 +99,11 @@ impl Discovery {
         self.0.state.borrow().served.as_ref()?.resource(kind).ok()
     }
 
+    /// How the server serves a kind in the version it prefers, without asking the server.
+    pub fn known_preferred(&self, kind: &GroupKind) -> Option<Resource> {
+        self.0.state.borrow().served.as_ref()?.preferred(kind).ok()
+    }
+
     /// All kinds the server serves, as far as known, by group, in the server's order of versions.
     pub fn served(&self) -> Vec<Resource> {
         self.0.state.borrow().served.as_ref().map(|served| served.resources().cloned().collect()).unwrap_or_default()
