@@ -230,7 +230,7 @@ impl Cluster {
     ) -> Result<WatchStream, ApiError> {
         let opened = WatchStream::open(&self.0.transport, resource, scope, &query).await;
         if opened.as_ref().is_err_and(ApiError::is_not_served) {
-            self.0.discovery.refresh_requested(&resource.group);
+            self.0.discovery.missed(&resource.group);
         }
         opened
     }
@@ -324,7 +324,7 @@ impl Cluster {
         };
         let result = self.0.transport.perform(call, ctx.deadline, admit).await;
         if result.as_ref().is_err_and(ApiError::is_not_served) {
-            self.0.discovery.refresh_requested(&resource.group);
+            self.0.discovery.missed(&resource.group);
         }
         result
     }
