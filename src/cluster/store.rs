@@ -170,6 +170,12 @@ impl<R: Record> Store<R> {
         })
     }
 
+    /// Whether the object is known to be gone at `version` or later.
+    pub(super) fn is_removed(&self, name: &NamespacedName, version: u64) -> bool {
+        let inner = self.read();
+        !inner.records.contains_key(name) && inner.removals.covers(name, version)
+    }
+
     /// Remembers that an object is gone at `version`: nothing of this or an older version is put in any more.
     pub(super) fn remember_removal(&self, name: &NamespacedName, version: u64) {
         self.write(|inner| inner.removals.add(name, version, Instant::now()));

@@ -221,14 +221,12 @@ impl<R: Record> Router<R> {
     /// Enters the answer to a write of this process, as if the watch had reported it. Before the router has begun to hear
     /// of changes nothing is entered: what happens to the object until then would be missed.
     pub fn wrote(&self, object: &Value, writer: &str) {
-        if self.core.is_listed() {
-            self.core.upsert(object, How::Own { writer });
-        }
+        self.core.enter(object, How::Own { writer });
     }
 
     /// Enters an object of a list that this process read for another reason, as [`Self::wrote`] does.
     pub fn found(&self, object: &Value) -> Found {
-        if self.core.is_listed() { self.core.upsert(object, How::First) } else { Found::Known }
+        self.core.enter(object, How::First)
     }
 
     /// Enters that a DELETE of this process was answered with *gone*.
@@ -245,7 +243,9 @@ impl<R: Record> Router<R> {
 
     /// Ends the watch. The store stays as it is, and is no longer fresh.
     pub fn stop(&self) {
-        self.core.store.set_state(StoreState::Off);
+        if self.core.store.set_state(StoreState::Off) {
+            self.core.signal.raise(); // nobody waits for its list any more
+        }
         self.core.env.census.leave(self.core.cell.path());
         kit::post(&self.actor, Stop);
     }
@@ -415,6 +415,26 @@ impl<R: Record> Core<R> {
             }
         }
         Ok(version)
+    }
+
+    /// Enters an answer of the server to this process. One in another version of the kind cannot be compared with what the
+    /// watch brings; of it counts only that what was known before is outdated.
+    fn enter(&self, object: &Value, how: How<'_>) -> Found {
+        if !self.is_listed() {
+            return Found::Known;
+        }
+        let resource = &self.options.resource;
+        let other_version = object["apiVersion"].as_str().is_some_and(|version| version != resource.api_version());
+        if !other_version || self.options.metadata_only {
+            return self.upsert(object, how);
+        }
+        let name = NamespacedName::of(object);
+        let Ok(version) = object::resource_version(object).parse::<u64>() else { return Found::Known };
+        if self.store.is_removed(&name, version) {
+            return Found::Removed;
+        }
+        drop(self.store.take(&name, version.saturating_sub(1)));
+        Found::Known
     }
 
     fn upsert(&self, object: &Value, how: How<'_>) -> Found {

@@ -238,6 +238,31 @@ fn an_answer_that_comes_after_the_event_of_the_deletion_does_not_bring_the_objec
 }
 
 #[test]
+fn an_answer_in_another_version_of_the_kind_only_says_that_what_was_known_is_outdated() {
+    scene(
+        Start::List,
+        |_| {},
+        |scene| async move {
+            let mut written = scene.sim.put(config_map("a", "1")).unwrap();
+            settle().await;
+            written["apiVersion"] = json!("v2");
+            scene.told();
+
+            scene.router.wrote(&written, "writer");
+            assert_eq!(scene.value("a").as_deref(), Some("1"), "it is of the same revision");
+            scene.sim.edit("configmaps", "default", "a", |live| live["data"]["k"] = json!("2"));
+            written["metadata"]["resourceVersion"] =
+                scene.sim.object("configmaps", "default", "a").unwrap()["metadata"]["resourceVersion"].clone();
+            scene.router.wrote(&written, "writer");
+
+            assert_eq!((scene.value("a"), scene.told()), (None, Vec::new()));
+            settle().await;
+            assert_eq!(scene.value("a").as_deref(), Some("2"));
+        },
+    );
+}
+
+#[test]
 fn nothing_is_entered_before_the_router_hears_of_changes() {
     let prepare = |sim: &Sim| {
         sim.set_faults(|request| match request.verb.as_str() {
