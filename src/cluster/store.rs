@@ -145,6 +145,11 @@ impl<R> Store<R> {
         })
     }
 
+    /// The server refused to tell: what is known is no evidence until it is heard of again.
+    pub(super) fn unheard(&self) {
+        self.write(|inner| inner.heard = None);
+    }
+
     pub(super) fn heard(&self, now: Instant) {
         self.write(|inner| inner.heard = Some(now));
     }

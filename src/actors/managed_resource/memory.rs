@@ -153,7 +153,6 @@ impl Memory {
     pub fn forget_objects(&mut self) {
         self.applied = None;
         self.failed = None;
-        self.round = None;
         self.objects.clear();
     }
 }

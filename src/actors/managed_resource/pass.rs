@@ -85,6 +85,10 @@ pub(super) async fn run(
         other => {
             controller.opening.has_nothing_to_claim(&pass.key);
             memory.forget_objects();
+            if other != Entry::Delete {
+                // A deletion can take several passes; anything else begins anew.
+                memory.round = None;
+            }
             match other {
                 Entry::Ignored => {
                     let now = controller.env.clock.wall();

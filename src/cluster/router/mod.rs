@@ -308,6 +308,10 @@ impl<R: Record> Core<R> {
                         }
                     }
                     tracing::warn!(router = %self.options.name, error = %error, "watch failed");
+                    if error.status().is_some() && !error.is_expired() {
+                        // An answer, not a broken connection: the server does not serve this watch now.
+                        self.store.unheard();
+                    }
                     scope.error.replace(Some(error.to_string()));
                 }
                 Err(_) => {
@@ -465,6 +469,10 @@ impl<R: Record> Core<R> {
     }
 
     fn tell(&self, change: &Change<'_, R>) {
+        if change.old.is_none() || change.new.is_none() {
+            let records = self.store.len();
+            self.cell.update(self.env.clock.wall(), |cell| cell.line = records_text(records));
+        }
         let filters = self.filters.borrow().clone();
         for filter in filters {
             filter(change);
@@ -506,7 +514,7 @@ impl<R: Record> Core<R> {
                 StoreState::Synced => Activity::Idle,
                 StoreState::Failing(_) => Activity::Failing,
             };
-            cell.line = format!("{records} records");
+            cell.line = records_text(records);
             if let Some(error) = error {
                 cell.last_error = Some((now, error));
             }
@@ -515,6 +523,10 @@ impl<R: Record> Core<R> {
             self.signal.raise();
         }
     }
+}
+
+fn records_text(records: usize) -> String {
+    format!("{records} records")
 }
 
 #[cfg(all(test, feature = "sim"))]
