@@ -10,10 +10,11 @@ use super::{
     clean_up,
     memory::{Applied, Fingerprint, Memory},
     order,
-    pass::{self, Run, Todo},
     plan::PlannedObject,
     read::Bundle,
-    release, status,
+    release,
+    run::{Run, Todo},
+    status,
     targets::Evidence,
 };
 use crate::{
@@ -214,7 +215,7 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         // Some objects were repaired, others still fail: the back-off goes on.
         return Ok(Outcome::Again);
     }
-    Ok(Outcome::After(pass::next(memory, now, sync_period)))
+    Ok(Outcome::After(memory.next(now, sync_period)))
 }
 
 // === objects ===

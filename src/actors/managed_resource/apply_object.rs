@@ -13,9 +13,9 @@ use super::{
     identity,
     memory::Fingerprint,
     merge::{self, MergeContext, MergeError},
-    pass::{Run, Todo},
     plan::PlannedObject,
     read::Bundle,
+    run::{Run, Todo},
     settled,
     targets::Evidence,
 };

@@ -11,7 +11,7 @@ use super::{
     identity,
     memory::Memory,
     order,
-    pass::Run,
+    run::Run,
     status,
     targets::Evidence,
 };

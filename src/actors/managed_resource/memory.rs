@@ -149,6 +149,12 @@ impl Memory {
         self.damping.values().filter(|damping| damping.due).map(|damping| damping.next).min()
     }
 
+    /// How long until the next pass is due: by the period, or by a repair that was put off.
+    pub fn next(&self, now: Instant, sync_period: Duration) -> Duration {
+        let period = self.period.unwrap_or(now + sync_period);
+        self.next_due().map_or(period, |due| due.min(period)).saturating_duration_since(now)
+    }
+
     /// Forgets what is known of objects, but not who was warned or when.
     pub fn forget_objects(&mut self) {
         self.applied = None;

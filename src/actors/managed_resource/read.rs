@@ -11,8 +11,8 @@ use super::{
     identity::Equivalences,
     inject,
     normalise::Scope,
-    pass::Run,
     plan::{self, Plan},
+    run::Run,
 };
 use crate::{
     actors::kit::{JobPanicked, Moment},

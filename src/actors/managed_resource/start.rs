@@ -21,9 +21,10 @@ use super::{
     identity::Equivalences,
     memory::{Applied, Fingerprint, Memory},
     merge::{self, MergeContext},
-    pass::{Run, Todo},
     plan::Old,
-    read, settled,
+    read,
+    run::{Run, Todo},
+    settled,
     snapshot::BundleRecord,
     status, trigger,
 };

@@ -5,6 +5,11 @@
 //! router starts *from now*: it asks for one object only, to learn the present version, and hears of changes from then
 //! on; what it keeps is decided by a predicate (interest).
 
+mod options;
+
+#[cfg(all(test, feature = "sim"))]
+mod tests;
+
 use std::{
     cell::{Cell, RefCell},
     collections::BTreeSet,
@@ -26,6 +31,8 @@ use crate::{
     api::object::{self, NamespacedName},
 };
 
+pub use options::{Change, Found, How, ReadRecord, RouterOptions, Start};
+
 /// Back-off after a failed list or watch: 0.8 s · 2ⁿ, at most this, stretched by up to 100 %.
 const MAX_BACK_OFF: Duration = Duration::from_secs(30);
 
@@ -44,75 +51,6 @@ const LIST_TIME: Duration = Duration::from_secs(300);
 
 /// How long the list may take that only asks for the present version. Passes wait for it.
 const VERSION_TIME: Duration = Duration::from_secs(10);
-
-/// What a router watches, and what it keeps of it.
-pub struct RouterOptions<R> {
-    /// Place in the census and in logs, e.g. `source/managedresources`.
-    pub name: String,
-    /// The kind.
-    pub resource: Resource,
-    /// Namespaces; `None` means all of them (or cluster scope).
-    pub scopes: Vec<Option<String>>,
-    /// Only objects with these labels.
-    pub label_selector: Option<String>,
-    /// Whether metadata is enough.
-    pub metadata_only: bool,
-    /// Whether to begin with a list of everything.
-    pub start: Start,
-    /// What is kept of an object.
-    pub record: ReadRecord<R>,
-    /// Whether anybody wants to know of an object.
-    pub keep: Box<dyn Fn(&NamespacedName) -> bool>,
-}
-
-/// Makes a record of an object; `None` if the object cannot be read.
-pub type ReadRecord<R> = Box<dyn Fn(&Value) -> Option<R>>;
-
-/// How a router begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
-    /// With a list of all objects.
-    List,
-    /// With what changes from now on.
-    Now,
-}
-
-/// A difference between what was known and what is known now.
-pub struct Change<'a, R> {
-    /// The object.
-    pub name: &'a NamespacedName,
-    /// What was known of it.
-    pub old: Option<&'a R>,
-    /// What is known of it; `None` where it left the view: it is gone, or no longer selected.
-    pub new: Option<&'a R>,
-    /// How it became known.
-    pub how: How<'a>,
-}
-
-/// How a change became known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How<'a> {
-    /// By the first list, or by the replay of the store to a new filter.
-    First,
-    /// By a watch event.
-    Event,
-    /// By the list after a lost watch.
-    Relist,
-    /// By the answer to a write of this process; `writer` names who wrote.
-    Own {
-        /// The key of the actor that wrote.
-        writer: &'a str,
-    },
-}
-
-/// What the router knows of an object that was found in a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
-    /// That it is there, or nothing.
-    Known,
-    /// That it is gone since the list was made.
-    Removed,
-}
 
 /// A running watch router. Cheap to clone.
 pub struct Router<R: Record> {
@@ -528,6 +466,3 @@ impl<R: Record> Core<R> {
 fn records_text(records: usize) -> String {
     format!("{records} records")
 }
-
-#[cfg(all(test, feature = "sim"))]
-mod tests;
