@@ -26,15 +26,15 @@ fn writes_of_big(world: &World) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn a_big_bundle_delays_the_repair_of_another_by_less_than_three_seconds() {
-    world_with(1, Duration::from_millis(100), |world| async move {
+fn a_bundle_of_2000_objects_delays_the_repair_of_another_by_less_than_three_seconds() {
+    world_with(1, Duration::from_millis(40), |world| async move {
         world.settings.borrow_mut().concurrent_syncs = 1;
         world.start().await;
         world.bundle("small", &[config_map("small", "v")]);
         world.applied("small").await;
         tokio::time::sleep(Duration::from_secs(5)).await;
         world.sim.clear_requests();
-        world.bundle("big", &many(500));
+        world.bundle("big", &many(2000));
 
         let mut longest = Duration::ZERO;
         let mut edits = 0;
@@ -52,7 +52,7 @@ fn a_big_bundle_delays_the_repair_of_another_by_less_than_three_seconds() {
         assert!(edits >= 1 && longest < Duration::from_secs(3), "{longest:?} in {edits} edits");
         let written = writes_of_big(&world);
         let creations = written.get("create ").copied().unwrap_or_default();
-        assert_eq!(creations, 500, "each object is created once");
+        assert_eq!(creations, 2000, "each object is created once");
         let status = world.writes().iter().filter(|write| *write == "update managedresources/status big").count();
         assert!(status <= 3, "{status} writes of the status");
     });
