@@ -101,8 +101,12 @@ impl<R> Store<R> {
     /// Whether it is evidence: synced, and heard of within [`IDLE_LIMIT`]. Nothing may be deleted or called missing
     /// because of a store that is not.
     pub fn is_fresh(&self) -> bool {
-        let inner = self.read();
-        inner.state == StoreState::Synced && inner.heard.is_some_and(|heard| heard.elapsed() < IDLE_LIMIT)
+        self.state() == StoreState::Synced && self.is_heard_of()
+    }
+
+    /// Whether the server was heard of within [`IDLE_LIMIT`].
+    pub fn is_heard_of(&self) -> bool {
+        self.read().heard.is_some_and(|heard| heard.elapsed() < IDLE_LIMIT)
     }
 
     /// Time since the server was last heard of.

@@ -246,8 +246,8 @@ impl<R: Record> Core<R> {
                         }
                     }
                     tracing::warn!(router = %self.options.name, error = %error, "watch failed");
-                    if error.status().is_some() && !error.is_expired() {
-                        // An answer, not a broken connection: the server does not serve this watch now.
+                    if error.is_not_served() || error.is_not_found() || error.is_forbidden() {
+                        // Not a broken connection or a busy server: it does not tell of this kind any more.
                         self.store.unheard();
                     }
                     scope.error.replace(Some(error.to_string()));
@@ -288,6 +288,7 @@ impl<R: Record> Core<R> {
         let namespace = self.options.scopes[index].as_deref();
         let mut stream = self.cluster.watch(&self.options.resource, namespace, query).await?;
         scope.opened.set(Some(self.env.clock.monotonic()));
+        scope.error.replace(None);
         self.heard(index);
         loop {
             // Silence for too long means a connection that died without a word: the watch is taken up again.
@@ -439,7 +440,7 @@ impl<R: Record> Core<R> {
         let error = self.scopes.iter().find_map(|scope| scope.error.borrow().clone());
         let state = match &error {
             // A store that was complete once keeps its state while the watch is taken up again; its age tells the rest.
-            Some(error) if !listed || !self.store.is_fresh() => StoreState::Failing(error.clone()),
+            Some(error) if !listed || !self.store.is_heard_of() => StoreState::Failing(error.clone()),
             Some(_) | None if listed => StoreState::Synced,
             Some(_) | None => StoreState::Starting,
         };

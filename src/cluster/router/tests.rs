@@ -298,6 +298,32 @@ fn a_watch_that_hangs_silently_is_taken_up_again_after_the_idle_limit_and_nothin
     );
 }
 
+/// Fault 11.
+#[test]
+fn a_watch_that_is_refused_makes_the_store_no_evidence_until_it_is_open_again() {
+    scene(
+        Start::List,
+        |_| {},
+        |scene| async move {
+            let mut left = 1;
+            scene.sim.set_faults(move |request| {
+                if request.verb == "watch" && left > 0 {
+                    left -= 1;
+                    return Fault::FailBefore(Seen::forbidden(request));
+                }
+                Fault::None
+            });
+            scene.sim.break_watches(WatchEnd::Disconnect);
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            assert!(!scene.router.store().is_fresh());
+            tokio::time::sleep(Duration::from_secs(10)).await;
+
+            assert!(scene.router.store().is_fresh());
+            assert_eq!(scene.router.store().state(), StoreState::Synced);
+        },
+    );
+}
+
 #[test]
 fn an_object_that_leaves_the_selection_leaves_the_store() {
     let prepare = |sim: &Sim| {
