@@ -13,8 +13,8 @@ use gardener_resource_manager::{
     cli::{Cli, Command},
 };
 
-/// Named in documents, but made by the reader, or a picture that comes after the text.
-const NOT_IN_THE_REPOSITORY: [&str; 2] = ["config/tls", "docs/images"];
+/// Named in documents, but made by the reader.
+const NOT_IN_THE_REPOSITORY: [&str; 1] = ["config/tls"];
 
 /// A path of the repository begins with one of these.
 const ROOTS: [&str; 6] = ["src/", "docs/", "config/", "deploy/", "tests/", ".ci/"];

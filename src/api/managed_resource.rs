@@ -153,14 +153,26 @@ pub struct ReadError(#[from] serde_json::Error);
 // === impl ManagedResource ===
 
 impl ManagedResource {
-    /// Reads the raw object. Unknown fields are passed over.
+    /// Reads the raw object. Unknown fields are passed over; a status that cannot be read counts as empty, so that it is
+    /// written anew and does not hold the bundle up.
     pub fn from_value(raw: &Value) -> Result<Self, ReadError> {
-        Ok(Self::deserialize(raw)?)
+        match Self::deserialize(raw) {
+            Ok(read) => Ok(read),
+            Err(error) if raw.get("status").is_some() => Self::without_status(raw.clone()).map_err(|_| error.into()),
+            Err(error) => Err(error.into()),
+        }
     }
 
-    /// Reads the raw object's JSON. Unknown fields are passed over.
+    /// Reads the raw object's JSON, as [`Self::from_value`] does.
     pub fn from_slice(raw: &[u8]) -> Result<Self, ReadError> {
-        Ok(serde_json::from_slice(raw)?)
+        serde_json::from_slice(raw).or_else(|_| Self::from_value(&serde_json::from_slice(raw)?))
+    }
+
+    fn without_status(mut raw: Value) -> serde_json::Result<Self> {
+        if let Some(fields) = raw.as_object_mut() {
+            fields.remove("status");
+        }
+        Self::deserialize(raw)
     }
 
     /// Namespace and name.

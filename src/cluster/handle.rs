@@ -228,7 +228,11 @@ impl Cluster {
         scope: Option<&str>,
         query: WatchQuery,
     ) -> Result<WatchStream, ApiError> {
-        WatchStream::open(&self.0.transport, resource, scope, &query).await
+        let opened = WatchStream::open(&self.0.transport, resource, scope, &query).await;
+        if opened.as_ref().is_err_and(ApiError::is_not_served) {
+            self.0.discovery.missed(&resource.group);
+        }
+        opened
     }
 
     /// Creates an object. A name in `at` is not sent: the object's own counts, or its `generateName`.
@@ -320,7 +324,7 @@ impl Cluster {
         };
         let result = self.0.transport.perform(call, ctx.deadline, admit).await;
         if result.as_ref().is_err_and(ApiError::is_not_served) {
-            self.0.discovery.refresh_requested(&resource.group);
+            self.0.discovery.missed(&resource.group);
         }
         result
     }

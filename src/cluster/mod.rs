@@ -47,6 +47,6 @@ pub use handle::{Cluster, ClusterEnv, ClusterOptions, Context, DeleteOptions, De
 pub use metrics::{NoObserver, RequestObserver};
 pub use pages::{ListQuery, Page, Pages};
 pub use resource::{Resource, Target};
-pub use router::{Change, How, ReadRecord, Router, RouterOptions, Start};
+pub use router::{Change, Found, How, ReadRecord, Router, RouterOptions, Start};
 pub use store::{IDLE_LIMIT, Record, Store, StoreState};
 pub use watch::{WatchEvent, WatchKind, WatchQuery, WatchStream};

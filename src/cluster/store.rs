@@ -3,7 +3,7 @@
 //! A store has one writer, its router, and any number of readers on any thread. No lock is held across an await.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
     time::Duration,
 };
@@ -15,6 +15,13 @@ use crate::api::object::NamespacedName;
 /// A store is fresh while its router heard of the server within this time. The server sends a bookmark about each
 /// minute, so two may be missed.
 pub const IDLE_LIMIT: Duration = Duration::from_secs(150);
+
+/// A removal is remembered for this long: longer than any answer that was given before it may be under way (a list of
+/// all pages has 5 minutes).
+const REMOVAL_MEMORY: Duration = Duration::from_secs(600);
+
+/// Removals that are remembered at most: at about 150 bytes, a MiB per kind.
+const REMOVALS: usize = 8192;
 
 /// What a store keeps of an object.
 pub trait Record: Clone + Send + Sync + 'static {
@@ -33,8 +40,19 @@ pub struct Store<R> {
 #[derive(Debug)]
 struct Inner<R> {
     records: BTreeMap<NamespacedName, R>,
+    removals: Removals,
     state: StoreState,
     heard: Option<Instant>,
+}
+
+/// What is known to be gone. Answers and pages may come later than the event of a deletion that followed them: without
+/// this they would put the object back, and no event would ever take it out again.
+#[derive(Debug, Default)]
+struct Removals {
+    /// The version at which the object was gone, and when that became known.
+    versions: BTreeMap<NamespacedName, (u64, Instant)>,
+    /// The same by age, oldest first; may hold entries that were replaced since.
+    ages: VecDeque<(Instant, NamespacedName)>,
 }
 
 /// How far a store can be trusted.
@@ -60,7 +78,8 @@ impl<R> Clone for Store<R> {
 
 impl<R> Default for Store<R> {
     fn default() -> Self {
-        let inner = Inner { records: BTreeMap::new(), state: StoreState::Starting, heard: None };
+        let inner =
+            Inner { records: BTreeMap::new(), removals: Removals::default(), state: StoreState::Starting, heard: None };
         Self { inner: Arc::new(RwLock::new(inner)) }
     }
 }
@@ -82,8 +101,12 @@ impl<R> Store<R> {
     /// Whether it is evidence: synced, and heard of within [`IDLE_LIMIT`]. Nothing may be deleted or called missing
     /// because of a store that is not.
     pub fn is_fresh(&self) -> bool {
-        let inner = self.read();
-        inner.state == StoreState::Synced && inner.heard.is_some_and(|heard| heard.elapsed() < IDLE_LIMIT)
+        self.state() == StoreState::Synced && self.is_heard_of()
+    }
+
+    /// Whether the server was heard of within [`IDLE_LIMIT`].
+    pub fn is_heard_of(&self) -> bool {
+        self.read().heard.is_some_and(|heard| heard.elapsed() < IDLE_LIMIT)
     }
 
     /// Time since the server was last heard of.
@@ -126,6 +149,11 @@ impl<R> Store<R> {
         })
     }
 
+    /// The server refused to tell: what is known is no evidence until it is heard of again.
+    pub(super) fn unheard(&self) {
+        self.write(|inner| inner.heard = None);
+    }
+
     pub(super) fn heard(&self, now: Instant) {
         self.write(|inner| inner.heard = Some(now));
     }
@@ -137,16 +165,29 @@ impl<R: Record> Store<R> {
         self.read().records.get(name).cloned()
     }
 
-    /// Puts a record in, unless the store already knows a newer one. Gives the old one back if it was replaced.
+    /// Puts a record in, unless the store already knows a newer one or that the object is gone since. Gives the old one
+    /// back if it was replaced.
     pub(super) fn put(&self, name: &NamespacedName, record: R) -> Put<R> {
         self.write(|inner| match inner.records.get_mut(name) {
             Some(known) if known.version() >= record.version() => Put::Older,
             Some(known) => Put::Stored(Some(std::mem::replace(known, record))),
+            None if inner.removals.covers(name, record.version()) => Put::Removed,
             None => {
                 inner.records.insert(name.clone(), record);
                 Put::Stored(None)
             }
         })
+    }
+
+    /// Whether the object is known to be gone at `version` or later.
+    pub(super) fn is_removed(&self, name: &NamespacedName, version: u64) -> bool {
+        let inner = self.read();
+        !inner.records.contains_key(name) && inner.removals.covers(name, version)
+    }
+
+    /// Remembers that an object is gone at `version`: nothing of this or an older version is put in any more.
+    pub(super) fn remember_removal(&self, name: &NamespacedName, version: u64) {
+        self.write(|inner| inner.removals.add(name, version, Instant::now()));
     }
 
     /// Takes a record out if it is not newer than `version`.
@@ -162,6 +203,88 @@ impl<R: Record> Store<R> {
 pub(super) enum Put<R> {
     /// The store knows a newer one.
     Older,
+    /// The object is known to be gone since.
+    Removed,
     /// It is in; this was there before.
     Stored(Option<R>),
+}
+
+// === impl Removals ===
+
+impl Removals {
+    fn add(&mut self, name: &NamespacedName, version: u64, now: Instant) {
+        let version = self.versions.get(name).map_or(version, |(known, _)| version.max(*known));
+        self.versions.insert(name.clone(), (version, now));
+        self.ages.push_back((now, name.clone()));
+        while self
+            .ages
+            .front()
+            .is_some_and(|(since, _)| self.ages.len() > REMOVALS || now.duration_since(*since) > REMOVAL_MEMORY)
+        {
+            let Some((since, name)) = self.ages.pop_front() else { return };
+            if self.versions.get(&name).is_some_and(|(_, last)| *last == since) {
+                self.versions.remove(&name);
+            }
+        }
+    }
+
+    /// Whether the object is known to be gone at `version` or later.
+    fn covers(&self, name: &NamespacedName, version: u64) -> bool {
+        self.versions.get(name).is_some_and(|(removed, _)| version <= *removed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    struct Entry(u64);
+
+    impl Record for Entry {
+        fn uid(&self) -> &'static str {
+            ""
+        }
+
+        fn version(&self) -> u64 {
+            self.0
+        }
+    }
+
+    fn name(name: &str) -> NamespacedName {
+        NamespacedName::new("default", name)
+    }
+
+    fn is_in(store: &Store<Entry>, object: &str, version: u64) -> bool {
+        matches!(store.put(&name(object), Entry(version)), Put::Stored(_))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_removed_object_is_not_put_back_by_an_answer_of_before_its_removal() {
+        let store = Store::default();
+
+        store.remember_removal(&name("a"), 6);
+        store.remember_removal(&name("a"), 5);
+
+        assert!(!is_in(&store, "a", 5) && !is_in(&store, "a", 6));
+        assert!(is_in(&store, "b", 5));
+        assert!(is_in(&store, "a", 7), "it was created anew");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn removals_are_remembered_for_minutes_and_in_bounded_number() {
+        let store = Store::default();
+        for index in 0..2 * REMOVALS {
+            store.remember_removal(&name(&index.to_string()), 6);
+        }
+        let remembered =
+            |store: &Store<Entry>| (store.read().removals.versions.len(), store.read().removals.ages.len());
+        assert_eq!(remembered(&store), (REMOVALS, REMOVALS));
+        assert!(is_in(&store, "0", 5) && !is_in(&store, &REMOVALS.to_string(), 5));
+
+        tokio::time::sleep(REMOVAL_MEMORY + Duration::from_secs(1)).await;
+        store.remember_removal(&name("last"), 6);
+
+        assert_eq!(remembered(&store), (1, 1));
+    }
 }

@@ -15,6 +15,7 @@
 
 mod examples;
 mod journal;
+mod place;
 mod scene;
 mod screen;
 mod story;

@@ -9,7 +9,8 @@ use tokio::time::Instant;
 use super::{
     Missed, Seen, Step,
     examples::{self, BROKEN, MONITORING, NAMESPACE, WEBAPP},
-    scene::{Place, Scene, SceneError},
+    place::Place,
+    scene::{Scene, SceneError},
     screen::{Screen, time},
 };
 use crate::actors::{

@@ -109,22 +109,6 @@ impl Admin {
         Ok(answer)
     }
 
-    /// Deletes an object.
-    pub(crate) async fn delete(&self, path: &str) -> Result<()> {
-        let (code, answer) = self.send(Method::DELETE, path, None).await?;
-        ensure!(code == 200 || code == 404, "DELETE {path}: {code} {answer}");
-        Ok(())
-    }
-
-    /// An object, if it is there.
-    pub(crate) async fn find(&self, path: &str) -> Result<Option<Value>> {
-        match self.send(Method::GET, path, None).await? {
-            (200, object) => Ok(Some(object)),
-            (404, _) => Ok(None),
-            (code, answer) => bail!("GET {path}: {code} {answer}"),
-        }
-    }
-
     /// All objects of a collection.
     pub(crate) async fn list(&self, collection: &str) -> Result<Vec<Value>> {
         let (code, mut answer) = self.send(Method::GET, collection, None).await?;

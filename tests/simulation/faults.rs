@@ -109,7 +109,7 @@ fn with_fault(expected: &[State], at: u64, (kind, fault): Kind) {
             if number != at || info.user != "grm" {
                 return Fault::None;
             }
-            *noted.lock().unwrap() = format!("{} {} {}", info.verb, info.path, info.query);
+            *noted.lock().expect("nobody panics with it") = format!("{} {} {}", info.verb, info.path, info.query);
             number += 1;
             fault(info)
         });
@@ -129,7 +129,7 @@ fn with_fault(expected: &[State], at: u64, (kind, fault): Kind) {
                 if tokio::time::Instant::now() >= end {
                     let found = state(&world);
                     let recent: Vec<_> = world.asked().into_iter().rev().take(20).collect();
-                    let hit = hit.lock().unwrap();
+                    let hit = hit.lock().expect("nobody panics with it");
                     let differences = differences(expected, &found);
                     panic!("{kind} at request {at} ({hit}), step {step}:\n{differences}\n{recent:#?}");
                 }

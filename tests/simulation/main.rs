@@ -3,10 +3,15 @@
 //! `world` sets the scene: a simulator with the ManagedResource definition, and the program as one process that can stop,
 //! crash and start again. The other modules are what happens in it.
 
+mod conditions;
 mod faults;
+mod random;
+mod removal;
 mod scenarios;
 mod spin;
 mod starts;
 mod starvation;
 mod state;
+mod traces;
+mod watches;
 mod world;

@@ -80,6 +80,28 @@ fn what_changes_during_the_start_is_repaired() {
     });
 }
 
+/// An answer that was given before the deletion is no evidence that the object is there.
+#[test]
+fn what_is_deleted_while_the_answer_to_the_list_is_under_way_is_created_again() {
+    world(1, |world| async move {
+        stopped(&world, 3).await;
+        let mut lists = 0;
+        world.sim.set_faults(move |info| {
+            let hit = info.resource == "configmaps" && info.verb == "list";
+            lists += u32::from(hit);
+            // the first only asks for the version to watch from
+            if hit && lists == 2 { Fault::DelayAnswer(Duration::from_secs(3)) } else { Fault::None }
+        });
+        world.start().await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        world.sim.remove("configmaps", NAMESPACE, "b1-x");
+        tokio::time::sleep(Duration::from_secs(30)).await;
+
+        assert_eq!(world.value("b1-x").as_deref(), Some("v"));
+        assert!((0..3).all(|index| world.is_applied(&format!("b{index}"))));
+    });
+}
+
 #[test]
 fn bundles_that_were_half_applied_are_completed() {
     world(1, |world| async move {

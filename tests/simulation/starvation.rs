@@ -85,11 +85,11 @@ fn a_big_bundle_of_a_kind_that_cannot_be_watched_makes_progress() {
             _ => Fault::None,
         });
         world.start().await;
-        world.bundle("big", &many(800));
+        world.bundle("big", &many(500));
         world.applied("big").await;
 
         let created = writes_of_big(&world).get("create ").copied();
-        assert_eq!(created, Some(800));
+        assert_eq!(created, Some(500));
     });
 }
 

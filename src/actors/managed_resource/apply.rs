@@ -10,10 +10,11 @@ use super::{
     clean_up,
     memory::{Applied, Fingerprint, Memory},
     order,
-    pass::{self, Run, Todo},
     plan::PlannedObject,
     read::Bundle,
-    release, status,
+    release,
+    run::{Run, Todo},
+    status,
     targets::Evidence,
 };
 use crate::{
@@ -61,11 +62,10 @@ pub(super) async fn apply(
     match apply_objects(run, memory, &bundle, &todo, trusted).await {
         Progress::Unfinished => Ok(Outcome::Continue),
         Progress::Failed(errors) => {
-            let text = text_of(&errors);
             if errors.iter().any(|(_, error)| error.is_no_match()) {
                 run.controller.awaiting_kinds.borrow_mut().insert(run.pass.key.clone());
             }
-            Err(report(run, memory, &bundle, text).await)
+            Err(report(run, memory, &bundle, text_of(errors)).await)
         }
         Progress::Complete => finish(run, memory, bundle, &todo).await,
     }
@@ -90,6 +90,7 @@ async fn announce(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Re
     {
         return Ok(());
     }
+    bundle.log_warnings(run);
     let now = run.controller.env.clock.wall();
     let added: &[ResourceRef] = if bundle.plan.removed.is_empty() { &bundle.plan.added } else { &[] };
     run.write_status(|status| status::change_detected(status, added, now)).await?;
@@ -103,8 +104,7 @@ async fn remember(run: &mut Run<'_>, bundle: &Bundle) -> Result<(), Failure> {
     if includes(&run.mr().status.resources, &bundle.plan.added) {
         return Ok(());
     }
-    let now = run.controller.env.clock.wall();
-    run.write_status(|status| status::change_detected(status, &bundle.plan.added, now)).await
+    run.write_status(|status| status::remembered(status, &bundle.plan.added)).await
 }
 
 fn includes(known: &[ResourceRef], references: &[ResourceRef]) -> bool {
@@ -154,6 +154,7 @@ fn autoscaler_failure(run: &Run<'_>, bundle: &Bundle) -> Option<String> {
 async fn report(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle, text: String) -> Failure {
     memory.applied = None;
     memory.round = None;
+    memory.failed = Some(Applied::of(run.mr(), bundle));
     let now = run.controller.env.clock.wall();
     let created: Vec<ResourceRef> = bundle
         .plan
@@ -169,9 +170,10 @@ async fn report(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle, text: S
     Failure::new(format!("could not apply all new resources: {text}"))
 }
 
-/// One error stands as it is; more are listed.
-fn text_of(errors: &[(ObjectKey, ObjectError)]) -> String {
-    match errors {
+/// One error stands as it is; more are listed, by object, so that the text does not depend on which came first.
+fn text_of(mut errors: Vec<(ObjectKey, ObjectError)>) -> String {
+    errors.sort_by(|(a, _), (b, _)| a.cmp(b));
+    match errors.as_slice() {
         [(_, error)] => error.to_string(),
         errors => {
             let list: Vec<String> = errors.iter().map(|(_, error)| error.to_string()).collect();
@@ -195,10 +197,10 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
             errors: &bundle.errors,
         };
         run.write_status(|status| status::finished(status, outcome, wall)).await?;
-        let keys: BTreeSet<ObjectKey> = bundle.plan.objects.iter().map(|object| object.key.clone()).collect();
+        let keys: BTreeSet<&ObjectKey> = bundle.plan.objects.iter().map(|object| &object.key).collect();
         memory.objects.retain(|key, _| keys.contains(key));
-        memory.applied =
-            Some(Applied { uid: run.mr().metadata.uid.clone(), generation, secrets: bundle.secrets, keys });
+        memory.applied = Some(Applied::of(run.mr(), &bundle));
+        memory.failed = None;
         memory.announced = None;
         memory.failing.clear();
         memory.absent.clear();
@@ -209,7 +211,11 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         0 => format!("{count} objects, applied"),
         errors => format!("{count} objects, applied; {errors} documents do not decode"),
     });
-    Ok(Outcome::After(pass::next(memory, now, sync_period)))
+    if memory.applied.is_none() {
+        // Some objects were repaired, others still fail: the back-off goes on.
+        return Ok(Outcome::Again);
+    }
+    Ok(Outcome::After(memory.next(now, sync_period)))
 }
 
 // === objects ===
@@ -249,15 +255,18 @@ async fn apply_rank(
         while running.len() < width && !held_up && !scene.run.should_yield(now) {
             // Two manifests of one object go one after the other.
             let Some(object) = waiting.next_if(|object| !in_work.contains(&object.key)) else { break };
-            let manifest = apply_object::manifest_hash(scene.context_hash, &object.manifest);
-            let known = memory.objects.get(&object.key);
+            let manifest = scene.intent(object);
             let done = memory.round.as_ref().is_some_and(|round| round.applied.get(&object.key) == Some(&manifest));
             let forced = scene.todo.is_forced() && !object.ignored && !done;
-            if !forced && scene.is_settled(object, manifest, known, done) {
+            let known = memory.objects.get(&object.key).cloned();
+            if !forced
+                && (scene.is_settled(object, manifest, known.as_ref(), done)
+                    || scene.is_put_off(object, manifest, memory, now))
+            {
                 continue;
             }
             in_work.insert(object.key.clone());
-            let (known, absent) = (known.cloned(), memory.absent.contains(&object.key));
+            let absent = memory.absent.contains(&object.key);
             let known = apply_object::Known { manifest, fingerprint: known, absent, forced };
             running.push(async move {
                 let result = apply_object::apply(scene, object, known).await;
@@ -275,13 +284,10 @@ async fn apply_rank(
                 if done.repaired {
                     memory.repaired(&object.key, now, scene.run.controller.settings.sync_period);
                 }
-                match done.record {
-                    Some(record) => {
-                        let seen = Fingerprint { manifest, record };
-                        memory.objects.insert(object.key.clone(), seen);
-                    }
-                    // Somebody else's: looked at again in the period.
-                    None => drop(memory.objects.remove(&object.key)),
+                // An object that was left to its other owner keeps its old fingerprint: that does not fit, so the next
+                // period looks at it again.
+                if let Some(record) = done.record {
+                    memory.objects.insert(object.key.clone(), Fingerprint { manifest, record });
                 }
             }
             Err(error) => {
@@ -306,6 +312,11 @@ impl Todo {
         }
     }
 
+    /// Whether all objects are to be looked at.
+    fn is_for_all(&self) -> bool {
+        matches!(self, Self::All { .. })
+    }
+
     /// Whether an update is sent even if nothing differs.
     pub(super) fn is_forced(&self) -> bool {
         matches!(self, Self::All { forced: true })
@@ -323,5 +334,11 @@ impl Scene<'_> {
             Evidence::Known(record) => record.same_content(&known.record),
             Evidence::None => done,
         }
+    }
+
+    /// Whether an object that somebody else keeps changing has to wait for its repair, also in a pass over all objects.
+    fn is_put_off(&self, object: &PlannedObject, manifest: u64, memory: &mut Memory, now: Instant) -> bool {
+        let same = memory.objects.get(&object.key).is_some_and(|known| known.manifest == manifest);
+        same && self.todo.is_for_all() && !memory.drifted(&object.key, now)
     }
 }

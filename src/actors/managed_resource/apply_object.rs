@@ -13,9 +13,9 @@ use super::{
     identity,
     memory::Fingerprint,
     merge::{self, MergeContext, MergeError},
-    pass::{Run, Todo},
     plan::PlannedObject,
     read::Bundle,
+    run::{Run, Todo},
     settled,
     targets::Evidence,
 };
@@ -44,13 +44,11 @@ pub(super) struct Scene<'a> {
     /// The status says that this very set was applied.
     trusted: bool,
     pub(super) todo: &'a Todo,
-    /// Hash of what all merges of the pass have in common.
-    pub(super) context_hash: u64,
 }
 
 /// An object was looked at, and written if need be.
 pub(super) struct Done {
-    /// The object now; `None` if it was left to its other owner.
+    /// The object now; `None` if it was left to its other owner until the next period.
     pub(super) record: Option<Record>,
     /// It was known before, and had to be written again.
     pub(super) repaired: bool,
@@ -65,7 +63,7 @@ pub(super) struct ObjectError {
 
 /// What is known of an object before it is looked at.
 pub(super) struct Known {
-    /// Hash of its manifest, see [`manifest_hash`].
+    /// What is to be sent for it, see [`Scene::intent`].
     pub(super) manifest: u64,
     /// What this process remembers of it.
     pub(super) fingerprint: Option<Fingerprint>,
@@ -103,28 +101,13 @@ struct Step<'a> {
     forced: bool,
 }
 
-/// Hash of what all merges of a bundle have in common.
-pub(super) fn context_hash(run: &Run<'_>, bundle: &Bundle) -> u64 {
-    let spec = &run.mr().spec;
-    let origin = Origin::new(run.controller.settings.cluster_id.clone(), run.pass.key.clone()).to_string();
-    let context =
-        serde_json::json!([origin, bundle.labels, spec.force_overwrite_labels, spec.force_overwrite_annotations]);
-    fingerprint::hash(&context)
-}
-
-/// Hash of everything that decides what is sent for a manifest.
-pub(super) fn manifest_hash(context_hash: u64, manifest: &Value) -> u64 {
-    fingerprint::hash(manifest).rotate_left(1) ^ context_hash
-}
-
 // === impl Scene ===
 
 impl<'a> Scene<'a> {
     pub(super) fn new(run: &'a Run<'a>, bundle: &'a Bundle, trusted: bool, todo: &'a Todo) -> Self {
         let origin = Origin::new(run.controller.settings.cluster_id.clone(), run.pass.key.clone());
         let origin_text = origin.to_string();
-        let context_hash = context_hash(run, bundle);
-        Self { run, bundle, origin, origin_text, trusted, todo, context_hash }
+        Self { run, bundle, origin, origin_text, trusted, todo }
     }
 
     /// Where the object lives. A kind that was unknown when the pass began may be served by now.
@@ -136,6 +119,11 @@ impl<'a> Scene<'a> {
         };
         let namespace = object::namespace(&planned.manifest);
         Ok(resource.at(namespace, object::name(&planned.manifest)))
+    }
+
+    /// Hash of everything that decides what is sent for an object, except the object as it is.
+    pub(super) fn intent(&self, planned: &PlannedObject) -> u64 {
+        fingerprint::hash_of_intent(&planned.manifest, &self.merge_context(planned))
     }
 
     fn merge_context<'b>(&'b self, planned: &'b PlannedObject) -> MergeContext<'b> {
@@ -276,7 +264,7 @@ impl Step<'_> {
         let drift = matches!(self.scene.todo, Todo::Some(_)) && self.same_manifest && !run.is_period();
         drift.then(|| {
             self.seen(live);
-            Done { record: Some(Record::of_object(live)), repaired: false }
+            Done { record: None, repaired: false }
         })
     }
 

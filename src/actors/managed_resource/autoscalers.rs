@@ -2,14 +2,14 @@
 //!
 //! The watch starts with the first bundle that holds a scalable kind.
 
-use std::{cell::RefCell, sync::Arc};
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc};
 
 use serde_json::Value;
 
 use super::{hpa, identity::Equivalences};
 use crate::{
     actors::kit::{Env, Moment},
-    api::object::{self, NamespacedName, ObjectKey},
+    api::object::{self, GroupVersionKind, ObjectKey},
     cluster::{Cluster, Record, Resource, Router, RouterOptions, Start, StoreState},
 };
 
@@ -26,6 +26,10 @@ pub(super) struct Autoscalers {
     cluster: Cluster,
     env: Env,
     router: RefCell<Option<Router<AutoscalerRecord>>>,
+    /// How many autoscalers scale an object.
+    targets: Rc<RefCell<BTreeMap<ObjectKey, usize>>>,
+    /// Told of each object that gets its first autoscaler or loses its last one.
+    changed: Rc<dyn Fn(&ObjectKey)>,
 }
 
 // === impl AutoscalerRecord ===
@@ -62,30 +66,47 @@ impl Record for AutoscalerRecord {
 
 impl Autoscalers {
     /// Nothing is watched yet.
-    pub(super) fn new(cluster: &Cluster, env: &Env) -> Self {
-        Self { cluster: cluster.clone(), env: env.clone(), router: RefCell::default() }
+    pub(super) fn new(cluster: &Cluster, env: &Env, changed: Rc<dyn Fn(&ObjectKey)>) -> Self {
+        Self { cluster: cluster.clone(), env: env.clone(), router: RefCell::default(), targets: Rc::default(), changed }
     }
 
-    /// Starts the watch if need be. Gives the moment to wait for while the first list is under way.
+    /// Starts the watch if need be. Gives the moment to wait for while the first list is under way. A cluster that does
+    /// not serve autoscalers has none.
     pub(super) fn ready(&self) -> Option<Moment> {
+        let kind = GroupVersionKind::new("autoscaling", "v1", "HorizontalPodAutoscaler");
         let mut router = self.router.borrow_mut();
-        let router = router.get_or_insert_with(|| {
-            let resource =
-                Resource::new("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true);
-            let options = RouterOptions {
-                name: "target/horizontalpodautoscalers".to_owned(),
-                resource,
-                scopes: vec![None],
-                label_selector: None,
-                metadata_only: false,
-                start: Start::List,
-                record: Box::new(AutoscalerRecord::of),
-                keep: Box::new(|_| true),
-            };
-            Router::start(&self.cluster, options, &self.env)
-        });
+        if router.is_none() {
+            let resource = self.cluster.discovery().known(&kind)?;
+            *router = Some(self.watch(resource));
+        }
+        let router = router.as_ref()?;
         let moment = router.signal().moment();
         (router.store().state() == StoreState::Starting).then_some(moment)
+    }
+
+    fn watch(&self, resource: Resource) -> Router<AutoscalerRecord> {
+        let options = RouterOptions {
+            name: "target/horizontalpodautoscalers".to_owned(),
+            resource,
+            scopes: vec![None],
+            label_selector: None,
+            metadata_only: false,
+            start: Start::List,
+            record: Box::new(AutoscalerRecord::of),
+            keep: Box::new(|_| true),
+        };
+        let router = Router::start(&self.cluster, options, &self.env);
+        let (targets, changed) = (self.targets.clone(), self.changed.clone());
+        router.subscribe(move |change| {
+            let old = change.old.and_then(|record| record.target.as_ref());
+            let new = change.new.and_then(|record| record.target.as_ref());
+            if old != new {
+                let moved =
+                    [old.filter(|key| count(&targets, key, false)), new.filter(|key| count(&targets, key, true))];
+                moved.into_iter().flatten().for_each(|key| changed(key));
+            }
+        });
+        router
     }
 
     /// Why autoscalers cannot be listed, if so.
@@ -98,14 +119,8 @@ impl Autoscalers {
 
     /// Whether an autoscaler scales the object, under any equivalent group and kind.
     pub(super) fn scales(&self, key: &ObjectKey, equivalences: &Equivalences) -> bool {
-        let router = self.router.borrow();
-        let Some(router) = router.as_ref() else { return false };
-        let keys: Vec<ObjectKey> = std::iter::once(key.clone()).chain(equivalences.of_key(key)).collect();
-        let mut found = false;
-        router.store().for_each(|_: &NamespacedName, record| {
-            found |= record.target.as_ref().is_some_and(|target| keys.contains(target));
-        });
-        found
+        let targets = self.targets.borrow();
+        targets.contains_key(key) || equivalences.of_key(key).any(|key| targets.contains_key(&key))
     }
 
     /// Ends the watch.
@@ -114,4 +129,16 @@ impl Autoscalers {
             router.stop();
         }
     }
+}
+
+/// Counts an autoscaler of an object in or out; true if it is the first or was the last one.
+fn count(targets: &RefCell<BTreeMap<ObjectKey, usize>>, key: &ObjectKey, added: bool) -> bool {
+    let mut targets = targets.borrow_mut();
+    let count = targets.entry(key.clone()).or_default();
+    *count = if added { *count + 1 } else { count.saturating_sub(1) };
+    let (first, none) = (*count == 1, *count == 0);
+    if none {
+        targets.remove(key);
+    }
+    if added { first } else { none }
 }

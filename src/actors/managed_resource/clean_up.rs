@@ -11,7 +11,7 @@ use super::{
     identity,
     memory::Memory,
     order,
-    pass::Run,
+    run::Run,
     status,
     targets::Evidence,
 };
@@ -24,6 +24,9 @@ use serde_json::Value;
 
 /// How long until objects that are being deleted are looked at again, if no watch tells of them earlier (spec 10 §17.2).
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// A conflict is answered by reading and deciding again, so often; then the object is left for the next pass.
+const CONFLICTS: usize = 3;
 
 /// Deletions side by side.
 const SIDE_BY_SIDE: usize = 16;
@@ -121,7 +124,8 @@ pub(super) async fn clean(run: &Run<'_>, memory: &mut Memory, references: &[Reso
 async fn clean_one(run: &Run<'_>, reference: &ResourceRef) -> Cleaned {
     match try_clean(run, reference).await {
         Ok(cleaned) => cleaned,
-        Err(error) if error.is_not_found() || error.is_no_match() => {
+        // An object with a name that no request can carry cannot be there.
+        Err(error) if error.is_not_found() || error.is_no_match() || matches!(error, ApiError::BadRequest(_)) => {
             run.controller.targets.gone(&reference.key(), &run.writer);
             Cleaned::Done
         }
@@ -157,8 +161,16 @@ async fn try_clean(run: &Run<'_>, reference: &ResourceRef) -> Result<Cleaned, Ap
             answer => return Ok(deleted(run, reference, answer?)),
         }
     }
-    let live = controller.target.get(&run.context, &at).await?;
-    clean_live(run, reference, &at, &live).await
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let live = controller.target.get(&run.context, &at).await?;
+        match clean_live(run, reference, &at, &live).await {
+            // Somebody was faster: the object may be another bundle's by now.
+            Err(error) if error.is_conflict() && attempt < CONFLICTS => {}
+            result => return result,
+        }
+    }
 }
 
 /// Deletes an object that was just read (spec 10 §13.1, steps 2 to 5).
@@ -181,6 +193,7 @@ async fn clean_live(run: &Run<'_>, reference: &ResourceRef, at: &Target, live: &
     if object::deletion_timestamp(live).is_none() {
         let options = DeleteOptions {
             uid: Some(object::uid(live).to_owned()),
+            resource_version: Some(object::resource_version(live).to_owned()),
             propagation: clean::propagation(&key.group).map(in_request),
             ..DeleteOptions::default()
         };

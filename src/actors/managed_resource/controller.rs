@@ -3,10 +3,12 @@
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
+    panic::AssertUnwindSafe,
     rc::{Rc, Weak},
     time::Duration,
 };
 
+use futures::FutureExt;
 use tokio::{sync::watch, time::Instant};
 
 use super::{
@@ -96,8 +98,8 @@ pub struct ManagedResources {
     pub(super) opening: Opening,
     /// Bundles that wait until a kind is served.
     pub(super) awaiting_kinds: RefCell<BTreeSet<NamespacedName>>,
-    /// Conflicts of two owners that were reported: bundle, object, when.
-    reported: RefCell<BTreeMap<(NamespacedName, String), Instant>>,
+    /// Conflicts of two owners that were reported: bundle, object, reason; when.
+    reported: RefCell<BTreeMap<(NamespacedName, String, &'static str), Instant>>,
 }
 
 /// A running controller.
@@ -124,9 +126,11 @@ pub fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
             wake(&waker, bundle, Wake::live(DRIFT).about(object.clone()));
         })
     };
+    let targets = Targets::new(&inputs.target, env, selector, inputs.is_custom, drift);
+    let scaled = targets.clone();
     let controller = Rc::new(ManagedResources {
-        targets: Targets::new(&inputs.target, env, selector, inputs.is_custom, drift),
-        autoscalers: Autoscalers::new(&inputs.target, env),
+        autoscalers: Autoscalers::new(&inputs.target, env, Rc::new(move |object| scaled.changed(object))),
+        targets,
         secrets: Secrets::new(&inputs.source, inputs.secrets.clone()),
         opening: Opening::new(&inputs.bundles),
         source: inputs.source,
@@ -140,7 +144,14 @@ pub fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
     });
     let supervised = Supervised::start(controller.clone(), env);
     waker.supervised.replace(Some(supervised.clone()));
-    actix::spawn(controller.clone().open());
+    let opening = controller.clone();
+    actix::spawn(async move {
+        // Bundles wait for the end of the start, however it ends.
+        if AssertUnwindSafe(opening.clone().open()).catch_unwind().await.is_err() {
+            tracing::error!("the start over many bundles panicked; bundles read their objects one by one");
+        }
+        opening.opening.end();
+    });
     subscribe_bundles(&controller, &inputs.bundles, &waker);
     subscribe_secrets(&controller, &inputs.secrets, inputs.index, &waker);
     actix::spawn(tell_of_kinds(
@@ -220,8 +231,10 @@ fn subscribe_secrets(
     secrets.subscribe(move |change| {
         let version = |record: Option<&SecretRecord>| record.map(|record| record.version().to_string());
         let (old, new) = (version(change.old), version(change.new));
-        // Nothing is known of a Secret before its first change, so one that was not known may be new or changed.
-        let concerns = match trigger::secret_wake(old.as_deref(), new.as_deref(), change.how == How::First) {
+        // What a pass read is entered too: if it is newer than what was known, the other bundles have to know. A Secret
+        // that was not known may be new or changed.
+        let read = change.how == How::First && change.old.is_none();
+        let concerns = match trigger::secret_wake(old.as_deref(), new.as_deref(), read) {
             SecretWake::Waiting => SecretWake::All,
             other => other,
         };
@@ -247,11 +260,11 @@ impl ManagedResources {
     }
 
     /// Whether a conflict about an object of a bundle has not been reported within the last hour (decision 11).
-    pub(super) fn is_news(&self, bundle: &NamespacedName, object: &str) -> bool {
+    pub(super) fn is_news(&self, bundle: &NamespacedName, object: &str, reason: &'static str) -> bool {
         let now = self.env.clock.monotonic();
         let mut reported = self.reported.borrow_mut();
         reported.retain(|_, when| now.saturating_duration_since(*when) < REPORT_AGAIN);
-        let key = (bundle.clone(), object.to_owned());
+        let key = (bundle.clone(), object.to_owned(), reason);
         let is_news = !reported.contains_key(&key);
         if is_news {
             reported.insert(key, now);

@@ -2,13 +2,17 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    hash::{DefaultHasher, Hash, Hasher},
     time::Duration,
 };
 
 use tokio::time::Instant;
 
-use super::{checksum, fingerprint::Record};
-use crate::api::object::ObjectKey;
+use super::{fingerprint::Record, read::Bundle};
+use crate::api::{
+    managed_resource::{ManagedResource, Status},
+    object::ObjectKey,
+};
 
 /// A ref that drifts is repaired at once, then after 1, 2, 4 s … up to the sync period, until it is quiet.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -18,6 +22,8 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 pub struct Memory {
     /// What the last full success was about.
     pub applied: Option<Applied>,
+    /// What the last pass was about in which objects failed.
+    pub failed: Option<Applied>,
     /// The objects that were right when last looked at.
     pub objects: BTreeMap<ObjectKey, Fingerprint>,
     /// The set that was announced in the conditions, by generation and checksum: it is not announced again.
@@ -30,8 +36,6 @@ pub struct Memory {
     pub period: Option<Instant>,
     /// Objects that a complete list at start did not hold.
     pub absent: BTreeSet<ObjectKey>,
-    /// The checksum of the bundle when it was last read.
-    pub checksum: Option<checksum::Known>,
     /// What was done before the time slice ended, for the pass that goes on.
     pub round: Option<Round>,
 }
@@ -54,8 +58,8 @@ pub struct Applied {
     pub generation: i64,
     /// The Secrets, in order, with the versions they had.
     pub secrets: Vec<(String, u64)>,
-    /// Keys of the objects.
-    pub keys: BTreeSet<ObjectKey>,
+    /// Hash of what the status says of the set: refs, checksum, generation. Somebody may have changed it since.
+    pub status: u64,
 }
 
 /// An object that was as described.
@@ -75,6 +79,31 @@ pub struct Damping {
     pause: Duration,
     /// It drifted again since the last repair.
     pub due: bool,
+}
+
+impl Applied {
+    /// The bundle as it is now.
+    pub(super) fn of(mr: &ManagedResource, bundle: &Bundle) -> Self {
+        Self {
+            uid: mr.metadata.uid.clone(),
+            generation: mr.metadata.generation,
+            secrets: bundle.secrets.clone(),
+            status: status_hash(&mr.status),
+        }
+    }
+
+    /// Whether it was about this ManagedResource, as far as the ManagedResource itself tells; the Secrets are the caller's.
+    pub fn is_about(&self, mr: &ManagedResource) -> bool {
+        self.uid == mr.metadata.uid
+            && self.generation == mr.metadata.generation
+            && self.status == status_hash(&mr.status)
+    }
+}
+
+fn status_hash(status: &Status) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&status.resources, &status.secrets_data_checksum, status.observed_generation).hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Round {
@@ -120,9 +149,16 @@ impl Memory {
         self.damping.values().filter(|damping| damping.due).map(|damping| damping.next).min()
     }
 
+    /// How long until the next pass is due: by the period, or by a repair that was put off.
+    pub fn next(&self, now: Instant, sync_period: Duration) -> Duration {
+        let period = self.period.unwrap_or(now + sync_period);
+        self.next_due().map_or(period, |due| due.min(period)).saturating_duration_since(now)
+    }
+
     /// Forgets what is known of objects, but not who was warned or when.
     pub fn forget_objects(&mut self) {
         self.applied = None;
+        self.failed = None;
         self.objects.clear();
     }
 }

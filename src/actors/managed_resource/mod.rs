@@ -17,7 +17,7 @@
 //! * [`status`]: what is reported in each situation
 //!
 //! Around them the shell, which reads, calls and writes: [`controller`] (parts, duties, filters), `pass` (one pass, from its
-//! cause to what is to be done), `read`, `apply`, `apply_object`, `clean_up`, `release` (the steps), `start` (claims and
+//! cause to what is to be done), `run` (what its steps share), `read`, `apply`, `apply_object`, `clean_up`, `release` (the steps), `start` (claims and
 //! sweep over many bundles), [`targets`] (interest and watches), [`secrets`], `autoscalers`, [`status_cell`], [`snapshot`]
 //! and [`memory`] (what is kept between passes).
 
@@ -43,6 +43,7 @@ pub mod plan;
 pub mod quantity;
 mod read;
 mod release;
+mod run;
 pub mod secrets;
 pub mod settled;
 pub mod snapshot;

@@ -6,22 +6,26 @@ use std::{
 };
 
 use super::{
-    checksum,
+    checksum::Checksum,
     decode::{self, DecodeError, Document, LabelWarning, SecretData},
     identity::Equivalences,
     inject,
     normalise::Scope,
-    pass::Run,
     plan::{self, Plan},
+    run::Run,
 };
 use crate::{
     actors::kit::{JobPanicked, Moment},
     api::{
+        keys::BROTLI_SUFFIX,
         managed_resource::ResourceRef,
         object::{GroupKind, GroupVersionKind, NamespacedName},
     },
     cluster::{ApiError, Resource},
 };
+
+/// How many times larger compressed manifests usually are: for the decision where to decode them.
+const USUAL_RATIO: usize = 32;
 
 /// A bundle as its Secrets describe it now.
 pub(super) struct Bundle {
@@ -33,6 +37,8 @@ pub(super) struct Bundle {
     pub(super) checksum: String,
     /// Documents that could not be decoded.
     pub(super) errors: Vec<DecodeError>,
+    /// Labels and annotations that count as absent.
+    warnings: Vec<LabelWarning>,
     /// Labels that each object gets.
     pub(super) labels: BTreeMap<String, String>,
     pub(super) equivalences: Equivalences,
@@ -57,7 +63,7 @@ pub(super) enum ReadCause {
 struct Source {
     namespace: String,
     name: String,
-    data: BTreeMap<String, Vec<u8>>,
+    data: Arc<BTreeMap<String, Vec<u8>>>,
 }
 
 /// What came out of the Secrets.
@@ -67,30 +73,63 @@ struct Decoded {
     warnings: Vec<LabelWarning>,
 }
 
-/// Reads and plans. `known` is the checksum of the last time.
-pub(super) async fn read(run: &Run<'_>, known: &mut Option<checksum::Known>) -> Result<Bundle, ReadError> {
-    let mr = run.mr();
-    let (mut secrets, mut sources) = (Vec::new(), Vec::new());
-    for reference in &mr.spec.secret_refs {
-        let name = NamespacedName::new(&mr.metadata.namespace, &reference.name);
-        let read = run.controller.secrets.read(&run.context, &name).await;
-        let data = read.map_err(|error| ReadError { secret: reference.name.clone(), cause: ReadCause::Api(error) })?;
-        secrets.push((reference.name.clone(), data.version));
-        sources.push(Source { namespace: name.namespace, name: name.name, data: data.data });
-    }
-    let size = sources.iter().flat_map(|source| source.data.values()).map(Vec::len).sum();
+/// Reads and plans.
+pub(super) async fn read(run: &Run<'_>) -> Result<Bundle, ReadError> {
+    let (secrets, sources) = read_secrets(run).await?;
     let sources = Arc::new(sources);
+    let size = sources.iter().flat_map(|source| source.data.iter()).map(|(key, data)| decoded_size(key, data)).sum();
     let decoding = sources.clone();
     let decoded = run.controller.env.cpu.run(size, move || decode_all(&decoding)).await;
-    let decoded = decoded.map_err(|panicked| ReadError {
-        secret: mr.spec.secret_refs.first().map(|reference| reference.name.clone()).unwrap_or_default(),
-        cause: ReadCause::Decoder(panicked),
-    })?;
-    for warning in &decoded.warnings {
-        tracing::warn!(managed_resource = %run.pass.key, warning = %warning, "a manifest is not what it seems");
-    }
+    let decoded = decoded.map_err(|panicked| ReadError::decoder(run, panicked))?;
     let kinds = kinds_of(run, &decoded).await;
-    Ok(planned(run, secrets, &sources, decoded, kinds, known))
+    let (mut bundle, kept) = planned(run, secrets, decoded, kinds);
+    // A data key counts once for each of its manifests: with many of them that is much more than the data itself.
+    let lengths: Vec<usize> = data_keys(&sources).iter().map(|data| data.len()).collect();
+    let size = kept.iter().filter_map(|index| lengths.get(*index)).sum();
+    let summed = run.controller.env.cpu.run(size, move || sum(&data_keys(&sources), &kept)).await;
+    bundle.checksum = summed.map_err(|panicked| ReadError::decoder(run, panicked))?;
+    Ok(bundle)
+}
+
+/// The Secrets in the order in which the ManagedResource names them. One that is named twice is read once.
+async fn read_secrets(run: &Run<'_>) -> Result<(Vec<(String, u64)>, Vec<Source>), ReadError> {
+    let namespace = &run.pass.key.namespace;
+    let mut known = BTreeMap::<&str, (u64, Arc<_>)>::new();
+    let (mut secrets, mut sources) = (Vec::new(), Vec::new());
+    for reference in &run.mr().spec.secret_refs {
+        let secret = reference.name.as_str();
+        let (version, data) = match known.get(secret) {
+            Some(read) => read.clone(),
+            None => {
+                let name = NamespacedName::new(namespace, secret);
+                let read = run.controller.secrets.read(&run.context, &name).await;
+                let read =
+                    read.map_err(|error| ReadError { secret: secret.to_owned(), cause: ReadCause::Api(error) })?;
+                let read = (read.version, Arc::new(read.data));
+                known.insert(secret, read.clone());
+                read
+            }
+        };
+        secrets.push((secret.to_owned(), version));
+        sources.push(Source { namespace: namespace.clone(), name: secret.to_owned(), data });
+    }
+    Ok((secrets, sources))
+}
+
+/// The values of all data keys, in processing order.
+fn data_keys(sources: &[Source]) -> Vec<&[u8]> {
+    sources.iter().flat_map(|source| source.data.values()).map(Vec::as_slice).collect()
+}
+
+fn sum(data_keys: &[&[u8]], kept: &[usize]) -> String {
+    let mut checksum = Checksum::default();
+    kept.iter().filter_map(|index| data_keys.get(*index)).for_each(|data| checksum.add(data));
+    checksum.finish()
+}
+
+/// What a data key may come to. Text shrinks to a twentieth, as a rule; a bomb to much less, and the decoder bounds it.
+fn decoded_size(key: &str, data: &[u8]) -> usize {
+    if key.ends_with(BROTLI_SUFFIX) { data.len().saturating_mul(USUAL_RATIO) } else { data.len() }
 }
 
 fn decode_all(sources: &[Source]) -> Decoded {
@@ -119,14 +158,13 @@ async fn kinds_of(run: &Run<'_>, decoded: &Decoded) -> BTreeMap<GroupVersionKind
     kinds
 }
 
+/// The plan, still without its checksum, and the data keys of the kept manifests, by their position.
 fn planned(
     run: &Run<'_>,
     secrets: Vec<(String, u64)>,
-    sources: &[Source],
     decoded: Decoded,
     kinds: BTreeMap<GroupVersionKind, Option<Resource>>,
-    known: &mut Option<checksum::Known>,
-) -> Bundle {
+) -> (Bundle, Vec<usize>) {
     let mr = run.mr();
     let equivalences = Equivalences::with(&mr.spec.equivalences);
     let labels = inject::labels_to_inject(&mr.spec.inject_labels, &run.controller.settings.managed_by);
@@ -135,7 +173,7 @@ fn planned(
         Some(Some(_)) => Scope::Cluster,
         Some(None) | None => Scope::Unknown,
     };
-    let Decoded { documents, errors, .. } = decoded;
+    let Decoded { documents, errors, warnings } = decoded;
     let (manifests, raws): (Vec<_>, Vec<_>) =
         documents.into_iter().map(|document| (document.manifest, document.raw)).unzip();
     let plan = plan::plan(plan::Input {
@@ -146,13 +184,9 @@ fn planned(
         decoding_failed: !errors.is_empty(),
         scope: &scope,
     });
-    for key in &plan.duplicates {
-        tracing::warn!(managed_resource = %run.pass.key, object = %key, "several manifests are of one object; all are applied in turn");
-    }
-    let data_keys: Vec<&[u8]> = sources.iter().flat_map(|source| source.data.values()).map(Vec::as_slice).collect();
-    let kept: Vec<usize> = plan.objects.iter().filter_map(|object| raws.get(object.document).copied()).collect();
-    let checksum = checksum::of(&data_keys, &kept, known);
-    Bundle { secrets, plan, checksum, errors, labels, equivalences, kinds }
+    let kept = plan.objects.iter().filter_map(|object| raws.get(object.document).copied()).collect();
+    let checksum = String::new();
+    (Bundle { secrets, plan, checksum, errors, warnings, labels, equivalences, kinds }, kept)
 }
 
 // === impl Bundle ===
@@ -175,6 +209,16 @@ impl Bundle {
         starting
     }
 
+    /// Logs what is strange about the manifests; once per set, when it is announced.
+    pub(super) fn log_warnings(&self, run: &Run<'_>) {
+        for warning in &self.warnings {
+            tracing::warn!(managed_resource = %run.pass.key, warning = %warning, "a manifest is not what it seems");
+        }
+        for key in &self.plan.duplicates {
+            tracing::warn!(managed_resource = %run.pass.key, object = %key, "several manifests are of one object; all are applied in turn");
+        }
+    }
+
     /// How the target serves an object's kind, if it does.
     pub(super) fn resource(&self, kind: &GroupVersionKind) -> Option<&Resource> {
         self.kinds.get(kind).and_then(Option::as_ref)
@@ -184,6 +228,16 @@ impl Bundle {
 /// Whether an autoscaler's replicas count for a kind (spec 10 §12.5).
 pub(super) fn is_scalable(kind: &GroupKind) -> bool {
     matches!(kind.group.as_str(), "apps" | "extensions") && matches!(kind.kind.as_str(), "Deployment" | "StatefulSet")
+}
+
+// === impl ReadError ===
+
+impl ReadError {
+    fn decoder(run: &Run<'_>, panicked: JobPanicked) -> Self {
+        let first = run.mr().spec.secret_refs.first();
+        let secret = first.map(|reference| reference.name.clone()).unwrap_or_default();
+        Self { secret, cause: ReadCause::Decoder(panicked) }
+    }
 }
 
 // === impl ReadCause ===

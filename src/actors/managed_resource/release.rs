@@ -1,6 +1,6 @@
 //! Releasing objects whose manifests are in Ignore mode now: they stay, without our marks (spec 10 §14).
 
-use super::{clean, identity, pass::Run};
+use super::{clean, identity, run::Run};
 use crate::{
     api::{managed_resource::ResourceRef, origin::Origin},
     cluster::ApiError,

@@ -11,9 +11,9 @@ use std::{
     time::Duration,
 };
 
-use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
 
+use super::decode;
 use crate::{
     actors::kit::Deadline,
     api::object::{self, NamespacedName},
@@ -92,15 +92,10 @@ impl Record for SecretRecord {
 // === impl SecretData ===
 
 impl SecretData {
-    fn of(secret: &Value) -> Self {
-        let data = secret.get("data").and_then(Value::as_object).into_iter().flatten();
-        let decode = |(key, value): (&String, &Value)| {
-            let text = value.as_str().unwrap_or_default();
-            // The API server accepts nothing but base64 here.
-            (key.clone(), BASE64_STANDARD.decode(text).unwrap_or_default())
-        };
+    fn of(secret: &Value) -> Result<Self, ApiError> {
+        let data = decode::secret_data(secret).map_err(|error| ApiError::Decode(error.to_string()))?;
         let version = object::resource_version(secret).parse().unwrap_or_default();
-        Self { version, data: data.map(decode).collect() }
+        Ok(Self { version, data })
     }
 
     /// Bytes of all values.
@@ -163,10 +158,10 @@ impl Secrets {
         Self { cluster: cluster.clone(), resource, router, preloaded: RefCell::default() }
     }
 
-    /// Whether the Secret may have changed since it was read at `version`.
+    /// Whether the Secret may have changed, or be gone, since it was read at `version`.
     pub fn changed_since(&self, secret: &NamespacedName, version: u64) -> bool {
         let store = self.router.store();
-        !store.is_fresh() || store.with(secret, |record| record.version != version).unwrap_or(false)
+        !store.is_fresh() || store.with(secret, |record| record.version != version).unwrap_or(true)
     }
 
     /// The Secret's data, live or as the list at start brought it.
@@ -179,7 +174,10 @@ impl Secrets {
             return Ok(data);
         }
         let at = self.resource.at(&secret.namespace, &secret.name);
-        Ok(SecretData::of(&self.cluster.get(context, &at).await?))
+        let live = self.cluster.get(context, &at).await?;
+        // Before the watch has begun nothing is entered, and what was read then counts as changed.
+        self.router.found(&live);
+        SecretData::of(&live)
     }
 
     /// Reads many Secrets by a list, if that is cheaper than one by one. Errors are left to the reads that follow.
@@ -218,7 +216,8 @@ impl Secrets {
             for secret in &page?.items {
                 let name = NamespacedName::of(secret);
                 if needed.contains(&name) && bytes < PRELOAD_BYTES {
-                    let data = SecretData::of(secret);
+                    self.router.found(secret);
+                    let Ok(data) = SecretData::of(secret) else { continue };
                     bytes += data.size();
                     self.preloaded.borrow_mut().insert(name, data);
                 }

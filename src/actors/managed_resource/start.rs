@@ -15,15 +15,16 @@ use serde_json::Value;
 
 use super::{
     apply,
-    apply_object::{self, OWN_MANAGER},
+    apply_object::{OWN_MANAGER, Scene},
     controller::ManagedResources,
     fingerprint::Record,
     identity::Equivalences,
     memory::{Applied, Fingerprint, Memory},
     merge::{self, MergeContext},
-    pass::Run,
     plan::Old,
-    read, settled,
+    read,
+    run::{Run, Todo},
+    settled,
     snapshot::BundleRecord,
     status, trigger,
 };
@@ -36,7 +37,7 @@ use crate::{
         object::{GroupVersionKind, NamespacedName, ObjectKey},
         origin::Origin,
     },
-    cluster::{ApiError, Context, ListQuery, Resource, Router},
+    cluster::{ApiError, Context, Found, ListQuery, Resource, Router},
 };
 
 /// Bundles that have not claimed by then read their objects live.
@@ -199,16 +200,17 @@ impl Memory {
 // === claiming ===
 
 /// Leaves the claims of a bundle. `None` means that the pass goes on by itself.
-pub(super) async fn claim(run: &mut Run<'_>, memory: &mut Memory) -> Result<Option<Vec<Moment>>, Failure> {
+pub(super) async fn claim(run: &mut Run<'_>, _: &mut Memory) -> Result<Option<Vec<Moment>>, Failure> {
     let opening = &run.controller.opening;
-    let Ok(bundle) = read::read(run, &mut memory.checksum).await else {
+    let Ok(bundle) = read::read(run).await else {
         opening.has_nothing_to_claim(&run.pass.key);
         return Ok(None);
     };
     // The watches begin before the lists, so that no change gets lost in between.
     drop(bundle.watch_kinds(run));
     let common = Rc::new(common(run, &bundle));
-    let context_hash = apply_object::context_hash(run, &bundle);
+    let everything = Todo::All { forced: false };
+    let scene = Scene::new(run, &bundle, false, &everything);
     let verdicts =
         Verdicts { applied: applied(run, &bundle), claimed: bundle.plan.objects.len(), ..Verdicts::default() };
     let moment = opening.signal.moment();
@@ -230,7 +232,7 @@ pub(super) async fn claim(run: &mut Run<'_>, memory: &mut Memory) -> Result<Opti
         let claim = Claim {
             common: common.clone(),
             key: object.key.clone(),
-            manifest_hash: apply_object::manifest_hash(context_hash, &object.manifest),
+            manifest_hash: scene.intent(object),
             manifest: manifest.into(),
             old: object.old.clone(),
         };
@@ -268,12 +270,7 @@ fn applied(run: &Run<'_>, bundle: &read::Bundle) -> Option<Applied> {
         && bundle.plan.removed.is_empty()
         && bundle.plan.released.is_empty()
         && mr.metadata.finalizers.iter().any(|finalizer| finalizer == own);
-    complete.then(|| Applied {
-        uid: mr.metadata.uid.clone(),
-        generation: mr.metadata.generation,
-        secrets: bundle.secrets.clone(),
-        keys: bundle.plan.objects.iter().map(|object| object.key.clone()).collect(),
-    })
+    complete.then(|| Applied::of(mr, bundle))
 }
 
 // === sweeping ===
@@ -378,7 +375,10 @@ impl ManagedResources {
     }
 
     fn compare(&self, claim: &Claim, live: &Value) {
-        self.targets.found(&claim.key, live);
+        if self.targets.found(&claim.key, live) == Found::Removed {
+            // No event will tell of it again: the bundle has to look.
+            return;
+        }
         let Ok(manifest) = serde_json::from_slice::<Value>(&claim.manifest) else { return };
         let common = &claim.common;
         let context = MergeContext {

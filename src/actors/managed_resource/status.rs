@@ -90,6 +90,11 @@ pub fn change_detected(status: &Status, added: &[ResourceRef], now: Timestamp) -
     next
 }
 
+/// New refs join those of a set that was announced before: what it said about the set stays.
+pub fn remembered(status: &Status, added: &[ResourceRef]) -> Status {
+    Status { resources: union(&status.resources, added), ..status.clone() }
+}
+
 /// Row "deletion pending".
 pub fn deletion_pending(status: &Status, message: &str, now: Timestamp) -> Status {
     with_applied(status, ConditionStatus::Progressing, DELETION_PENDING, message, now)

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     actors::kit::{Env, Moment},
     api::object::{GroupKind, NamespacedName, ObjectKey},
-    cluster::{Change, Cluster, How, ReadRecord, Resource, Router, RouterOptions, Start, StoreState},
+    cluster::{Change, Cluster, Found, How, ReadRecord, Resource, Router, RouterOptions, Start, StoreState},
 };
 
 /// A kind is watched this much longer than somebody is interested in it.
@@ -102,13 +102,29 @@ impl Targets {
         self.end_idle_watches();
     }
 
-    /// Starts to watch a kind, if it is not watched yet.
+    /// Starts to watch a kind, if it is not watched yet: in the version the server prefers, whatever the manifests say, so
+    /// that bundles that use different versions see the same. A version that is no longer served is given up for another.
     pub fn watch(&self, resource: &Resource) {
         let group_kind = resource.group_kind();
+        let discovery = self.inner.cluster.discovery();
         let mut kinds = self.inner.kinds.borrow_mut();
-        let kind =
-            kinds.entry(group_kind).or_insert_with(|| Kind { router: self.inner.router(resource), idle_since: None });
-        kind.idle_since = None;
+        let known = kinds.get(&group_kind).map(|kind| kind.router.resource());
+        let is_served = known.is_some_and(|known| discovery.known(&known.group_version_kind()).as_ref() == Some(known));
+        let preferred = discovery.known_preferred(&group_kind);
+        let wanted = match known {
+            Some(_) if is_served => None,
+            Some(known) => preferred.filter(|preferred| preferred != known),
+            None => Some(preferred.unwrap_or_else(|| resource.clone())),
+        };
+        if let Some(wanted) = wanted {
+            if let Some(old) = kinds.remove(&group_kind) {
+                old.router.stop();
+            }
+            kinds.insert(group_kind.clone(), Kind { router: self.inner.router(&wanted), idle_since: None });
+        }
+        if let Some(kind) = kinds.get_mut(&group_kind) {
+            kind.idle_since = None;
+        }
     }
 
     /// Whether a kind is watched.
@@ -159,11 +175,18 @@ impl Targets {
         }
     }
 
-    /// Enters an object of a list that this process read. No drift: whoever listed it compares it.
-    pub fn found(&self, key: &ObjectKey, object: &Value) {
+    /// Enters an object of a list that this process read, and tells what is known of it. No drift: whoever listed it
+    /// compares it.
+    pub fn found(&self, key: &ObjectKey, object: &Value) -> Found {
         let router = self.inner.kinds.borrow().get(&key.group_kind()).map(|kind| kind.router.clone());
-        if let Some(router) = router {
-            router.found(object);
+        router.map_or(Found::Known, |router| router.found(object))
+    }
+
+    /// Something about an object changed that is not in the object: whoever is interested in it has to look.
+    pub fn changed(&self, key: &ObjectKey) {
+        let holders = self.inner.interest.borrow().holders.get(key).cloned().unwrap_or_default();
+        for holder in &holders {
+            (self.inner.drift)(holder, key);
         }
     }
 
@@ -297,7 +320,59 @@ impl Interest {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use serde_json::json;
+
     use super::*;
+    use crate::{
+        actors::kit::testing::{Universe, universe},
+        api::object::GroupVersionKind,
+        cluster::testing::{Server, json as reply, text},
+    };
+
+    /// A server whose group `g.io` has the kind `A` in these versions, in the order of preference.
+    fn served(versions: &[&str]) -> Value {
+        let resource = json!({"resource": "as", "scope": "Cluster", "responseKind": {"group": "g.io", "kind": "A"}});
+        let version = |name: &&str| json!({"version": name, "freshness": "Current", "resources": [resource.clone()]});
+        let versions: Vec<_> = versions.iter().map(version).collect();
+        json!({"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": "g.io"}, "versions": versions}]})
+    }
+
+    /// fault 11
+    #[test]
+    fn a_kind_is_watched_in_the_preferred_version_and_in_another_when_that_is_no_longer_served() {
+        universe(1, |universe: Universe| async move {
+            let versions = Arc::new(Mutex::new(served(&["v1beta1", "v1alpha1"])));
+            let shown = versions.clone();
+            let server = Server::new(move |seen| match seen.line.as_str() {
+                "GET /api" => reply(200, &json!({"kind": "APIGroupDiscoveryList", "items": []})),
+                "GET /apis" => reply(200, &shown.lock().unwrap()),
+                _ => text(404, "404 page not found\n"),
+            });
+            let cluster = server.cluster();
+            let targets =
+                Targets::new(&cluster, &universe.env, "a=b".to_owned(), Rc::new(|_| true), Rc::new(|_, _| {}));
+            let kind = GroupKind::new("g.io", "A");
+            let mut watched = Vec::new();
+            for (served_now, asked) in
+                [(&["v1beta1", "v1alpha1"][..], "v1alpha1"), (&["v1", "v1beta1"][..], "v1"), (&["v1"][..], "v1")]
+            {
+                *versions.lock().unwrap() = served(served_now);
+                cluster.discovery().refresh_requested("g.io");
+                tokio::time::sleep(Duration::from_secs(11)).await;
+                let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", asked, "A")).await.unwrap();
+
+                targets.watch(&resource);
+
+                let kinds = targets.inner.kinds.borrow();
+                watched.push(kinds.get(&kind).unwrap().router.resource().version.to_string());
+            }
+            targets.stop();
+
+            assert_eq!(watched, ["v1beta1", "v1beta1", "v1"]);
+        });
+    }
 
     fn key(kind: &str, name: &str) -> ObjectKey {
         ObjectKey { kind: kind.into(), name: name.into(), ..ObjectKey::default() }

@@ -120,6 +120,9 @@ pub fn triggers(own: &OwnClass, old: Option<&ManagedResource>, new: Option<&Mana
         (None, None) => Triggers::NONE,
         (None, Some(created)) => Triggers::CREATED.when(passes_class(own, created)),
         (Some(deleted), None) => Triggers::DELETED.when(passes_class(own, deleted)),
+        (Some(old), Some(new)) if old.metadata.uid != new.metadata.uid => {
+            triggers(own, Some(old), None) | triggers(own, None, Some(new))
+        }
         (Some(old), Some(new)) if passes_class(own, new) && passes_ignore(old, new) => changes(own, old, new),
         (Some(_), Some(_)) => Triggers::NONE,
     }

@@ -60,6 +60,8 @@ struct State {
     began: Option<Instant>,
     /// When a fetch last began for the sake of a group; entries older than [`PER_GROUP`] are dropped.
     asked: BTreeMap<Arc<str>, Instant>,
+    /// When a change of a group last made it be asked for at once; entries as old are dropped, too.
+    changed: BTreeMap<Arc<str>, Instant>,
     /// Groups somebody has seen a change of.
     requested: BTreeSet<Arc<str>>,
     /// Documents with their entity tags.
@@ -99,14 +101,26 @@ impl Discovery {
         self.0.state.borrow().served.as_ref()?.resource(kind).ok()
     }
 
+    /// How the server serves a kind in the version it prefers, without asking the server.
+    pub fn known_preferred(&self, kind: &GroupKind) -> Option<Resource> {
+        self.0.state.borrow().served.as_ref()?.preferred(kind).ok()
+    }
+
     /// All kinds the server serves, as far as known, by group, in the server's order of versions.
     pub fn served(&self) -> Vec<Resource> {
         self.0.state.borrow().served.as_ref().map(|served| served.resources().cloned().collect()).unwrap_or_default()
     }
 
-    /// Somebody has seen that the kinds of a group change (an event of a CRD or APIService, a 404 for its path): the
-    /// group is asked for anew by the next question or by [`Self::run`].
+    /// Somebody has seen that the kinds of a group change (an event of a CRD or APIService): the group is asked for anew by
+    /// the next question or by [`Self::run`]. A miss just before, e.g. of the kind that the CRD brings, does not put that
+    /// off; many changes share the 10 s.
     pub fn refresh_requested(&self, group: &str) {
+        self.0.state.borrow_mut().changed(group, Instant::now());
+        self.missed(group);
+    }
+
+    /// A path of the group was answered with 404: as [`Self::refresh_requested`], but at most every 10 s.
+    pub(super) fn missed(&self, group: &str) {
         self.0.state.borrow_mut().requested.insert(group.into());
         self.0.requested.notify_one();
     }
@@ -244,6 +258,14 @@ impl State {
         young_until.max(asked_until)
     }
 
+    /// A change was seen: the group may be asked for at once, unless that was so within the last [`PER_GROUP`].
+    fn changed(&mut self, group: &str, now: Instant) {
+        if self.changed.get(group).is_none_or(|changed| *changed + PER_GROUP <= now) {
+            self.changed.insert(group.into(), now);
+            self.asked.remove(group);
+        }
+    }
+
     /// A requested group that may be asked for now.
     fn due(&self, now: Instant) -> Option<Arc<str>> {
         self.requested.iter().find(|group| self.may_ask(group, now)).cloned()
@@ -253,6 +275,7 @@ impl State {
     fn begin(&mut self, group: &str, now: Instant) {
         self.began = Some(now);
         self.asked.retain(|_, asked| *asked + PER_GROUP > now);
+        self.changed.retain(|_, changed| *changed + PER_GROUP > now);
         self.asked.insert(group.into(), now);
         for requested in std::mem::take(&mut self.requested) {
             self.asked.insert(requested, now);

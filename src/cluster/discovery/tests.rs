@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::*;
+use crate::cluster::WatchQuery;
 use crate::cluster::testing::{Reply, Server, answer, json as reply, text};
 
 fn core() -> Value {
@@ -106,10 +107,15 @@ async fn a_requested_refresh_tells_those_who_wait() {
     }
     tokio::select! { biased; changed = changes.changed() => changed.unwrap(), () = discovery.clone().run() => {} }
 
-    assert_eq!(begin.elapsed(), PER_GROUP);
+    assert_eq!(begin.elapsed(), YOUNG, "the miss just before does not put it off");
     assert!(discovery.version() > before);
     assert!(discovery.known(&kind("v1", "A")).is_some());
     assert_eq!(server.lines().len(), 4);
+
+    *apis.lock().unwrap() = groups(&[]);
+    discovery.refresh_requested("g.io");
+    tokio::select! { biased; changed = changes.changed() => changed.unwrap(), () = discovery.clone().run() => {} }
+    assert_eq!(begin.elapsed(), YOUNG + PER_GROUP, "changes in a row share the time");
 }
 
 #[tokio::test(start_paused = true)]
@@ -231,5 +237,19 @@ async fn a_404_of_the_path_requests_a_refresh() {
     let error = cluster.get(&crate::cluster::testing::ctx(), &resource.at("", "x")).await.unwrap_err();
 
     assert!(error.is_no_match());
+    assert!(cluster.discovery().mapping(&kind("v1", "A")).await.is_err());
+}
+
+/// fault 11
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_a_version_that_is_no_longer_served_leads_to_a_new_question() {
+    let (server, apis) = serving(groups(&[version("v1", &[("A", "as")], "Current")]));
+    let cluster = server.cluster();
+    let resource = cluster.discovery().mapping(&kind("v1", "A")).await.unwrap();
+    *apis.lock().unwrap() = groups(&[version("v2", &[("A", "as")], "Current")]);
+    sleep(PER_GROUP).await;
+
+    assert!(cluster.watch(&resource, None, WatchQuery::default()).await.is_err());
+
     assert!(cluster.discovery().mapping(&kind("v1", "A")).await.is_err());
 }

@@ -105,6 +105,10 @@ impl Gate {
         let mut shell = self.0.shell.borrow_mut();
         change(&mut shell);
         shell.settle(Instant::now());
+        if shell.schedule.next_refill().is_some() {
+            // It has no timer if its bucket still had tokens when it looked last, and only a slot was missing.
+            shell.wake_timekeeper();
+        }
         drop(shell);
         self.observe();
     }

@@ -139,6 +139,21 @@ async fn somebody_else_watches_the_time_when_the_timekeeper_leaves() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_write_that_waited_for_a_slot_waits_for_its_token_if_others_took_the_last_ones() {
+    let gate = gate(10.0, 19);
+    let mut held: Vec<_> = (0..WRITES_AT_ONCE).map(|_| write(&gate, Lane::Live, "a").now_or_never().unwrap()).collect();
+    let mut waiting: FuturesUnordered<_> = std::iter::once(write(&gate, Lane::Live, "b")).collect();
+    assert!(futures::poll!(waiting.next()).is_pending());
+    for _ in 0..3 {
+        assert!(read(&gate, "c").now_or_never().is_some());
+    }
+
+    held.clear();
+
+    assert!(tokio::time::timeout(Duration::from_secs(1), waiting.next()).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_thousand_waiters_share_one_timer_and_all_go() {
     let gate = gate(1000.0, 1);
     let mut all: FuturesUnordered<_> = (0..1000).map(|index| write(&gate, Lane::Live, ["a", "b"][index % 2])).collect();

@@ -5,6 +5,11 @@
 //! router starts *from now*: it asks for one object only, to learn the present version, and hears of changes from then
 //! on; what it keeps is decided by a predicate (interest).
 
+mod options;
+
+#[cfg(all(test, feature = "sim"))]
+mod tests;
+
 use std::{
     cell::{Cell, RefCell},
     collections::BTreeSet,
@@ -26,77 +31,26 @@ use crate::{
     api::object::{self, NamespacedName},
 };
 
+pub use options::{Change, Found, How, ReadRecord, RouterOptions, Start};
+
 /// Back-off after a failed list or watch: 0.8 s · 2ⁿ, at most this, stretched by up to 100 %.
 const MAX_BACK_OFF: Duration = Duration::from_secs(30);
 
 /// See [`MAX_BACK_OFF`].
 const FIRST_BACK_OFF: Duration = Duration::from_millis(800);
 
+/// A watch that ends sooner, and without an event, counts as failed: a server or proxy that answers and hangs up is not
+/// asked as fast as it answers.
+const SHORTEST_WATCH: Duration = Duration::from_secs(1);
+
+/// A watch that was open for this long makes up for failures before it.
+const HEALTHY_WATCH: Duration = Duration::from_secs(60);
+
 /// How long a list may take.
 const LIST_TIME: Duration = Duration::from_secs(300);
 
 /// How long the list may take that only asks for the present version. Passes wait for it.
 const VERSION_TIME: Duration = Duration::from_secs(10);
-
-/// What a router watches, and what it keeps of it.
-pub struct RouterOptions<R> {
-    /// Place in the census and in logs, e.g. `source/managedresources`.
-    pub name: String,
-    /// The kind.
-    pub resource: Resource,
-    /// Namespaces; `None` means all of them (or cluster scope).
-    pub scopes: Vec<Option<String>>,
-    /// Only objects with these labels.
-    pub label_selector: Option<String>,
-    /// Whether metadata is enough.
-    pub metadata_only: bool,
-    /// Whether to begin with a list of everything.
-    pub start: Start,
-    /// What is kept of an object.
-    pub record: ReadRecord<R>,
-    /// Whether anybody wants to know of an object.
-    pub keep: Box<dyn Fn(&NamespacedName) -> bool>,
-}
-
-/// Makes a record of an object; `None` if the object cannot be read.
-pub type ReadRecord<R> = Box<dyn Fn(&Value) -> Option<R>>;
-
-/// How a router begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
-    /// With a list of all objects.
-    List,
-    /// With what changes from now on.
-    Now,
-}
-
-/// A difference between what was known and what is known now.
-pub struct Change<'a, R> {
-    /// The object.
-    pub name: &'a NamespacedName,
-    /// What was known of it.
-    pub old: Option<&'a R>,
-    /// What is known of it; `None` where it left the view: it is gone, or no longer selected.
-    pub new: Option<&'a R>,
-    /// How it became known.
-    pub how: How<'a>,
-}
-
-/// How a change became known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How<'a> {
-    /// By the first list, or by the replay of the store to a new filter.
-    First,
-    /// By a watch event.
-    Event,
-    /// By the list after a lost watch.
-    Relist,
-    /// By the answer to a write of this process; `writer` names who wrote.
-    Own {
-        /// The key of the actor that wrote.
-        writer: &'a str,
-    },
-}
 
 /// A running watch router. Cheap to clone.
 pub struct Router<R: Record> {
@@ -125,6 +79,10 @@ struct ScopeState {
     listed: Cell<bool>,
     error: RefCell<Option<String>>,
     heard: Cell<Option<tokio::time::Instant>>,
+    /// When the present watch was opened, if it was.
+    opened: Cell<Option<tokio::time::Instant>>,
+    /// Whether it told of an object.
+    event: Cell<bool>,
 }
 
 /// The actor that hosts a router's loops, one per scope.
@@ -201,19 +159,17 @@ impl<R: Record> Router<R> {
     /// Enters the answer to a write of this process, as if the watch had reported it. Before the router has begun to hear
     /// of changes nothing is entered: what happens to the object until then would be missed.
     pub fn wrote(&self, object: &Value, writer: &str) {
-        if self.core.is_listed() {
-            self.core.upsert(object, How::Own { writer });
-        }
+        self.core.enter(object, How::Own { writer });
     }
 
-    /// Enters an object of a list that this process read for another reason.
-    pub fn found(&self, object: &Value) {
-        self.core.upsert(object, How::First);
+    /// Enters an object of a list that this process read for another reason, as [`Self::wrote`] does.
+    pub fn found(&self, object: &Value) -> Found {
+        self.core.enter(object, How::First)
     }
 
     /// Enters that a DELETE of this process was answered with *gone*.
     pub fn deleted(&self, name: &NamespacedName, writer: &str) {
-        self.core.remove(name, u64::MAX, How::Own { writer });
+        self.core.remove(name, None, How::Own { writer });
     }
 
     /// Forgets an object that nobody is interested in any more.
@@ -225,7 +181,9 @@ impl<R: Record> Router<R> {
 
     /// Ends the watch. The store stays as it is, and is no longer fresh.
     pub fn stop(&self) {
-        self.core.store.set_state(StoreState::Off);
+        if self.core.store.set_state(StoreState::Off) {
+            self.core.signal.raise(); // nobody waits for its list any more
+        }
         self.core.env.census.leave(self.core.cell.path());
         kit::post(&self.actor, Stop);
     }
@@ -260,14 +218,23 @@ impl<R: Record> Core<R> {
     async fn run(self: Rc<Self>, index: usize) {
         let mut failures = 0u32;
         loop {
-            let round = AssertUnwindSafe(self.round(index)).catch_unwind().await;
             let scope = &self.scopes[index];
+            scope.opened.set(None);
+            scope.event.set(false);
+            let round = AssertUnwindSafe(self.round(index)).catch_unwind().await;
+            let open = scope.opened.get().map_or(Duration::ZERO, |opened| self.env.clock.monotonic() - opened);
+            if scope.event.get() || open >= HEALTHY_WATCH {
+                failures = 0;
+            }
             match round {
                 Ok(Ok(())) => {
-                    failures = 0;
                     scope.error.replace(None);
-                    self.show();
-                    continue;
+                    if scope.event.get() || open >= SHORTEST_WATCH {
+                        failures = 0;
+                        self.show();
+                        continue;
+                    }
+                    tracing::debug!(router = %self.options.name, "a watch ended at once");
                 }
                 Ok(Err(error)) => {
                     if error.is_expired() {
@@ -279,6 +246,10 @@ impl<R: Record> Core<R> {
                         }
                     }
                     tracing::warn!(router = %self.options.name, error = %error, "watch failed");
+                    if error.is_not_served() || error.is_not_found() || error.is_forbidden() {
+                        // Not a broken connection or a busy server: it does not tell of this kind any more.
+                        self.store.unheard();
+                    }
                     scope.error.replace(Some(error.to_string()));
                 }
                 Err(_) => {
@@ -316,6 +287,8 @@ impl<R: Record> Core<R> {
         };
         let namespace = self.options.scopes[index].as_deref();
         let mut stream = self.cluster.watch(&self.options.resource, namespace, query).await?;
+        scope.opened.set(Some(self.env.clock.monotonic()));
+        scope.error.replace(None);
         self.heard(index);
         loop {
             // Silence for too long means a connection that died without a word: the watch is taken up again.
@@ -323,11 +296,14 @@ impl<R: Record> Core<R> {
             let Some(event) = next else { return Ok(()) };
             let event = event?;
             self.heard(index);
+            scope.event.set(scope.event.get() || event.kind != WatchKind::Bookmark);
             let version = object::resource_version(&event.object).to_owned();
             match event.kind {
-                WatchKind::Added | WatchKind::Modified => self.upsert(&event.object, How::Event),
+                WatchKind::Added | WatchKind::Modified => {
+                    self.upsert(&event.object, How::Event);
+                }
                 WatchKind::Deleted => {
-                    let number = version.parse().unwrap_or(u64::MAX);
+                    let number = version.parse().ok();
                     self.remove(&NamespacedName::of(&event.object), number, How::Event);
                 }
                 WatchKind::Bookmark => {}
@@ -374,7 +350,7 @@ impl<R: Record> Core<R> {
                 }
             }
         }
-        let number = version.parse().unwrap_or(u64::MAX);
+        let number = version.parse().ok();
         for name in self.store.names() {
             let in_scope = namespace.is_none_or(|namespace| namespace == name.namespace);
             if in_scope && !seen.contains(&name) {
@@ -384,27 +360,58 @@ impl<R: Record> Core<R> {
         Ok(version)
     }
 
-    fn upsert(&self, object: &Value, how: How<'_>) {
+    /// Enters an answer of the server to this process. One in another version of the kind cannot be compared with what the
+    /// watch brings; of it counts only that what was known before is outdated.
+    fn enter(&self, object: &Value, how: How<'_>) -> Found {
+        if !self.is_listed() {
+            return Found::Known;
+        }
+        let resource = &self.options.resource;
+        let other_version = object["apiVersion"].as_str().is_some_and(|version| version != resource.api_version());
+        if !other_version || self.options.metadata_only {
+            return self.upsert(object, how);
+        }
+        let name = NamespacedName::of(object);
+        let Ok(version) = object::resource_version(object).parse::<u64>() else { return Found::Known };
+        if self.store.is_removed(&name, version) {
+            return Found::Removed;
+        }
+        drop(self.store.take(&name, version.saturating_sub(1)));
+        Found::Known
+    }
+
+    fn upsert(&self, object: &Value, how: How<'_>) -> Found {
         let name = NamespacedName::of(object);
         if !(self.options.keep)(&name) {
-            return;
+            return Found::Known;
         }
         let Some(record) = (self.options.record)(object) else {
             tracing::warn!(router = %self.options.name, object = %name, "an object cannot be read and is left out");
-            return;
+            return Found::Known;
         };
-        if let Put::Stored(old) = self.store.put(&name, record.clone()) {
-            self.tell(&Change { name: &name, old: old.as_ref(), new: Some(&record), how });
+        match self.store.put(&name, record.clone()) {
+            Put::Stored(old) => self.tell(&Change { name: &name, old: old.as_ref(), new: Some(&record), how }),
+            Put::Older => {}
+            Put::Removed => return Found::Removed,
         }
+        Found::Known
     }
 
-    fn remove(&self, name: &NamespacedName, version: u64, how: How<'_>) {
-        if let Some(old) = self.store.take(name, version) {
+    /// Takes an object out. Without a version it is known to be gone, but not since when.
+    fn remove(&self, name: &NamespacedName, version: Option<u64>, how: How<'_>) {
+        if let Some(version) = version.filter(|_| (self.options.keep)(name)) {
+            self.store.remember_removal(name, version);
+        }
+        if let Some(old) = self.store.take(name, version.unwrap_or(u64::MAX)) {
             self.tell(&Change { name, old: Some(&old), new: None, how });
         }
     }
 
     fn tell(&self, change: &Change<'_, R>) {
+        if change.old.is_none() || change.new.is_none() {
+            let records = self.store.len();
+            self.cell.update(self.env.clock.wall(), |cell| cell.line = records_text(records));
+        }
         let filters = self.filters.borrow().clone();
         for filter in filters {
             filter(change);
@@ -433,7 +440,7 @@ impl<R: Record> Core<R> {
         let error = self.scopes.iter().find_map(|scope| scope.error.borrow().clone());
         let state = match &error {
             // A store that was complete once keeps its state while the watch is taken up again; its age tells the rest.
-            Some(error) if !listed || !self.store.is_fresh() => StoreState::Failing(error.clone()),
+            Some(error) if !listed || !self.store.is_heard_of() => StoreState::Failing(error.clone()),
             Some(_) | None if listed => StoreState::Synced,
             Some(_) | None => StoreState::Starting,
         };
@@ -446,7 +453,7 @@ impl<R: Record> Core<R> {
                 StoreState::Synced => Activity::Idle,
                 StoreState::Failing(_) => Activity::Failing,
             };
-            cell.line = format!("{records} records");
+            cell.line = records_text(records);
             if let Some(error) = error {
                 cell.last_error = Some((now, error));
             }
@@ -457,5 +464,6 @@ impl<R: Record> Core<R> {
     }
 }
 
-#[cfg(all(test, feature = "sim"))]
-mod tests;
+fn records_text(records: usize) -> String {
+    format!("{records} records")
+}

@@ -4,7 +4,7 @@ use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{How, Router, RouterOptions, Start};
+use super::{Found, How, Router, RouterOptions, Start};
 use crate::{
     actors::kit::testing::{Universe, eventually, settle, universe},
     api::object::{self, NamespacedName},
@@ -213,6 +213,72 @@ fn an_older_event_does_not_replace_what_a_write_was_answered_with() {
     );
 }
 
+#[test]
+fn an_answer_that_comes_after_the_event_of_the_deletion_does_not_bring_the_object_back() {
+    for start in [Start::List, Start::Now] {
+        scene(
+            start,
+            |_| {},
+            |scene| async move {
+                let written = scene.sim.put(config_map("a", "1")).unwrap();
+                scene.sim.remove("configmaps", "default", "a");
+                settle().await;
+                scene.told();
+
+                scene.router.wrote(&written, "writer");
+                let known = scene.router.found(&written);
+
+                assert_eq!((known, scene.value("a"), scene.told()), (Found::Removed, None, Vec::new()));
+                scene.sim.put(config_map("a", "2")).unwrap();
+                settle().await;
+                assert_eq!(scene.value("a").as_deref(), Some("2"), "it was created anew");
+            },
+        );
+    }
+}
+
+#[test]
+fn an_answer_in_another_version_of_the_kind_only_says_that_what_was_known_is_outdated() {
+    scene(
+        Start::List,
+        |_| {},
+        |scene| async move {
+            let mut written = scene.sim.put(config_map("a", "1")).unwrap();
+            settle().await;
+            written["apiVersion"] = json!("v2");
+            scene.told();
+
+            scene.router.wrote(&written, "writer");
+            assert_eq!(scene.value("a").as_deref(), Some("1"), "it is of the same revision");
+            scene.sim.edit("configmaps", "default", "a", |live| live["data"]["k"] = json!("2"));
+            written["metadata"]["resourceVersion"] =
+                scene.sim.object("configmaps", "default", "a").unwrap()["metadata"]["resourceVersion"].clone();
+            scene.router.wrote(&written, "writer");
+
+            assert_eq!((scene.value("a"), scene.told()), (None, Vec::new()));
+            settle().await;
+            assert_eq!(scene.value("a").as_deref(), Some("2"));
+        },
+    );
+}
+
+#[test]
+fn nothing_is_entered_before_the_router_hears_of_changes() {
+    let prepare = |sim: &Sim| {
+        sim.set_faults(|request| match request.verb.as_str() {
+            "list" => Fault::FailBefore(Seen::forbidden(request)),
+            _ => Fault::None,
+        });
+    };
+    scene(Start::Now, prepare, |scene| async move {
+        let listed = scene.sim.put(config_map("a", "1")).unwrap();
+
+        let found = scene.router.found(&listed);
+
+        assert_eq!((found, scene.value("a")), (Found::Known, None));
+    });
+}
+
 /// Fault 6.
 #[test]
 fn a_watch_that_hangs_silently_is_taken_up_again_after_the_idle_limit_and_nothing_is_missed() {
@@ -228,6 +294,32 @@ fn a_watch_that_hangs_silently_is_taken_up_again_after_the_idle_limit_and_nothin
             tokio::time::sleep(Duration::from_secs(3)).await;
 
             assert_eq!(scene.value("a").as_deref(), Some("1"));
+        },
+    );
+}
+
+/// Fault 11.
+#[test]
+fn a_watch_that_is_refused_makes_the_store_no_evidence_until_it_is_open_again() {
+    scene(
+        Start::List,
+        |_| {},
+        |scene| async move {
+            let mut left = 1;
+            scene.sim.set_faults(move |request| {
+                if request.verb == "watch" && left > 0 {
+                    left -= 1;
+                    return Fault::FailBefore(Seen::forbidden(request));
+                }
+                Fault::None
+            });
+            scene.sim.break_watches(WatchEnd::Disconnect);
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            assert!(!scene.router.store().is_fresh());
+            tokio::time::sleep(Duration::from_secs(10)).await;
+
+            assert!(scene.router.store().is_fresh());
+            assert_eq!(scene.router.store().state(), StoreState::Synced);
         },
     );
 }
@@ -269,4 +361,41 @@ fn a_list_that_fails_is_shown_and_tried_again_with_back_off() {
         let lists = scene.sim.requests().iter().filter(|request| request.info.verb == "list").count();
         assert_eq!(lists, 4, "no more requests than the back-off allows");
     });
+}
+
+#[test]
+fn a_watch_that_ends_at_once_is_taken_up_again_with_back_off() {
+    let prepare = |sim: &Sim| {
+        sim.set_faults(|request| match request.verb.as_str() {
+            "watch" => Fault::BreakWatch { after_events: 0, end: WatchEnd::Close },
+            _ => Fault::None,
+        });
+    };
+    scene(Start::List, prepare, |scene| async move {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+
+        let watches = scene.sim.requests().iter().filter(|request| request.info.verb == "watch").count();
+        assert!((3..=8).contains(&watches), "{watches} watches in a minute");
+    });
+}
+
+#[test]
+fn a_watch_that_was_open_for_long_is_taken_up_again_soon_however_often_it_broke() {
+    scene(
+        Start::List,
+        |_| {},
+        |scene| async move {
+            for round in 0..5 {
+                tokio::time::sleep(Duration::from_secs(600)).await;
+                scene.sim.break_watches(WatchEnd::Disconnect);
+                let name = format!("a{round}");
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                scene.sim.put(config_map(&name, "1")).unwrap();
+                settle().await;
+
+                assert_eq!(scene.value(&name).as_deref(), Some("1"));
+                scene.sim.remove("configmaps", "default", &name);
+            }
+        },
+    );
 }

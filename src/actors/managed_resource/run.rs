@@ -1,0 +1,162 @@
+//! A pass under way: what every step of it needs, and the writes to the ManagedResource itself.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use tokio::time::Instant;
+
+use super::{
+    controller::ManagedResources,
+    snapshot::Snapshot,
+    status_cell::{StatusCell, StatusTarget},
+    trigger,
+};
+use crate::{
+    actors::kit::{Causes, Deadline, Failure, Pass},
+    api::{
+        managed_resource::{ManagedResource, Status},
+        object::{NamespacedName, ObjectKey},
+    },
+    cluster::{ApiError, Context, Reference},
+};
+
+/// Time of its own that a status write has, whatever the pass has used up (contract rule 7).
+const STATUS_TIME: Duration = Duration::from_secs(5);
+
+/// A pass under way: what every step needs.
+pub(super) struct Run<'a> {
+    pub(super) controller: &'a ManagedResources,
+    pub(super) status: &'a StatusCell,
+    pub(super) pass: &'a Pass<NamespacedName>,
+    pub(super) context: Context,
+    /// The name under which own writes are entered into stores.
+    pub(super) writer: String,
+    /// The ManagedResource as it stands after the last write of this pass.
+    pub(super) bundle: Snapshot,
+}
+
+/// A pass gets so much time for objects, whatever it has used up before: else a bundle that takes long to read would
+/// never get on.
+const OBJECTS_TIME: Duration = Duration::from_secs(1);
+
+/// What a pass has to look at.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Todo {
+    /// Everything is as it was left.
+    Nothing,
+    /// These objects; the rest is settled.
+    Some(BTreeSet<ObjectKey>),
+    /// Everything; `forced` sends one update per object and run, even if it does not differ (spec 10 scenario 39).
+    All { forced: bool },
+}
+
+// === impl Run ===
+
+impl Run<'_> {
+    /// Whether the pass, which came to its objects at `since`, has to let others have their turn.
+    pub(super) fn should_yield(&self, since: Instant) -> bool {
+        let now = self.controller.env.clock.monotonic();
+        self.pass.should_yield() && now.saturating_duration_since(since) >= OBJECTS_TIME
+    }
+
+    /// Whether the ManagedResource carries the own finalizer.
+    pub(super) fn has_finalizer(&self) -> bool {
+        self.controller.settings.class.holds(&self.bundle.mr)
+    }
+
+    /// The ManagedResource.
+    pub(super) fn mr(&self) -> &ManagedResource {
+        &self.bundle.mr
+    }
+
+    /// Writes the status that `change` makes of the present one, unless it is the same.
+    pub(super) async fn write_status(&mut self, change: impl FnOnce(&Status) -> Status) -> Result<(), Failure> {
+        let own_time = Deadline::after(STATUS_TIME);
+        let context = Context { deadline: self.context.deadline.max(own_time), ..self.context.clone() };
+        let target = StatusTarget {
+            cluster: &self.controller.source,
+            resource: self.controller.bundles.resource(),
+            bundles: &self.controller.bundles,
+        };
+        match self.status.write(target, &context, &self.bundle, change).await {
+            Ok(written) => {
+                self.bundle = written;
+                Ok(())
+            }
+            Err(error) => Err(Failure::new(format!("could not update the ManagedResource status: {error}"))),
+        }
+    }
+
+    /// Removes the operation annotation (spec 10 §5.2).
+    pub(super) async fn remove_operation(&mut self) -> Result<(), Failure> {
+        let patch = trigger::remove_operation_patch();
+        match self.patch_bundle(&patch).await {
+            Ok(()) => Ok(()),
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Adds the own finalizer where it is missing: before anything is written to the target (spec 10 §8).
+    pub(super) async fn ensure_finalizer(&mut self) -> Result<(), Failure> {
+        if self.has_finalizer() {
+            return Ok(());
+        }
+        let finalizer = self.controller.settings.class.finalizer();
+        let metadata = &self.bundle.mr.metadata;
+        let finalizers: Vec<&str> =
+            metadata.finalizers.iter().map(String::as_str).chain(std::iter::once(finalizer)).collect();
+        let patch = serde_json::json!({
+            "metadata": { "finalizers": finalizers, "resourceVersion": metadata.resource_version }
+        });
+        let patched = self.patch_bundle(&patch).await;
+        patched.map_err(|error| Failure::new(format!("failed to add finalizer: {error}")))
+    }
+
+    /// Patches the ManagedResource and goes on with the answer.
+    pub(super) async fn patch_bundle(&mut self, patch: &serde_json::Value) -> Result<(), ApiError> {
+        let controller = self.controller;
+        let at = controller.bundles.resource().at(&self.pass.key.namespace, &self.pass.key.name);
+        let answer = controller.source.merge_patch(&self.context, &at, None, patch).await?;
+        controller.bundles.wrote(&answer, &self.writer);
+        self.bundle = Snapshot::of(answer).map_err(|error| ApiError::Decode(error.to_string()))?;
+        Ok(())
+    }
+
+    /// Whether the pass runs for its period: the one in which an object that two bundles want is written.
+    pub(super) fn is_period(&self) -> bool {
+        self.pass.because_of(Causes::TIMER)
+    }
+
+    /// Reports that an object is wanted by another bundle too (decision 11).
+    pub(super) fn conflicting_owner(&self, object: &str, owner: &NamespacedName) {
+        let own = &self.pass.key;
+        let message = format!("object \"{object}\" is claimed by {own} and by {owner}; the last writer wins");
+        if !self.controller.is_news(own, object, "ConflictingOwner") {
+            return;
+        }
+        self.controller.recorder.warning(&self.reference(), "ConflictingOwner", &message);
+        tracing::warn!(managed_resource = %own, object = %object, owner = %owner, "an object has two owners");
+    }
+
+    /// Reports that an object was not deleted because it belongs to another bundle now (decision 10).
+    pub(super) fn kept_for_owner(&self, object: &str, owner: &NamespacedName) {
+        let own = &self.pass.key;
+        let message = format!("object \"{object}\" left {own} but belongs to {owner} now and is not deleted");
+        if !self.controller.is_news(own, object, "OwnedByOther") {
+            return;
+        }
+        self.controller.recorder.warning(&self.reference(), "OwnedByOther", &message);
+        tracing::warn!(managed_resource = %own, object = %object, owner = %owner, "an object belongs to another owner");
+    }
+
+    fn reference(&self) -> Reference {
+        let metadata = &self.bundle.mr.metadata;
+        Reference {
+            api_version: self.controller.bundles.resource().api_version(),
+            kind: self.controller.bundles.resource().kind.to_string(),
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone(),
+            uid: metadata.uid.clone(),
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Scenarios of spec 10 about what a pass reports, with the exact texts of §16.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::world::{NAMESPACE, World, config_map, managed_resource, stream, world};
+
+const APPLIED: &str = "ResourcesApplied";
+const HEALTHY: &str = "ResourcesHealthy";
+const PROGRESSING: &str = "ResourcesProgressing";
+
+fn condition(world: &World, kind: &str) -> [String; 3] {
+    world.condition("one", kind).map(|(status, reason, message)| [status, reason, message]).unwrap_or_default()
+}
+
+async fn seconds(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+fn with(mut object: Value, pointer: &str, value: Value) -> Value {
+    let (parent, field) = pointer.rsplit_once('/').expect("a pointer to a field");
+    object.pointer_mut(parent).expect("the parent is there")[field] = value;
+    object
+}
+
+/// spec 10 scenario 3.
+#[test]
+fn a_missing_secret_is_named_and_its_creation_is_noticed() {
+    world(1, |world| async move {
+        world.start().await;
+        world.secret("first", &[config_map("a", "v")]);
+        world.sim.put(managed_resource("one", &["first", "second"], json!({}))).unwrap();
+        seconds(30).await;
+
+        assert_eq!(condition(&world, APPLIED), ["False", "CannotReadSecret", "Secret \"second\" not found"]);
+        assert_eq!(world.config_map("a"), None);
+        world.secret("second", &[config_map("b", "v")]);
+        seconds(1).await;
+        assert_eq!(condition(&world, APPLIED), ["True", "ApplySucceeded", "All resources are applied."]);
+        assert_eq!(world.refs("one"), ["a", "b"]);
+    });
+}
+
+/// spec 10 scenario 4, spec 00 decision 9.
+#[test]
+fn a_bad_document_is_named_and_nothing_is_deleted_for_it() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v"), config_map("b", "v"), config_map("c", "v")]);
+        world.applied("one").await;
+        let text =
+            format!("{}---\n- no map\n---\n{}", stream(&[config_map("a", "w")]), stream(&[config_map("c", "w")]));
+        world.secret_data("one", &[("objects.yaml", text.as_bytes())]);
+        seconds(5).await;
+
+        let [status, reason, message] = condition(&world, APPLIED);
+        assert_eq!((status.as_str(), reason.as_str()), ("False", "DecodingFailed"));
+        let beginning = "Could not decode all new resources: [Could not decode resource at index 1 in 'objects.yaml' in \
+                         secret 'shoot/one': ";
+        assert!(message.starts_with(beginning) && message.ends_with(".]"), "{message}");
+        let values = ["a", "b", "c"].map(|name| world.value(name).unwrap_or_default());
+        assert_eq!(values, ["w", "v", "w"]);
+        world.sim.clear_requests();
+        seconds(50).await;
+        assert_eq!(world.asked(), [""; 0], "the next look comes with the period");
+    });
+}
+
+/// spec 10 scenario 5.
+#[test]
+fn corrupt_brotli_is_one_error() {
+    world(1, |world| async move {
+        world.start().await;
+        world.secret_data("one", &[("x.br", &[0xff, 0x13, 0x37, 0x42, 0x00, 0x99])]);
+        world.sim.put(managed_resource("one", &["one"], json!({}))).unwrap();
+        seconds(5).await;
+
+        let [status, reason, message] = condition(&world, APPLIED);
+        assert_eq!((status.as_str(), reason.as_str()), ("False", "DecodingFailed"));
+        assert_eq!(message.matches("Could not decode resource at index").count(), 1, "{message}");
+    });
+}
+
+/// spec 10 scenario 8.
+#[test]
+fn a_removed_object_is_waited_for_before_its_successor_comes() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("old", "v")]);
+        world.applied("one").await;
+        world.sim.edit("configmaps", NAMESPACE, "old", |live| live["metadata"]["finalizers"] = json!(["a.b/c"]));
+        seconds(2).await;
+        world.secret("one", &[config_map("new", "v")]);
+        seconds(12).await;
+
+        let pending = "Could not clean all old resources: 1 error occurred: deletion of old resource \
+                       \"v1/ConfigMap/shoot/old\" is still pending";
+        assert_eq!(condition(&world, APPLIED), ["Progressing", "DeletionPending", pending]);
+        let health = "The health checks have not yet been executed for the current set of resources.";
+        assert_eq!(condition(&world, HEALTHY), ["Unknown", "ChecksPending", health]);
+        let progress = "Checks have not yet been executed for the current set of resources.";
+        assert_eq!(condition(&world, PROGRESSING), ["Unknown", "ChecksPending", progress]);
+        assert_eq!(world.config_map("new"), None);
+
+        let path = "/api/v1/namespaces/shoot/configmaps/old";
+        world.ask("PATCH", path, Some(json!({ "metadata": { "finalizers": null } }))).await.unwrap();
+        seconds(1).await;
+        assert!(world.config_map("new").is_some() && world.is_applied("one"), "{:#?}", world.mr("one"));
+    });
+}
+
+/// spec 10 scenario 21.
+#[test]
+fn an_invalid_update_is_reported_or_replaced_as_asked() {
+    let binding = |role: &str, annotations: Value| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "metadata": { "namespace": NAMESPACE, "name": "r", "annotations": annotations },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role },
+        })
+    };
+    let delete = "resources.gardener.cloud/delete-on-invalid-update";
+    let policy = "resources.gardener.cloud/deletion-propagation-on-invalid-update";
+    world(1, |world| async move {
+        let live = || world.sim.object("rolebindings.rbac.authorization.k8s.io", NAMESPACE, "r").unwrap();
+        world.start().await;
+        world.bundle("one", &[binding("first", json!({}))]);
+        world.applied("one").await;
+        world.secret("one", &[binding("second", json!({}))]);
+        seconds(10).await;
+        let [status, reason, message] = condition(&world, APPLIED);
+        assert_eq!((status.as_str(), reason.as_str()), ("False", "ApplyFailed"));
+        let display = "rbac.authorization.k8s.io/v1/RoleBinding/shoot/r";
+        assert!(message.starts_with(&format!("error during apply of object \"{display}\": ")), "{message}");
+        assert_eq!(live()["roleRef"]["name"], "first");
+
+        world.secret("one", &[binding("second", json!({ delete: "t", policy: "orphan" }))]);
+        seconds(10).await;
+        let message = &condition(&world, APPLIED)[2];
+        let invalid = format!(
+            "invalid deletion propagation policy on object {display}: \"orphan\" is invalid, supported values: \
+             [Background Foreground Orphan]"
+        );
+        assert_eq!(*message, invalid);
+        assert_eq!(live()["roleRef"]["name"], "first");
+
+        world.secret("one", &[binding("second", json!({ delete: "t" }))]);
+        world.eventually("it is replaced", || world.is_applied("one")).await;
+        assert_eq!(live()["roleRef"]["name"], "second");
+    });
+}
+
+/// spec 10 scenario 20.
+#[test]
+fn an_immutable_config_map_that_a_user_replaced_is_replaced_again() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[with(config_map("a", "v"), "/immutable", json!(true))]);
+        world.applied("one").await;
+        seconds(5).await;
+        world.sim.remove("configmaps", NAMESPACE, "a");
+        world.sim.put(with(config_map("a", "other"), "/immutable", json!(true))).unwrap();
+        world.eventually("it is as described", || world.value("a").as_deref() == Some("v")).await;
+        world.applied("one").await;
+    });
+}
+
+/// spec 10 scenario 32.
+#[test]
+fn an_ignored_bundle_is_left_alone_until_it_is_not_or_is_deleted() {
+    let ignore = |value: Value| json!({ "metadata": { "annotations": { "resources.gardener.cloud/ignore": value } } });
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+        world.patch_bundle("one", ignore(json!("T"))).await;
+        seconds(2).await;
+        let message = "ManagedResource is marked to be ignored.";
+        for (kind, status) in [(APPLIED, "True"), (HEALTHY, "True"), (PROGRESSING, "False")] {
+            assert_eq!(condition(&world, kind), [status, "ManagedResourceIgnored", message], "{kind}");
+        }
+        world.sim.clear_requests();
+        world.sim.edit("configmaps", NAMESPACE, "a", |live| live["data"]["k"] = json!("edited"));
+        world.secret("one", &[config_map("a", "w")]);
+        seconds(200).await;
+        assert_eq!(world.asked(), [""; 0]);
+
+        world.patch_bundle("one", ignore(Value::Null)).await;
+        seconds(1).await;
+        assert_eq!(world.value("a").as_deref(), Some("w"));
+        world.patch_bundle("one", ignore(json!("true"))).await;
+        world.delete_bundle("one").await;
+        seconds(10).await;
+        assert_eq!((world.mr("one"), world.config_map("a")), (None, None));
+    });
+}
+
+/// spec 10 scenario 33.
+#[test]
+fn operations_are_carried_out_or_waited_for() {
+    let operation = |value: &str| json!({ "metadata": { "annotations": { "gardener.cloud/operation": value } } });
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+        seconds(2).await;
+        world.sim.clear_requests();
+        world.patch_bundle("one", operation("reconcile")).await;
+        seconds(2).await;
+        assert_eq!(world.mr("one").unwrap()["metadata"]["annotations"]["gardener.cloud/operation"], Value::Null);
+        let reads = world.asked().iter().filter(|asked| *asked == "get secrets one").count();
+        assert_eq!(reads, 1, "{:#?}", world.asked());
+
+        world.patch_bundle("one", operation("wait-for-state")).await;
+        world.delete_bundle("one").await;
+        seconds(300).await;
+        assert!(world.mr("one").is_some() && world.config_map("a").is_some());
+        world.patch_bundle("one", operation("restore")).await;
+        seconds(10).await;
+        assert_eq!(world.mr("one"), None);
+    });
+}
+
+/// spec 10 scenario 35.
+#[test]
+fn a_changed_secret_makes_health_unknown_even_where_no_ref_changed() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+        world.sim.edit("managedresources.resources.gardener.cloud", NAMESPACE, "one", |live| {
+            for condition in live["status"]["conditions"].as_array_mut().unwrap() {
+                if condition["type"] == HEALTHY {
+                    (condition["status"], condition["reason"]) = (json!("True"), json!("ResourcesHealthy"));
+                }
+            }
+        });
+        world.secret("one", &[config_map("a", "w")]);
+        seconds(1).await;
+
+        assert_eq!(condition(&world, HEALTHY)[..2], ["Unknown", "ChecksPending"]);
+        assert_eq!(world.value("a").as_deref(), Some("w"));
+    });
+}
+
+/// spec 10 scenario 37.
+#[test]
+fn a_status_that_the_health_controller_writes_meanwhile_is_not_lost() {
+    world(1, |world| async move {
+        let sim = world.sim.clone();
+        let mut left = 1;
+        world.sim.set_faults(move |info| {
+            if info.verb == "create" && info.resource == "configmaps" && left > 0 {
+                left -= 1;
+                sim.edit("managedresources.resources.gardener.cloud", NAMESPACE, "one", |live| {
+                    live["status"]["conditions"].as_array_mut().unwrap().push(json!({
+                        "type": "Foreign", "status": "True", "reason": "R", "message": "m",
+                        "lastTransitionTime": "2030-01-01T00:00:00Z", "lastUpdateTime": "2030-01-01T00:00:00Z"
+                    }));
+                });
+            }
+            gardener_resource_manager::sim::Fault::None
+        });
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+
+        assert_eq!(condition(&world, "Foreign")[..2], ["True", "R"]);
+        let creations = world.writes().iter().filter(|write| write.starts_with("create configmaps")).count();
+        assert_eq!(creations, 1);
+    });
+}
+
+/// spec 10 scenario 39.
+#[test]
+fn always_update_sends_each_object_each_period() {
+    world(1, |world| async move {
+        world.settings.borrow_mut().always_update = true;
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v"), config_map("b", "v")]);
+        world.applied("one").await;
+        seconds(1).await;
+        world.sim.clear_requests();
+        seconds(300).await;
+
+        let updates = world.writes().iter().filter(|write| write.starts_with("update configmaps")).count();
+        assert_eq!(updates, 10, "{:#?}", world.writes());
+    });
+}

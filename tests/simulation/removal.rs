@@ -1,0 +1,336 @@
+//! Scenarios of spec 10 about what is deleted, what is kept, and who is responsible.
+
+use std::time::Duration;
+
+use gardener_resource_manager::{actors::managed_resource::controller::Settings, api::class::OwnClass};
+use serde_json::{Value, json};
+
+use crate::world::{NAMESPACE, World, config_map, settings, world};
+
+async fn seconds(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+fn annotated(mut object: Value, key: &str, value: &str) -> Value {
+    object["metadata"]["annotations"][format!("resources.gardener.cloud/{key}")] = json!(value);
+    object
+}
+
+fn of_class(class: &str) -> Settings {
+    Settings { class: OwnClass::new(class), ..settings() }
+}
+
+fn finalizers(world: &World) -> Value {
+    world.mr("one").map(|mr| mr["metadata"]["finalizers"].clone()).unwrap_or_default()
+}
+
+/// spec 10 scenario 22.
+#[test]
+fn an_object_to_be_ignored_is_created_as_it_is_and_deleted_when_it_leaves() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[annotated(config_map("a", "v"), "ignore", "TRUE"), config_map("b", "v")]);
+        world.applied("one").await;
+        let live = world.config_map("a").unwrap();
+        assert_eq!(live["metadata"]["labels"], Value::Null);
+        assert_eq!(live["metadata"]["annotations"], json!({ "resources.gardener.cloud/ignore": "TRUE" }));
+        world.secret("one", &[config_map("b", "v")]);
+        seconds(20).await;
+
+        assert_eq!(world.config_map("a"), None);
+    });
+}
+
+/// spec 10 scenario 23, in both orders.
+#[test]
+fn an_object_moves_between_bundles_by_ignore_mode_and_is_never_deleted() {
+    for new_first in [true, false] {
+        world(1, |world| async move {
+            world.start().await;
+            world.bundle("one", &[config_map("x", "v")]);
+            world.applied("one").await;
+            let uid = world.config_map("x").unwrap()["metadata"]["uid"].clone();
+            let give = || world.secret("one", &[annotated(config_map("x", "v"), "mode", "Ignore")]);
+            let take = || world.bundle("two", &[config_map("x", "v")]);
+            if new_first {
+                take()
+            } else {
+                give()
+            }
+            seconds(5).await;
+            if new_first {
+                give()
+            } else {
+                take()
+            }
+            seconds(5).await;
+
+            let live = world.config_map("x").unwrap();
+            assert_eq!(live["metadata"]["uid"], uid);
+            assert_eq!(live["metadata"]["annotations"]["resources.gardener.cloud/origin"], "shoot/two");
+            assert_eq!((world.refs("one").len(), world.refs("two").len()), (0, 1));
+        });
+    }
+}
+
+/// spec 00 decision 10.
+#[test]
+fn an_object_that_moved_without_ignore_mode_stays_with_its_new_owner() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("x", "v"), config_map("y", "v")]);
+        world.applied("one").await;
+        let uid = world.config_map("x").unwrap()["metadata"]["uid"].clone();
+        world.bundle("two", &[config_map("x", "v")]);
+        world.applied("two").await;
+        world.secret("one", &[config_map("y", "v")]);
+        seconds(20).await;
+        assert!(world.is_applied("one"));
+        world.delete_bundle("one").await;
+        seconds(20).await;
+
+        assert_eq!(world.config_map("x").unwrap()["metadata"]["uid"], uid);
+        assert_eq!((world.mr("one"), world.config_map("y")), (None, None));
+        assert!(world.sim.objects("events").iter().any(|event| event["type"] == "Warning"));
+    });
+}
+
+/// spec 10 scenario 24.
+#[test]
+fn an_object_that_is_to_be_kept_stays_when_its_manifest_or_its_bundle_goes() {
+    world(1, |world| async move {
+        world.start().await;
+        let kept = |name| annotated(config_map(name, "v"), "keep-object", "true");
+        world.bundle("one", &[kept("a"), kept("b")]);
+        world.applied("one").await;
+        seconds(1).await;
+        world.secret("one", &[kept("b")]);
+        seconds(5).await;
+        assert!(world.is_applied("one"));
+        world.delete_bundle("one").await;
+        seconds(5).await;
+
+        assert_eq!(world.mr("one"), None);
+        assert!(world.config_map("a").is_some() && world.config_map("b").is_some());
+    });
+}
+
+/// spec 10 scenario 25.
+#[test]
+fn what_the_garbage_collector_takes_is_left_to_it() {
+    for enabled in [true, false] {
+        world(1, |world| async move {
+            let labelled = |mut object: Value| {
+                object["metadata"]["labels"]["resources.gardener.cloud/garbage-collectable-reference"] = json!("true");
+                object
+            };
+            let role = json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+                "metadata": { "namespace": NAMESPACE, "name": "r" }, "rules": []
+            });
+            world.settings.borrow_mut().garbage_collector = enabled;
+            world.start().await;
+            world.bundle("one", &[labelled(config_map("a", "v")), labelled(role)]);
+            world.applied("one").await;
+            world.secret("one", &[]);
+            seconds(20).await;
+
+            assert_eq!(world.config_map("a").is_some(), enabled);
+            assert_eq!(world.sim.object("roles.rbac.authorization.k8s.io", NAMESPACE, "r"), None);
+            assert!(world.is_applied("one"));
+        });
+    }
+}
+
+/// spec 10 scenario 26.
+#[test]
+fn finalizers_are_taken_away_when_the_grace_time_is_over() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[annotated(config_map("a", "v"), "finalize-deletion-after", "1h")]);
+        world.applied("one").await;
+        world.sim.edit("configmaps", NAMESPACE, "a", |live| live["metadata"]["finalizers"] = json!(["a.b/c"]));
+        seconds(2).await;
+        world.delete_bundle("one").await;
+        seconds(59 * 60).await;
+        assert!(world.config_map("a").is_some() && world.mr("one").is_some());
+        seconds(2 * 60).await;
+
+        assert_eq!((world.config_map("a"), world.mr("one")), (None, None));
+    });
+}
+
+/// spec 10 scenario 29.
+#[test]
+fn objects_of_a_bundle_that_keeps_them_are_not_even_looked_at() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle_with("one", &[config_map("a", "v")], json!({ "keepObjects": true }));
+        world.applied("one").await;
+        seconds(2).await;
+        world.sim.clear_requests();
+        world.delete_bundle("one").await;
+        seconds(5).await;
+
+        assert_eq!(world.mr("one"), None);
+        assert!(world.config_map("a").is_some());
+        assert!(world.asked().iter().all(|asked| asked.contains("managedresources")), "{:#?}", world.asked());
+    });
+}
+
+/// spec 10 scenario 30.
+#[test]
+fn another_class_begins_when_the_first_has_finished() {
+    world(1, |world| async move {
+        world.start_as("a", of_class("a")).await;
+        world.start_as("b", of_class("b")).await;
+        world.bundle_with("one", &[config_map("x", "v")], json!({ "class": "a" }));
+        world.applied("one").await;
+        assert_eq!(finalizers(&world), json!(["resources.gardener.cloud/gardener-resource-manager-a"]));
+        let uid = world.config_map("x").unwrap()["metadata"]["uid"].clone();
+        world.sim.edit("configmaps", NAMESPACE, "x", |live| live["metadata"]["finalizers"] = json!(["a.b/c"]));
+        seconds(2).await;
+        world.patch_bundle("one", json!({ "spec": { "class": "b" } })).await;
+        seconds(20).await;
+        let writes_of_b = || {
+            let requests = world.sim.requests();
+            let is_write = |verb: &str| !matches!(verb, "get" | "list" | "watch");
+            requests.iter().filter(|request| request.info.user == "b" && is_write(&request.info.verb)).count()
+        };
+        assert_eq!(writes_of_b(), 0);
+        let path = "/api/v1/namespaces/shoot/configmaps/x";
+        world.ask("PATCH", path, Some(json!({ "metadata": { "finalizers": null } }))).await.unwrap();
+        seconds(2).await;
+
+        assert_eq!(finalizers(&world), json!(["resources.gardener.cloud/gardener-resource-manager-b"]));
+        assert!(world.is_applied("one"));
+        assert_ne!(world.config_map("x").unwrap()["metadata"]["uid"], uid);
+        assert!(writes_of_b() > 0);
+    });
+}
+
+/// spec 10 §7, DEV: the old class ends at once and must not begin anew.
+#[test]
+fn a_hand_over_that_ends_at_once_leaves_one_finalizer() {
+    for keep in [true, false] {
+        world(1, |world| async move {
+            world.start_as("a", of_class("a")).await;
+            world.start_as("b", of_class("b")).await;
+            let objects = if keep { vec![config_map("x", "v")] } else { vec![] };
+            world.bundle_with("one", &objects, json!({ "class": "a", "keepObjects": keep }));
+            world.applied("one").await;
+            // as a health controller would say
+            world.sim.edit("managedresources.resources.gardener.cloud", NAMESPACE, "one", |live| {
+                for condition in live["status"]["conditions"].as_array_mut().unwrap() {
+                    if condition["type"] == "ResourcesHealthy" {
+                        condition["status"] = json!("True");
+                    }
+                }
+            });
+            seconds(2).await;
+            world.patch_bundle("one", json!({ "spec": { "class": "b" } })).await;
+            seconds(180).await;
+
+            assert_eq!(finalizers(&world), json!(["resources.gardener.cloud/gardener-resource-manager-b"]));
+            assert_eq!(world.config_map("x").is_some(), keep);
+            assert!(world.is_applied("one"), "{:#?}", world.mr("one"));
+        });
+    }
+}
+
+/// spec 10 scenario 31.
+#[test]
+fn a_bundle_of_another_class_is_not_touched() {
+    world(1, |world| async move {
+        world.start().await;
+        world.start_as("y", of_class("y")).await;
+        world.bundle_with("one", &[config_map("a", "v")], json!({ "class": "x" }));
+        seconds(120).await;
+
+        let mr = world.mr("one").unwrap();
+        assert_eq!((&mr["metadata"]["finalizers"], &mr["status"]), (&Value::Null, &Value::Null));
+        assert_eq!(world.config_map("a"), None);
+    });
+}
+
+/// spec 10 scenario 34.
+#[test]
+fn a_bundle_that_becomes_unhealthy_is_looked_at_at_once() {
+    for (from, passes) in [("True", 1), ("Unknown", 0)] {
+        world(1, |world| async move {
+            let set = |status: &str| {
+                let status = json!(status);
+                world.sim.edit("managedresources.resources.gardener.cloud", NAMESPACE, "one", |live| {
+                    for condition in live["status"]["conditions"].as_array_mut().unwrap() {
+                        if condition["type"] == "ResourcesHealthy" {
+                            condition["status"] = status.clone();
+                        }
+                    }
+                })
+            };
+            world.start().await;
+            world.bundle("one", &[config_map("a", "v")]);
+            world.applied("one").await;
+            set(from);
+            seconds(3).await;
+            world.sim.clear_requests();
+            set("False");
+            seconds(3).await;
+
+            let reads = world.asked().iter().filter(|asked| *asked == "get secrets one").count();
+            assert_eq!(reads, passes, "from {from}: {:#?}", world.asked());
+        });
+    }
+}
+
+/// spec 10 scenario 38.
+#[test]
+fn only_the_owners_of_the_manifest_remain() {
+    let owner = |name: &str| json!([{ "apiVersion": "v1", "kind": "Node", "name": name, "uid": "11111111-1111-1111-1111-111111111111" }]);
+    world(1, |world| async move {
+        world.sim.put(json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "ours", "uid": "11111111-1111-1111-1111-111111111111" } })).unwrap();
+        world.start().await;
+        let mut object = config_map("a", "v");
+        object["metadata"]["ownerReferences"] = owner("ours");
+        world.bundle("one", &[object]);
+        world.applied("one").await;
+        seconds(2).await;
+        world.sim.edit("configmaps", NAMESPACE, "a", |live| {
+            let mut foreign = owner("ours")[0].clone();
+            foreign["name"] = json!("theirs");
+            live["metadata"]["ownerReferences"].as_array_mut().unwrap().push(foreign);
+        });
+        seconds(2).await;
+
+        assert_eq!(world.config_map("a").unwrap()["metadata"]["ownerReferences"], owner("ours"));
+    });
+}
+
+/// spec 10 scenario 36.
+#[test]
+fn an_equivalent_kind_is_the_same_object() {
+    world(1, |world| async move {
+        world.start().await;
+        let ingress = json!({
+            "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
+            "metadata": { "namespace": NAMESPACE, "name": "a" },
+            "spec": { "defaultBackend": { "service": { "name": "s", "port": { "number": 80 } } } }
+        });
+        let equal = json!([[{ "group": "extensions", "kind": "Ingress" }, { "group": "networking.k8s.io", "kind": "Ingress" }]]);
+        world.bundle_with("one", &[ingress], json!({ "equivalences": equal }));
+        world.applied("one").await;
+        world.stop().await;
+        world.sim.edit("managedresources.resources.gardener.cloud", NAMESPACE, "one", |live| {
+            live["status"]["resources"][0]["apiVersion"] = json!("extensions/v1beta1");
+        });
+        world.sim.clear_requests();
+        world.start().await;
+        world
+            .eventually("the ref is new", || {
+                world.mr("one").unwrap()["status"]["resources"][0]["apiVersion"] == "networking.k8s.io/v1"
+            })
+            .await;
+
+        assert!(world.writes().iter().all(|write| !write.starts_with("delete")), "{:#?}", world.writes());
+    });
+}

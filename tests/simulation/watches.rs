@@ -1,0 +1,233 @@
+//! Watches that lie, lag, hang and break: the same end, and nothing deleted from old data.
+
+use std::time::Duration;
+
+use gardener_resource_manager::sim::{EventFault, Fault, Seen, WatchEnd};
+use serde_json::{Value, json};
+
+use crate::world::{NAMESPACE, World, config_map, world};
+
+async fn seconds(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+fn set(world: &World, name: &str, value: &str) {
+    let value = json!(value);
+    world.sim.edit("configmaps", NAMESPACE, name, |live| live["data"]["k"] = value);
+}
+
+fn two() -> Vec<Value> {
+    vec![config_map("a", "v"), config_map("b", "v")]
+}
+
+/// design faults 5.
+#[test]
+fn an_expired_watch_becomes_a_list_whose_differences_count() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &two());
+        world.applied("one").await;
+        seconds(5).await;
+        world.sim.set_event_faults(|_| EventFault::Drop);
+        set(&world, "a", "edited");
+        world.sim.remove("configmaps", NAMESPACE, "b");
+        seconds(5).await;
+        world.sim.clear_event_faults();
+        assert_eq!(world.value("a").as_deref(), Some("edited"), "nobody knows yet");
+        world.sim.clear_requests();
+        world.sim.compact();
+        world.sim.break_watches(WatchEnd::Expired);
+        seconds(5).await;
+
+        assert_eq!((world.value("a").as_deref(), world.value("b").as_deref()), (Some("v"), Some("v")));
+        let writes = world.writes();
+        assert_eq!(writes.len(), 2, "{writes:?}");
+    });
+}
+
+/// design faults 6.
+#[test]
+fn a_silent_watch_is_taken_up_again_and_until_then_each_period_reads() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &two());
+        world.applied("one").await;
+        seconds(5).await;
+        world.sim.break_watches(WatchEnd::Hang);
+        set(&world, "a", "edited");
+        seconds(300).await;
+
+        assert_eq!(world.value("a").as_deref(), Some("v"));
+    });
+}
+
+/// design faults 4.
+#[test]
+fn duplicated_and_swapped_events_change_nothing() {
+    for fault in [EventFault::Duplicate, EventFault::Swap] {
+        world(1, |world| async move {
+            let mut number = 0;
+            world.sim.set_event_faults(move |_| {
+                number += 1;
+                if number % 2 == 0 { fault } else { EventFault::Deliver }
+            });
+            world.start().await;
+            world.bundle("one", &two());
+            world.applied("one").await;
+            for round in 0..10 {
+                set(&world, "a", &round.to_string());
+                world.sim.remove("configmaps", NAMESPACE, "b");
+                seconds(70).await;
+            }
+            world.sim.clear_event_faults();
+            seconds(300).await;
+
+            assert_eq!((world.value("a").as_deref(), world.value("b").as_deref()), (Some("v"), Some("v")));
+            assert!(world.is_applied("one"));
+        });
+    }
+}
+
+/// design faults 3.
+#[test]
+fn nothing_is_deleted_from_old_data_after_a_restart() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+        world.secret("one", &two());
+        world.eventually("both are applied", || world.is_applied("one") && world.refs("one").len() == 2).await;
+        let before = world.sim.revision();
+        world.secret("one", &[config_map("a", "w"), config_map("b", "w"), config_map("c", "w")]);
+        world.eventually("three are applied", || world.is_applied("one") && world.refs("one").len() == 3).await;
+        world.stop().await;
+        world.sim.clear_requests();
+        // lists lag; a get of one object never does
+        world.sim.set_faults(move |info| match (info.user.as_str(), info.verb.as_str()) {
+            ("grm", "list") => Fault::ReadAsOf(before),
+            _ => Fault::None,
+        });
+        world.start().await;
+        seconds(30).await;
+        world.sim.clear_faults();
+        world.sim.break_watches(WatchEnd::Close);
+        seconds(120).await;
+
+        let deleted: Vec<_> = world.writes().into_iter().filter(|write| write.starts_with("delete")).collect();
+        assert_eq!(deleted, [""; 0]);
+        for name in ["a", "b", "c"] {
+            assert_eq!(world.value(name).as_deref(), Some("w"), "{name}");
+        }
+        assert_eq!(world.refs("one"), ["a", "b", "c"]);
+    });
+}
+
+/// design faults 21.
+#[test]
+fn a_secret_that_changes_while_its_bundle_is_applied_is_rolled_out_too() {
+    world(1, |world| async move {
+        let mut first = true;
+        world.sim.set_faults(move |info| {
+            let is_read = info.user == "grm" && info.resource == "secrets" && info.verb == "get";
+            if is_read && std::mem::take(&mut first) { Fault::DelayAnswer(Duration::from_secs(3)) } else { Fault::None }
+        });
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        seconds(1).await;
+        world.secret("one", &[config_map("a", "w")]);
+        world.eventually("the new data is applied", || world.value("a").as_deref() == Some("w")).await;
+    });
+}
+
+/// Between the read of a Secret and the moment from which changes are heard of, a change must not get lost.
+#[test]
+fn a_secret_that_changes_before_its_watch_begins_is_rolled_out() {
+    world(1, |world| async move {
+        world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str()) {
+            ("secrets", "list" | "watch") if info.query.contains("limit=1") || info.verb == "watch" => {
+                Fault::FailBefore(Seen::unavailable())
+            }
+            _ => Fault::None,
+        });
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+        world.secret("one", &[config_map("a", "w")]);
+        world.sim.clear_faults();
+        seconds(240).await;
+
+        assert_eq!(world.value("a").as_deref(), Some("w"));
+    });
+}
+
+/// What was read while a kind could not be watched is no evidence later.
+#[test]
+fn an_object_that_changes_before_its_watch_begins_is_repaired() {
+    world(1, |world| async move {
+        world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str()) {
+            ("configmaps", "list" | "watch") => Fault::FailBefore(Seen::unavailable()),
+            _ => Fault::None,
+        });
+        world.start().await;
+        world.bundle("one", &two());
+        world.applied("one").await;
+        set(&world, "a", "edited");
+        world.sim.remove("configmaps", NAMESPACE, "b");
+        world.sim.clear_faults();
+        seconds(240).await;
+
+        assert_eq!((world.value("a").as_deref(), world.value("b").as_deref()), (Some("v"), Some("v")));
+    });
+}
+
+#[test]
+fn without_any_watch_each_period_repairs_what_drifted() {
+    world(1, |world| async move {
+        world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str()) {
+            ("configmaps", "watch") => Fault::FailBefore(Seen::forbidden(info)),
+            _ => Fault::None,
+        });
+        world.start().await;
+        world.bundle("one", &two());
+        world.applied("one").await;
+        seconds(300).await;
+        set(&world, "a", "edited");
+        world.sim.remove("configmaps", NAMESPACE, "b");
+        seconds(62).await;
+
+        assert_eq!((world.value("a").as_deref(), world.value("b").as_deref()), (Some("v"), Some("v")));
+    });
+}
+
+#[test]
+fn a_finalizer_that_somebody_took_away_comes_back_within_a_period() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &two());
+        world.applied("one").await;
+        seconds(5).await;
+        world.patch_bundle("one", json!({ "metadata": { "finalizers": null } })).await;
+        seconds(62).await;
+
+        assert_eq!(world.mr("one").unwrap()["metadata"]["finalizers"].as_array().map(Vec::len), Some(1));
+    });
+}
+
+/// spec 10 §11.3: only ever created, but created again.
+#[test]
+fn an_object_that_is_only_created_is_created_again_within_a_period() {
+    world(1, |world| async move {
+        world.start().await;
+        let mut object = config_map("a", "v");
+        object["metadata"]["annotations"] = json!({ "resources.gardener.cloud/ignore": "true" });
+        world.bundle("one", &[object]);
+        world.applied("one").await;
+        set(&world, "a", "edited");
+        seconds(120).await;
+        assert_eq!(world.value("a").as_deref(), Some("edited"));
+        world.sim.remove("configmaps", NAMESPACE, "a");
+        seconds(62).await;
+
+        assert_eq!(world.value("a").as_deref(), Some("v"));
+    });
+}
