@@ -127,11 +127,6 @@ impl Targets {
         }
     }
 
-    /// Whether a kind is watched.
-    pub fn is_watched(&self, kind: &GroupKind) -> bool {
-        self.inner.kinds.borrow().contains_key(kind)
-    }
-
     /// Moments to wait for until each of these watched kinds has begun to be heard of. Kinds that cannot be watched are
     /// not waited for: their objects are read live.
     pub fn starting<'a>(&self, kinds: impl IntoIterator<Item = &'a GroupKind>) -> Vec<Moment> {
