@@ -4,6 +4,7 @@
 //! crash and start again. The other modules are what happens in it.
 
 mod conditions;
+mod doubt;
 mod faults;
 mod random;
 mod removal;
