@@ -6,7 +6,7 @@ use gardener_resource_manager::sim::Fault;
 use serde_json::{Value, json};
 
 use crate::{
-    objects::{definition, widget, with},
+    objects::{annotated, definition, widget, with},
     state::{State, state},
     world::{NAMESPACE, World, config_map, managed_resource, seconds, stream, world},
 };
@@ -117,6 +117,40 @@ fn a_definition_comes_before_its_object_which_follows_without_anything_from_outs
         let place = |wanted: &str| writes.iter().position(|write| write == wanted);
         assert!(place("create customresourcedefinitions").unwrap() < place("create widgets").unwrap(), "{writes:#?}");
         assert!(!writes.iter().any(|write| write.starts_with("delete")), "{writes:#?}");
+    });
+}
+
+/// spec 10 scenario 35: who runs, and who does not.
+#[test]
+fn a_changed_secret_concerns_the_responsible_bundles_that_name_it_and_are_not_ignored() {
+    world(1, |world| async move {
+        // Created and never updated: the bundles have it in common without a conflict.
+        let common = |value: &str| annotated(config_map("a", value), "ignore", "true");
+        world.start().await;
+        world.secret("shared", &[common("1")]);
+        world.secret("other", &[]);
+        let put = |mr: Value| world.sim.put(mr).unwrap();
+        put(managed_resource("first", &["shared"], json!({})));
+        put(managed_resource("second", &["other", "shared"], json!({})));
+        put(managed_resource("without", &["other"], json!({})));
+        put(managed_resource("foreign", &["shared"], json!({ "class": "x" })));
+        let ignored = managed_resource("ignored", &["shared"], json!({}));
+        put(annotated(ignored, "ignore", "true"));
+        seconds(5).await;
+        let checksums = || {
+            let names = ["first", "second", "without", "foreign", "ignored"];
+            names.map(|name| world.mr(name).unwrap()["status"]["secretsDataChecksum"].clone())
+        };
+        let before = checksums();
+        world.secret("shared", &[common("2")]);
+        seconds(1).await;
+
+        let after = checksums();
+        let changed: Vec<bool> = before.iter().zip(&after).map(|(before, after)| before != after).collect();
+        assert_eq!(changed, [true, true, false, false, false]);
+        for name in ["first", "second"] {
+            assert_eq!(world.condition(name, "ResourcesHealthy").unwrap().1, "ChecksPending");
+        }
     });
 }
 
