@@ -86,6 +86,27 @@ fn replicas_stay_where_an_autoscaler_or_the_annotation_says_so() {
     }
 }
 
+/// spec 10 scenario 14: autoscalers come and go.
+#[test]
+fn replicas_follow_the_manifest_again_when_the_autoscaler_is_gone() {
+    for api_version in ["apps/v1", "extensions/v1beta1"] {
+        world(1, |world| async move {
+            world.start().await;
+            world.bundle("one", &[web()]);
+            world.applied("one").await;
+            world.sim.put(autoscaler(api_version)).unwrap();
+            seconds(2).await;
+            scale(&world, 5).await;
+            seconds(130).await;
+            assert_eq!(replicas(&world), 5);
+
+            world.sim.remove("horizontalpodautoscalers.autoscaling", NAMESPACE, "web");
+            seconds(65).await;
+            assert_eq!(replicas(&world), 2);
+        });
+    }
+}
+
 /// spec 10 scenario 40.
 #[test]
 fn a_broken_autoscaler_blocks_nobody_and_is_named_in_a_warning() {
