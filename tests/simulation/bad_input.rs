@@ -32,6 +32,37 @@ async fn replaced(world: &World, data: &[(&str, &[u8])]) {
     assert_eq!(deletions, [""; 0]);
 }
 
+/// spec 10 §11.3, §11.7.
+#[test]
+fn documents_without_type_or_name_are_named_and_hold_up_nobody() {
+    let without = |field: &str| {
+        let mut object = config_map("kept", "v");
+        match field.strip_prefix("metadata.") {
+            Some(field) => object["metadata"].as_object_mut().unwrap().remove(field),
+            None => object.as_object_mut().unwrap().remove(field),
+        };
+        object
+    };
+    let table = [
+        ("apiVersion", "error during apply of object \"/ConfigMap/shoot/kept\": resource apiVersion may not be empty"),
+        ("kind", "error during apply of object \"v1//shoot/kept\": resource kind may not be empty"),
+        ("metadata.name", "error during apply of object \"v1/ConfigMap/shoot/\": resource name may not be empty"),
+    ];
+
+    for (field, text) in table {
+        world(1, |world| async move {
+            let data = stream(&[without(field), config_map("other", "w")]);
+            replaced(&world, &[("objects.yaml", data.as_bytes())]).await;
+
+            let [status, reason, message] = applied(&world);
+            assert_eq!((status.as_str(), reason.as_str()), ("False", "ApplyFailed"), "{field}");
+            assert!(message.starts_with(text), "{field}: {message}");
+            assert!(message.contains("index 0 in 'objects.yaml' in secret 'shoot/one'"), "{field}: {message}");
+            assert!(world.refs("one").contains(&"kept".to_owned()), "{field}: it is still known");
+        });
+    }
+}
+
 #[test]
 fn of_several_manifests_of_one_object_the_last_one_counts_and_they_do_not_fight() {
     world(1, |world| async move {

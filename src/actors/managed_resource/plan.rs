@@ -30,7 +30,8 @@ pub struct Input<'a> {
     /// Labels that every object gets, see [`inject::labels_to_inject`].
     pub labels: &'a BTreeMap<String, String>,
     /// Whether some document could not be decoded. Then nothing is removed: the missing object may be the one that
-    /// did not decode (decision 9).
+    /// did not decode (decision 9). A document without type or name, and a list, count the same: the missing object may
+    /// be behind it.
     pub decoding_failed: bool,
     /// Scope of a kind in the target cluster. Unknown is normal: the CRD may be part of the same bundle.
     pub scope: &'a dyn Fn(&GroupVersionKind) -> Scope,
@@ -42,7 +43,7 @@ pub struct Plan {
     /// The objects to apply, in processing order; [`super::order::ranks`] brings them in the order of application.
     pub objects: Vec<PlannedObject>,
     /// What the status lists at the end, sorted by key string (spec 10 §9.6): references to the objects, and those
-    /// that would be [`Plan::removed`] if everything had been decoded, since their objects are still there (decision
+    /// that would be [`Plan::removed`] if all documents were objects, since their objects are still there (decision
     /// 9). Objects with an [`PlannedObject::error`] have none: nothing could ever be found under it.
     pub references: Vec<ResourceRef>,
     /// Those of the references whose object no old reference named: they join the status before anything is applied
@@ -146,7 +147,7 @@ pub fn plan(input: Input<'_>) -> Plan {
     plan.released =
         released.into_iter().filter(|(key, _)| !seen.contains(key)).map(|(_, reference)| reference).collect();
     let not_found = index.not_found().into_iter().cloned();
-    if decoding_failed {
+    if decoding_failed || plan.objects.iter().any(|object| object.error.is_some()) {
         plan.references.extend(not_found)
     } else {
         plan.removed.extend(not_found)
