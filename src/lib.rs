@@ -65,6 +65,7 @@
 //! * `controlplane/`, `support/`: how that control plane is built and started.
 //! * `demo.rs`: the demonstration, as the built binary shows it.
 //! * `docs.rs`: what README and `docs/` name exists.
+//! * `scenarios.rs`: each scenario of the specification is cited by a test.
 //!
 //! # Where to start reading
 //!

@@ -1,10 +1,11 @@
 //! Scenarios of spec 10 about what a pass reports, with the exact texts of §16.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
-use crate::world::{NAMESPACE, World, config_map, managed_resource, stream, world};
+use crate::{
+    objects::with,
+    world::{NAMESPACE, World, config_map, managed_resource, seconds, stream, world},
+};
 
 const APPLIED: &str = "ResourcesApplied";
 const HEALTHY: &str = "ResourcesHealthy";
@@ -12,16 +13,6 @@ const PROGRESSING: &str = "ResourcesProgressing";
 
 fn condition(world: &World, kind: &str) -> [String; 3] {
     world.condition("one", kind).map(|(status, reason, message)| [status, reason, message]).unwrap_or_default()
-}
-
-async fn seconds(seconds: u64) {
-    tokio::time::sleep(Duration::from_secs(seconds)).await;
-}
-
-fn with(mut object: Value, pointer: &str, value: Value) -> Value {
-    let (parent, field) = pointer.rsplit_once('/').expect("a pointer to a field");
-    object.pointer_mut(parent).expect("the parent is there")[field] = value;
-    object
 }
 
 /// spec 10 scenario 3.
@@ -39,6 +30,12 @@ fn a_missing_secret_is_named_and_its_creation_is_noticed() {
         seconds(1).await;
         assert_eq!(condition(&world, APPLIED), ["True", "ApplySucceeded", "All resources are applied."]);
         assert_eq!(world.refs("one"), ["a", "b"]);
+
+        world.secret("first", &[config_map("c", "v")]);
+        world.sim.remove("secrets", NAMESPACE, "second");
+        seconds(120).await;
+        assert_eq!(condition(&world, APPLIED)[..2], ["False", "CannotReadSecret"]);
+        assert!(world.config_map("a").is_some() && world.config_map("c").is_none(), "nothing is deleted or applied");
     });
 }
 

@@ -16,6 +16,7 @@ use gardener_resource_manager::sim::{Fault, RequestInfo, Seen};
 use serde_json::{Value, json};
 
 use crate::{
+    objects::{definition, object, widget},
     state::{State, differences, state},
     world::{NAMESPACE, World, config_map, world},
 };
@@ -204,15 +205,6 @@ fn third() -> Vec<Value> {
     ]
 }
 
-fn object(api_version: &str, kind: &str, name: &str, fields: Value) -> Value {
-    let mut object =
-        json!({ "apiVersion": api_version, "kind": kind, "metadata": { "namespace": NAMESPACE, "name": name } });
-    if let (Some(object), Value::Object(fields)) = (object.as_object_mut(), fields) {
-        object.extend(fields);
-    }
-    object
-}
-
 fn role(name: &str) -> Value {
     let rules = json!([{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }]);
     object("rbac.authorization.k8s.io/v1", "Role", name, json!({ "rules": rules }))
@@ -228,28 +220,4 @@ fn deployment(replicas: u32) -> Value {
     });
     let spec = json!({ "replicas": replicas, "selector": { "matchLabels": { "a": "b" } }, "template": template });
     object("apps/v1", "Deployment", "kept", json!({ "spec": spec }))
-}
-
-/// The definition of the kind `Widget`.
-pub(crate) fn definition() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": "widgets.example.org" },
-        "spec": {
-            "group": "example.org", "scope": "Namespaced",
-            "names": { "kind": "Widget", "listKind": "WidgetList", "plural": "widgets", "singular": "widget" },
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": { "openAPIV3Schema": {
-                    "type": "object",
-                    "properties": { "spec": { "type": "object", "properties": { "size": { "type": "integer" } } } }
-                } }
-            }]
-        }
-    })
-}
-
-/// A custom object.
-pub(crate) fn widget(size: u32) -> Value {
-    object("example.org/v1", "Widget", "kept", json!({ "spec": { "size": size } }))
 }

@@ -3,9 +3,15 @@
 //! `world` sets the scene: a simulator with the ManagedResource definition, and the program as one process that can stop,
 //! crash and start again. The other modules are what happens in it.
 
+mod autoscaling;
+mod bad_input;
 mod conditions;
+mod creation;
+mod deletion;
 mod doubt;
 mod faults;
+mod merge_rules;
+mod objects;
 mod random;
 mod removal;
 mod scenarios;

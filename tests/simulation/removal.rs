@@ -1,20 +1,12 @@
 //! Scenarios of spec 10 about what is deleted, what is kept, and who is responsible.
 
-use std::time::Duration;
-
 use gardener_resource_manager::{actors::managed_resource::controller::Settings, api::class::OwnClass};
 use serde_json::{Value, json};
 
-use crate::world::{NAMESPACE, World, config_map, settings, world};
-
-async fn seconds(seconds: u64) {
-    tokio::time::sleep(Duration::from_secs(seconds)).await;
-}
-
-fn annotated(mut object: Value, key: &str, value: &str) -> Value {
-    object["metadata"]["annotations"][format!("resources.gardener.cloud/{key}")] = json!(value);
-    object
-}
+use crate::{
+    objects::{annotated, object, with},
+    world::{NAMESPACE, World, config_map, namespace, seconds, settings, world},
+};
 
 fn of_class(class: &str) -> Settings {
     Settings { class: OwnClass::new(class), ..settings() }
@@ -34,6 +26,10 @@ fn an_object_to_be_ignored_is_created_as_it_is_and_deleted_when_it_leaves() {
         let live = world.config_map("a").unwrap();
         assert_eq!(live["metadata"]["labels"], Value::Null);
         assert_eq!(live["metadata"]["annotations"], json!({ "resources.gardener.cloud/ignore": "TRUE" }));
+        world.sim.edit("configmaps", NAMESPACE, "a", |live| live["data"]["k"] = json!("edited"));
+        world.secret("one", &[annotated(config_map("a", "w"), "ignore", "TRUE"), config_map("b", "w")]);
+        seconds(130).await;
+        assert_eq!((world.value("a").as_deref(), world.value("b").as_deref()), (Some("edited"), Some("w")));
         world.secret("one", &[config_map("b", "v")]);
         seconds(20).await;
 
@@ -58,6 +54,12 @@ fn an_object_moves_between_bundles_by_ignore_mode_and_is_never_deleted() {
                 give()
             }
             seconds(5).await;
+            let annotations = world.config_map("x").unwrap()["metadata"]["annotations"].clone();
+            if new_first {
+                assert_eq!(annotations["resources.gardener.cloud/origin"], "shoot/two");
+            } else {
+                assert!(!annotations.to_string().contains("resources.gardener.cloud"), "{annotations}");
+            }
             if new_first {
                 give()
             } else {
@@ -104,6 +106,7 @@ fn an_object_that_is_to_be_kept_stays_when_its_manifest_or_its_bundle_goes() {
         world.bundle("one", &[kept("a"), kept("b")]);
         world.applied("one").await;
         seconds(1).await;
+        let before = (world.config_map("a"), world.config_map("b"));
         world.secret("one", &[kept("b")]);
         seconds(5).await;
         assert!(world.is_applied("one"));
@@ -111,7 +114,8 @@ fn an_object_that_is_to_be_kept_stays_when_its_manifest_or_its_bundle_goes() {
         seconds(5).await;
 
         assert_eq!(world.mr("one"), None);
-        assert!(world.config_map("a").is_some() && world.config_map("b").is_some());
+        assert!(before.0.is_some() && before.1.is_some());
+        assert_eq!((world.config_map("a"), world.config_map("b")), before);
     });
 }
 
@@ -124,19 +128,17 @@ fn what_the_garbage_collector_takes_is_left_to_it() {
                 object["metadata"]["labels"]["resources.gardener.cloud/garbage-collectable-reference"] = json!("true");
                 object
             };
-            let role = json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
-                "metadata": { "namespace": NAMESPACE, "name": "r" }, "rules": []
-            });
+            let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n" } });
             world.settings.borrow_mut().garbage_collector = enabled;
             world.start().await;
-            world.bundle("one", &[labelled(config_map("a", "v")), labelled(role)]);
+            world.bundle("one", &[labelled(config_map("a", "v")), labelled(node)]);
             world.applied("one").await;
+            assert!(world.sim.object("nodes", "", "n").is_some());
             world.secret("one", &[]);
             seconds(20).await;
 
             assert_eq!(world.config_map("a").is_some(), enabled);
-            assert_eq!(world.sim.object("roles.rbac.authorization.k8s.io", NAMESPACE, "r"), None);
+            assert_eq!(world.sim.object("nodes", "", "n"), None);
             assert!(world.is_applied("one"));
         });
     }
@@ -145,18 +147,27 @@ fn what_the_garbage_collector_takes_is_left_to_it() {
 /// spec 10 scenario 26.
 #[test]
 fn finalizers_are_taken_away_when_the_grace_time_is_over() {
+    let held = |object: Value| with(object, "/metadata/finalizers", json!(["a.b/c"]));
+    let limited = |object: Value| annotated(object, "finalize-deletion-after", "1h");
     world(1, |world| async move {
         world.start().await;
-        world.bundle("one", &[annotated(config_map("a", "v"), "finalize-deletion-after", "1h")]);
+        world.bundle("one", &[limited(held(config_map("a", "v"))), limited(namespace("stuck"))]);
         world.applied("one").await;
-        world.sim.edit("configmaps", NAMESPACE, "a", |live| live["metadata"]["finalizers"] = json!(["a.b/c"]));
+        // Holds the namespace: it is emptied, and this stays.
+        world.sim.put(with(held(config_map("inside", "v")), "/metadata/namespace", json!("stuck"))).unwrap();
+        let left = || (world.config_map("a").is_some(), world.sim.object("namespaces", "", "stuck").is_some());
         seconds(2).await;
         world.delete_bundle("one").await;
         seconds(59 * 60).await;
-        assert!(world.config_map("a").is_some() && world.mr("one").is_some());
+        assert_eq!(left(), (true, true));
+        assert!(world.mr("one").is_some());
+        world.sim.clear_requests();
         seconds(2 * 60).await;
 
-        assert_eq!((world.config_map("a"), world.mr("one")), (None, None));
+        assert_eq!(left(), (false, false));
+        assert_eq!(world.mr("one"), None);
+        let writes = world.writes();
+        assert!(writes.contains(&"update namespaces/finalize stuck".to_owned()), "{writes:#?}");
     });
 }
 
@@ -308,29 +319,33 @@ fn only_the_owners_of_the_manifest_remain() {
 
 /// spec 10 scenario 36.
 #[test]
-fn an_equivalent_kind_is_the_same_object() {
+fn an_equivalent_kind_is_the_same_object_with_its_old_labels() {
     world(1, |world| async move {
+        let spec = json!({ "defaultBackend": { "service": { "name": "s", "port": { "number": 80 } } } });
+        let ingress = object("networking.k8s.io/v1", "Ingress", "a", json!({ "spec": spec }));
+        let labels = |labels| with(ingress.clone(), "/metadata/labels", labels);
+        world.bundle("one", &[labels(json!({ "kept": "1", "dropped": "1" }))]);
         world.start().await;
-        let ingress = json!({
-            "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
-            "metadata": { "namespace": NAMESPACE, "name": "a" },
-            "spec": { "defaultBackend": { "service": { "name": "s", "port": { "number": 80 } } } }
-        });
-        let equal = json!([[{ "group": "extensions", "kind": "Ingress" }, { "group": "networking.k8s.io", "kind": "Ingress" }]]);
-        world.bundle_with("one", &[ingress], json!({ "equivalences": equal }));
         world.applied("one").await;
         world.stop().await;
+        let uid = world.sim.object("ingresses.networking.k8s.io", NAMESPACE, "a").unwrap()["metadata"]["uid"].clone();
         world.sim.edit("managedresources.resources.gardener.cloud", NAMESPACE, "one", |live| {
             live["status"]["resources"][0]["apiVersion"] = json!("extensions/v1beta1");
         });
+        world.secret("one", &[labels(json!({ "kept": "1" }))]);
         world.sim.clear_requests();
         world.start().await;
         world
             .eventually("the ref is new", || {
                 world.mr("one").unwrap()["status"]["resources"][0]["apiVersion"] == "networking.k8s.io/v1"
+                    && world.is_applied("one")
             })
             .await;
 
         assert!(world.writes().iter().all(|write| !write.starts_with("delete")), "{:#?}", world.writes());
+        let live = world.sim.object("ingresses.networking.k8s.io", NAMESPACE, "a").unwrap();
+        assert_eq!(live["metadata"]["uid"], uid);
+        let labels = json!({ "kept": "1", "resources.gardener.cloud/managed-by": "gardener" });
+        assert_eq!(live["metadata"]["labels"], labels);
     });
 }

@@ -17,9 +17,19 @@ fn the_objects_of_a_bundle_are_applied() {
         let mr = world.mr("one").unwrap();
         assert_eq!(mr["metadata"]["finalizers"], json!(["resources.gardener.cloud/gardener-resource-manager"]));
         assert_eq!(world.refs("one"), ["a", "b"]);
-        let live = world.config_map("a").unwrap();
-        assert_eq!(live["metadata"]["annotations"]["resources.gardener.cloud/origin"], "shoot/one");
-        assert_eq!(live["metadata"]["labels"]["resources.gardener.cloud/managed-by"], "gardener");
+        assert_eq!(mr["status"]["observedGeneration"], mr["metadata"]["generation"]);
+        let (status, reason, _) = world.condition("one", "ResourcesApplied").unwrap();
+        assert_eq!((status.as_str(), reason.as_str()), ("True", "ApplySucceeded"));
+        let description = "DO NOT EDIT - This resource is managed by gardener-resource-manager.\nAny modifications are \
+                           discarded and the resource is returned to the original state.";
+        for name in ["a", "b"] {
+            let live = world.config_map(name).unwrap();
+            let annotations = json!({
+                "resources.gardener.cloud/origin": "shoot/one", "resources.gardener.cloud/description": description
+            });
+            assert_eq!(live["metadata"]["annotations"], annotations);
+            assert_eq!(live["metadata"]["labels"], json!({ "resources.gardener.cloud/managed-by": "gardener" }));
+        }
     });
 }
 
@@ -125,7 +135,6 @@ fn a_changed_secret_is_rolled_out() {
     });
 }
 
-/// spec 10 scenario 28.
 #[test]
 fn a_deleted_bundle_takes_its_objects_along() {
     world(1, |world| async move {

@@ -6,7 +6,7 @@ use gardener_resource_manager::sim::{Fault, Seen};
 use serde_json::{Value, json};
 
 use crate::{
-    faults::{definition, widget},
+    objects::{definition, widget},
     world::{NAMESPACE, World, config_map, managed_resource, namespace, world},
 };
 

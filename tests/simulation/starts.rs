@@ -5,7 +5,7 @@ use std::time::Duration;
 use gardener_resource_manager::sim::{Fault, Seen};
 use serde_json::json;
 
-use crate::world::{NAMESPACE, World, config_map, world};
+use crate::world::{NAMESPACE, World, config_map, managed_resource, world};
 
 /// Bundles `b0`, `b1`, … of two ConfigMaps each, applied by a program that is stopped then.
 async fn stopped(world: &World, bundles: usize) {
@@ -191,4 +191,27 @@ fn a_silent_list_holds_nobody_up_for_long() {
             assert!(world.value("b1-x").is_some(), "without a list of {resource}");
         });
     }
+}
+
+#[test]
+fn bundles_that_claim_nothing_hold_nobody_up() {
+    let annotated = |name: &str, key: &str, value: &str| {
+        let mut mr = managed_resource(name, &["one"], json!({}));
+        mr["metadata"]["annotations"] = json!({ key: value });
+        mr
+    };
+    world(1, |world| async move {
+        world.sim.put(annotated("ignored", "resources.gardener.cloud/ignore", "true")).unwrap();
+        world.sim.put(annotated("waiting", "gardener.cloud/operation", "wait-for-state")).unwrap();
+        world.sim.put(managed_resource("foreign", &["one"], json!({ "class": "x" }))).unwrap();
+        let mut deleted = managed_resource("deleted", &["one"], json!({}));
+        deleted["metadata"]["finalizers"] = json!(["a.b/c"]);
+        world.sim.put(deleted).unwrap();
+        world.delete_bundle("deleted").await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.start().await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+
+        assert!(world.is_applied("one"), "{:#?}", world.mr("one"));
+    });
 }

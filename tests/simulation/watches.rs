@@ -5,11 +5,7 @@ use std::time::Duration;
 use gardener_resource_manager::sim::{EventFault, Fault, Seen, WatchEnd};
 use serde_json::{Value, json};
 
-use crate::world::{NAMESPACE, World, config_map, world};
-
-async fn seconds(seconds: u64) {
-    tokio::time::sleep(Duration::from_secs(seconds)).await;
-}
+use crate::world::{NAMESPACE, World, config_map, seconds, world};
 
 fn set(world: &World, name: &str, value: &str) {
     let value = json!(value);

@@ -319,6 +319,11 @@ fn condition(mr: &Value, kind: &str) -> Option<(String, String, String)> {
     Some((text("status"), text("reason"), text("message")))
 }
 
+/// Lets virtual time pass.
+pub(crate) async fn seconds(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
 // --- objects
 
 /// Manifests as a JSON stream, which is quicker to read than YAML.

@@ -77,7 +77,9 @@ pub(super) struct Known {
 pub(super) async fn apply(scene: &Scene<'_>, planned: &PlannedObject, known: Known) -> Result<Done, ObjectError> {
     let display = identity::display_of_object(&planned.manifest);
     if let Some(error) = &planned.error {
-        return Err(ObjectError::during(&display, error));
+        // Its display string may not tell which document it is.
+        let place = scene.bundle.place(planned.document);
+        return Err(ObjectError::during(&display, &format_args!("{error} ({place})")));
     }
     let at = scene.target(planned).await.map_err(|error| ObjectError::api(&display, &error))?;
     let Known { manifest, fingerprint, absent, forced } = known;

@@ -10,7 +10,7 @@ use super::{hpa, identity::Equivalences};
 use crate::{
     actors::kit::{Env, Moment},
     api::object::{self, GroupVersionKind, ObjectKey},
-    cluster::{Cluster, Record, Resource, Router, RouterOptions, Start, StoreState},
+    cluster::{Cluster, How, Record, Resource, Router, RouterOptions, Start, StoreState},
 };
 
 /// What is kept of an autoscaler.
@@ -109,7 +109,8 @@ impl Autoscalers {
             if old != new {
                 let moved =
                     [old.filter(|key| count(&targets, key, false)), new.filter(|key| count(&targets, key, true))];
-                moved.into_iter().flatten().for_each(|key| changed(key));
+                // Who applies waits for the first list.
+                moved.into_iter().flatten().filter(|_| change.how != How::First).for_each(|key| changed(key));
             }
         });
         router

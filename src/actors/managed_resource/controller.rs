@@ -13,6 +13,7 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{
     autoscalers::Autoscalers,
+    identity::Equivalences,
     memory::Memory,
     moment::Moments,
     secrets::{SecretIndex, SecretRecord, Secrets},
@@ -41,6 +42,9 @@ pub(super) const SECRET: Causes = Causes::own(1);
 pub(super) const DRIFT: Causes = Causes::own(2);
 /// Discovery changed, and the bundle waits for a kind.
 pub(super) const KIND: Causes = Causes::own(3);
+/// An object of the bundle got its first autoscaler or lost its last one: another manifest counts, the object itself may be
+/// as it was.
+pub(super) const SCALED: Causes = Causes::own(4);
 
 /// A conflict of two owners about one object is reported this often (decision 11).
 const REPORT_AGAIN: Duration = Duration::from_secs(3600);
@@ -130,9 +134,19 @@ pub fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
         })
     };
     let targets = Targets::new(&inputs.target, env, selector, inputs.is_custom, drift);
-    let scaled = targets.clone();
+    let scaled = {
+        let (waker, targets) = (Rc::downgrade(&waker), targets.clone());
+        Rc::new(move |object: &ObjectKey| {
+            // The bundle may hold it under an equivalent group.
+            for key in Equivalences::predefined().of_key(object).chain([object.clone()]) {
+                for bundle in targets.holders(&key) {
+                    wake(&waker, &bundle, Wake::live(SCALED).about(key.clone()));
+                }
+            }
+        })
+    };
     let controller = Rc::new(ManagedResources {
-        autoscalers: Autoscalers::new(&inputs.target, env, Rc::new(move |object| scaled.changed(object))),
+        autoscalers: Autoscalers::new(&inputs.target, env, scaled),
         targets,
         secrets: Secrets::new(&inputs.source, inputs.secrets.clone()),
         opening: Opening::new(&inputs.bundles),
@@ -294,7 +308,7 @@ impl Controller for ManagedResources {
         vec![Duty {
             name: NAME,
             permits: self.settings.concurrent_syncs,
-            causes: CHANGED.with(SECRET).with(DRIFT).with(KIND),
+            causes: CHANGED.with(SECRET).with(DRIFT).with(KIND).with(SCALED),
             // Upstream would wait up to 1000 s; the sync period is what a user waits for anything else.
             max_back_off: self.settings.sync_period,
             deadline: self.settings.sync_period,

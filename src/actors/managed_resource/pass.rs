@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::{
     apply, clean_up,
-    controller::{CHANGED, DRIFT, KIND, ManagedResources, SECRET},
+    controller::{CHANGED, DRIFT, KIND, ManagedResources, SCALED, SECRET},
     memory::{Applied, Memory},
     read::{self, ReadError},
     run::{Run, Todo},
@@ -125,11 +125,13 @@ fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
     }
     let mut refs = memory.take_due(now);
     let drifted = match &wake.refs {
-        Refs::Named(drifted) if wake.causes.meets(DRIFT) => drifted.clone(),
+        Refs::Named(drifted) if wake.causes.meets(DRIFT.with(SCALED)) => drifted.clone(),
         Refs::All => memory.objects.keys().cloned().collect(),
         Refs::Named(_) | Refs::None => BTreeSet::new(),
     };
-    let drifted = drifted.into_iter().filter(|key| !run.is_as_remembered(memory, key));
+    // With other autoscalers an object is not right any more although it is as it was.
+    let looks = wake.causes.meets(SCALED);
+    let drifted = drifted.into_iter().filter(|key| looks || !run.is_as_remembered(memory, key));
     let drifted: Vec<ObjectKey> = drifted.collect();
     if let Some(round) = &mut memory.round {
         round.applied.retain(|key, _| !drifted.contains(key));

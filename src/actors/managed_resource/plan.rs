@@ -30,7 +30,7 @@ pub struct Input<'a> {
     /// Labels that every object gets, see [`inject::labels_to_inject`].
     pub labels: &'a BTreeMap<String, String>,
     /// Whether something about the manifests is not known: a document does not decode (decision 9), or discovery cannot
-    /// tell the scope of a kind (spec 10 §9.3). Then nothing is removed, because it may be wanted.
+    /// tell the scope of a kind (spec 10 §9.3); a document without type or name, and a list, count the same. Then nothing is removed, because it may be wanted.
     pub incomplete: bool,
     /// Scope of a kind in the target cluster. Unknown is normal: the CRD may be part of the same bundle.
     pub scope: &'a dyn Fn(&GroupVersionKind) -> Scope,
@@ -42,7 +42,7 @@ pub struct Plan {
     /// The objects to apply, in processing order; [`super::order::ranks`] brings them in the order of application.
     pub objects: Vec<PlannedObject>,
     /// What the status lists at the end, sorted by key string (spec 10 §9.6): references to the objects, and those
-    /// that would be [`Plan::removed`] if everything had been decoded, since their objects are still there (decision
+    /// that would be [`Plan::removed`] if all documents were objects, since their objects are still there (decision
     /// 9). Objects with an [`PlannedObject::error`] have none: nothing could ever be found under it.
     pub references: Vec<ResourceRef>,
     /// Those of the references whose object no old reference named: they join the status before anything is applied

@@ -42,6 +42,8 @@ pub(super) struct Bundle {
     /// Labels that each object gets.
     pub(super) labels: BTreeMap<String, String>,
     pub(super) equivalences: Equivalences,
+    /// Where the documents stand that no cluster would take, by their position.
+    places: BTreeMap<usize, String>,
     /// How the target serves the kinds; `None` where it does not, or where that cannot be told.
     pub(super) kinds: BTreeMap<GroupVersionKind, Option<Resource>>,
 }
@@ -181,8 +183,12 @@ fn planned(run: &Run<'_>, secrets: Vec<(String, u64)>, decoded: Decoded, kinds: 
         Some(None) | None => Scope::Unknown,
     };
     let Decoded { documents, errors, warnings } = decoded;
-    let (manifests, raws): (Vec<_>, Vec<_>) =
-        documents.into_iter().map(|document| (document.manifest, document.raw)).unzip();
+    let mut sources = Vec::with_capacity(documents.len());
+    let mut manifests = Vec::with_capacity(documents.len());
+    for Document { manifest, secret, data_key, index, raw, warnings: _ } in documents {
+        manifests.push(manifest);
+        sources.push((raw, secret, data_key, index));
+    }
     let plan = plan::plan(plan::Input {
         documents: manifests,
         old: &mr.status.resources,
@@ -191,9 +197,15 @@ fn planned(run: &Run<'_>, secrets: Vec<(String, u64)>, decoded: Decoded, kinds: 
         incomplete: !errors.is_empty() || uncertain,
         scope: &scope,
     });
-    let kept = plan.objects.iter().filter_map(|object| raws.get(object.document).copied()).collect();
+    let kept = plan.objects.iter().filter_map(|object| sources.get(object.document).map(|(raw, ..)| *raw)).collect();
+    let unusable = plan.objects.iter().filter(|object| object.error.is_some()).map(|object| object.document);
+    let place = |document: usize| {
+        let (_, secret, data_key, index) = sources.get(document)?;
+        Some((document, format!("document at index {index} in '{data_key}' in secret '{secret}'")))
+    };
+    let places = unusable.filter_map(place).collect();
     let checksum = String::new();
-    (Bundle { secrets, plan, checksum, errors, warnings, labels, equivalences, kinds }, kept)
+    (Bundle { secrets, plan, checksum, errors, warnings, labels, equivalences, places, kinds }, kept)
 }
 
 // === impl Bundle ===
@@ -227,6 +239,11 @@ impl Bundle {
     /// Whether an autoscaler could scale one of the objects.
     pub(super) fn is_scalable(&self) -> bool {
         self.plan.objects.iter().any(|object| is_scalable(&object.key.group_kind()))
+    }
+
+    /// Where a document stands that no cluster would take.
+    pub(super) fn place(&self, document: usize) -> &str {
+        self.places.get(&document).map_or("", String::as_str)
     }
 
     /// How the target serves an object's kind, if it does.

@@ -26,7 +26,8 @@ use super::{
     run::{Run, Todo},
     settled,
     snapshot::BundleRecord,
-    status, trigger,
+    status,
+    trigger::{self, Entry, Operation},
 };
 use crate::{
     actors::kit::{Deadline, Failure, Lane, Moment, Signal},
@@ -290,7 +291,8 @@ impl ManagedResources {
             let context = self.start_context();
             self.secrets.preload(&context, &self.needed_secrets(&expected)).await;
         }
-        self.opening.begin_claiming(expected);
+        // Once more: the pass of a bundle that claims nothing may have come and gone meanwhile.
+        self.opening.begin_claiming(self.expected());
         let claimed = async {
             while !self.opening.all_claimed() {
                 let moment = self.opening.signal.moment();
@@ -311,12 +313,13 @@ impl ManagedResources {
         self.opening.end();
     }
 
-    /// The bundles that will have a first pass.
+    /// The bundles whose first pass will claim something.
     fn expected(&self) -> BTreeSet<NamespacedName> {
         let mut expected = BTreeSet::new();
         self.bundles.store().for_each(|name, record| {
-            let mr = record.managed_resource().ok();
-            if !trigger::triggers(&self.settings.class, None, mr.as_ref()).is_empty() {
+            let Ok(mr) = record.managed_resource() else { return };
+            let stopped = trigger::operation(&mr) == Operation::Stop;
+            if !stopped && trigger::entry(&self.settings.class, &mr) == Entry::Apply {
                 expected.insert(name.clone());
             }
         });

@@ -33,7 +33,7 @@ pub type DriftListener = Rc<dyn Fn(&NamespacedName, &ObjectKey, Drift)>;
 /// What happened to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drift {
-    /// It is there and looks different, or something it depends on does.
+    /// It is there and looks different.
     Changed,
     /// It is not there any more.
     Gone,
@@ -186,12 +186,9 @@ impl Targets {
         router.map_or(Found::Known, |router| router.found(object))
     }
 
-    /// Something about an object changed that is not in the object: whoever is interested in it has to look.
-    pub fn changed(&self, key: &ObjectKey) {
-        let holders = self.inner.interest.borrow().holders.get(key).cloned().unwrap_or_default();
-        for holder in &holders {
-            (self.inner.drift)(holder, key, Drift::Changed);
-        }
+    /// The bundles that hold an object.
+    pub fn holders(&self, key: &ObjectKey) -> BTreeSet<NamespacedName> {
+        self.inner.interest.borrow().holders.get(key).cloned().unwrap_or_default()
     }
 
     /// Enters that an object is gone: a DELETE or a GET of this process said so.

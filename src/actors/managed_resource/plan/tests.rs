@@ -206,6 +206,23 @@ fn manifests_no_cluster_would_take_fail_in_their_turn_and_leave_no_reference() {
     }
 }
 
+#[test]
+fn while_a_document_is_no_object_nothing_is_removed() {
+    let old = [reference("v1", "ConfigMap", "ns", "gone")];
+    let broken = [
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "ns"}}),
+        json!({"apiVersion": "v1", "metadata": {"namespace": "ns", "name": "gone"}}),
+        json!({"apiVersion": "v1", "kind": "List", "items": []}),
+    ];
+
+    for manifest in broken {
+        let plan = plan_of(vec![manifest], &old);
+
+        assert!(plan.removed.is_empty());
+        assert_eq!(shown(&plan.references), ["v1/ConfigMap/ns/gone"]);
+    }
+}
+
 /// spec 10 §11.3
 #[test]
 fn a_custom_kind_may_end_in_list() {

@@ -1,0 +1,179 @@
+//! Every scenario of the behaviour specification is played by a test, which cites it: `/// spec 10 scenario 8`.
+//!
+//! A citation is a doc comment of a test that names the chapter and then `scenario` with a number, or `scenarios` with a
+//! list: `spec 10 §13.2, scenarios 24 and 25`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The chapters that are implemented: number, how many scenarios they have, and where each of them must be cited.
+const CHAPTERS: [(u32, u32, &str); 1] = [(10, 40, "tests/simulation")];
+
+/// One scenario that the doc comment of a test names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Citation {
+    chapter: u32,
+    scenario: u32,
+    /// File, from the root of the repository.
+    file: String,
+}
+
+#[test]
+fn every_scenario_is_played_by_a_test() {
+    let citations = citations();
+
+    for (chapter, count, folder) in CHAPTERS {
+        let of_chapter = citations.iter().filter(|citation| citation.chapter == chapter);
+        let cited: BTreeSet<u32> =
+            of_chapter.filter(|citation| citation.file.starts_with(folder)).map(|citation| citation.scenario).collect();
+        let missing: Vec<u32> = (1..=count).filter(|scenario| !cited.contains(scenario)).collect();
+
+        assert!(missing.is_empty(), "no test in {folder} cites these scenarios of spec {chapter}: {missing:?}");
+    }
+}
+
+#[test]
+fn no_test_cites_a_scenario_that_does_not_exist() {
+    let counts: BTreeMap<u32, u32> = CHAPTERS.into_iter().map(|(chapter, count, _)| (chapter, count)).collect();
+    let exists = |citation: &Citation| match counts.get(&citation.chapter) {
+        Some(count) => (1..=*count).contains(&citation.scenario),
+        // Cited ahead of its chapter's line in the table.
+        None => citation.scenario > 0,
+    };
+
+    let invented: Vec<Citation> = citations().into_iter().filter(|citation| !exists(citation)).collect();
+
+    assert_eq!(invented, []);
+}
+
+#[test]
+fn citations_are_read_as_they_are_written() {
+    let table: [(&str, &[(u32, u32)]); 9] = [
+        ("spec 10 scenario 8", &[(10, 8)]),
+        ("spec 10 scenario 8. And 9 more.", &[(10, 8)]),
+        ("spec 10 scenarios 3, 4", &[(10, 3), (10, 4)]),
+        ("spec 10 §13.2, scenarios 24 and 25", &[(10, 24), (10, 25)]),
+        ("spec 70 §4 rules 4-6, scenarios 5, 6 and 7", &[(70, 5), (70, 6), (70, 7)]),
+        ("spec 10 §5.3; scenario 3 and \"Better than upstream\" 6", &[(10, 3)]),
+        ("spec 70 scenario 1; spec 10 scenario 2", &[(70, 1), (10, 2)]),
+        ("spec 10 §13.6", &[]),
+        ("the scenario of a chapter", &[]),
+    ];
+
+    for (text, expected) in table {
+        assert_eq!(read_citations(text), Ok(expected.to_vec()), "{text}");
+    }
+    for text in ["spec 10 scenario eight", "spec 10 scenarios 3-5", "spec 10 scenario 3, 4", "spec 10 scenarios 1, b"] {
+        assert!(read_citations(text).is_err(), "{text}: nobody can tell what is meant");
+    }
+}
+
+#[test]
+fn only_doc_comments_of_tests_count() {
+    let source = "/// spec 10 scenario 1\nfn helper() {}\n\n/// spec 10 scenario 2,\n/// and spec 10 scenario 3\n#[test]\n\
+                  fn test() {}\n\n/// spec 10 scenario 4\n#[tokio::test(start_paused = true)]\nasync fn test() {}\n\
+                  // spec 10 scenario 5\n#[test]\nfn test() {}\n";
+
+    let comments = doc_comments_of_tests(source);
+
+    assert_eq!(comments, ["spec 10 scenario 2, and spec 10 scenario 3", "spec 10 scenario 4"]);
+}
+
+// === reading ===
+
+/// All citations in `src/` and `tests/`.
+fn citations() -> Vec<Citation> {
+    let mut citations = Vec::new();
+    for path in [root().join("src"), root().join("tests")].iter().flat_map(|folder| sources(folder)) {
+        // This file writes about citations.
+        if path.ends_with("tests/scenarios.rs") {
+            continue;
+        }
+        let file = path.strip_prefix(root()).unwrap_or(&path).display().to_string();
+        let source = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{file}: {error}"));
+        for comment in doc_comments_of_tests(&source) {
+            let cited =
+                read_citations(&comment).unwrap_or_else(|word| panic!("{file}: unclear at {word:?}: {comment}"));
+            let cited = cited.into_iter().map(|(chapter, scenario)| Citation { chapter, scenario, file: file.clone() });
+            citations.extend(cited);
+        }
+    }
+    citations
+}
+
+/// The texts of the doc comments that stand directly before a test, each as one line.
+fn doc_comments_of_tests(source: &str) -> Vec<String> {
+    let mut comments = Vec::new();
+    let mut lines: Vec<&str> = Vec::new();
+    for line in source.lines().map(str::trim) {
+        if let Some(text) = line.strip_prefix("///") {
+            lines.push(text.trim());
+        } else if line.starts_with("#[") {
+            if is_test_attribute(line) && !lines.is_empty() {
+                comments.push(lines.join(" "));
+            }
+        } else {
+            lines.clear();
+        }
+    }
+    comments
+}
+
+fn is_test_attribute(line: &str) -> bool {
+    ["#[test]", "#[tokio::test", "#[actix::test"].iter().any(|attribute| line.starts_with(attribute))
+}
+
+/// Chapters and scenarios that a comment names; the word at which it cannot be told.
+fn read_citations(comment: &str) -> Result<Vec<(u32, u32)>, String> {
+    let mut found = Vec::new();
+    let mut chapter = None;
+    let mut words = comment.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        match (word, chapter) {
+            ("spec", _) => chapter = words.peek().and_then(|next| number(next)).map(|(chapter, _)| chapter).or(chapter),
+            ("scenario", Some(chapter)) => {
+                let next = words.next().unwrap_or_default();
+                // A comma and a number would be a list, which says "scenarios".
+                let is_list = next.ends_with(',') && words.peek().is_some_and(|word| number(word).is_some());
+                let (scenario, _) = number(next).filter(|_| !is_list).ok_or(next)?;
+                found.push((chapter, scenario));
+            }
+            ("scenarios", Some(chapter)) => loop {
+                let next = words.next().unwrap_or_default();
+                let (scenario, end) = number(next).ok_or(next)?;
+                found.push((chapter, scenario));
+                let goes_on = end == "," || (end.is_empty() && words.next_if_eq(&"and").is_some());
+                if !goes_on {
+                    break;
+                }
+            },
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// A number and the punctuation behind it; nothing else may be in the word.
+fn number(word: &str) -> Option<(u32, &str)> {
+    let digits = word.trim_end_matches([',', '.', ':', ';', ')']);
+    digits.parse().ok().map(|number| (number, &word[digits.len()..]))
+}
+
+// === files ===
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All Rust files in a folder and below it.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("a folder can be read").path()).collect();
+    paths.sort();
+    let is_source = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "rs");
+    let below = |path: PathBuf| if path.is_dir() { sources(&path) } else { vec![path] };
+    paths.into_iter().flat_map(below).filter(is_source).collect()
+}

@@ -1,0 +1,134 @@
+//! Scenarios of spec 10 about objects that HorizontalPodAutoscalers scale.
+
+use std::{
+    io,
+    sync::{Arc, Mutex},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    objects::{annotated, object, with, workload},
+    world::{NAMESPACE, World, seconds, world},
+};
+
+const WARNING: &str = "a HorizontalPodAutoscaler with an invalid API version in its scaleTargetRef is left out";
+
+/// What is logged on this thread.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("nobody panics while writing").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn web() -> Value {
+    with(workload("Deployment", "web"), "/spec/replicas", json!(2))
+}
+
+fn autoscaler(api_version: &str) -> Value {
+    let target = json!({ "apiVersion": api_version, "kind": "Deployment", "name": "web" });
+    object(
+        "autoscaling/v2",
+        "HorizontalPodAutoscaler",
+        "web",
+        json!({ "spec": { "scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9 } }),
+    )
+}
+
+/// As an autoscaler or `kubectl scale` does it.
+async fn scale(world: &World, replicas: u32) {
+    let path = "/apis/apps/v1/namespaces/shoot/deployments/web/scale";
+    world.ask("PATCH", path, Some(json!({ "spec": { "replicas": replicas } }))).await.expect("it is scaled");
+}
+
+fn replicas(world: &World) -> Value {
+    world.sim.object("deployments.apps", NAMESPACE, "web").expect("it is there")["spec"]["replicas"].clone()
+}
+
+/// spec 10 scenario 14.
+#[test]
+fn replicas_stay_where_an_autoscaler_or_the_annotation_says_so() {
+    let preserve = |value| annotated(web(), "preserve-replicas", value);
+    let table = [
+        (web(), None, 2),
+        (web(), Some("apps/v1"), 5),
+        (web(), Some("example.org/v1"), 2),
+        (preserve("1"), None, 2),
+        (preserve("true"), None, 5),
+    ];
+
+    for (manifest, scaled, expected) in table {
+        world(1, |world| async move {
+            if let Some(api_version) = scaled {
+                world.sim.put(autoscaler(api_version)).unwrap();
+            }
+            world.start().await;
+            world.bundle("one", &[manifest.clone()]);
+            world.applied("one").await;
+            seconds(2).await;
+            scale(&world, 5).await;
+            seconds(130).await;
+            assert_eq!(replicas(&world), expected, "{scaled:?} {}", manifest["metadata"]["annotations"]);
+
+            scale(&world, 5).await;
+            world.secret("one", &[with(manifest, "/spec/template/spec/containers/0/image", json!("i:2"))]);
+            seconds(65).await;
+            assert_eq!(replicas(&world), expected, "with a new image; {scaled:?}");
+        });
+    }
+}
+
+/// spec 10 scenario 14: autoscalers come and go.
+#[test]
+fn replicas_follow_the_manifest_again_when_the_autoscaler_is_gone() {
+    for api_version in ["apps/v1", "extensions/v1beta1"] {
+        world(1, |world| async move {
+            world.start().await;
+            world.bundle("one", &[web()]);
+            world.applied("one").await;
+            world.sim.put(autoscaler(api_version)).unwrap();
+            seconds(2).await;
+            scale(&world, 5).await;
+            seconds(130).await;
+            assert_eq!(replicas(&world), 5);
+
+            world.sim.remove("horizontalpodautoscalers.autoscaling", NAMESPACE, "web");
+            seconds(65).await;
+            assert_eq!(replicas(&world), 2);
+        });
+    }
+}
+
+/// spec 10 scenario 40.
+#[test]
+fn a_broken_autoscaler_blocks_nobody_and_is_named_in_a_warning() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    tracing::subscriber::with_default(subscriber, || {
+        world(1, |world| async move {
+            world.sim.put(with(autoscaler("a/b/c"), "/metadata/name", json!("broken"))).unwrap();
+            world.sim.put(autoscaler("apps/v1")).unwrap();
+            world.start().await;
+            world.bundle("one", &[web()]);
+            world.applied("one").await;
+            scale(&world, 5).await;
+            seconds(130).await;
+
+            assert!(world.is_applied("one"));
+            assert_eq!(replicas(&world), 5, "the other autoscalers count");
+        });
+    });
+
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let warning = text.lines().find(|line| line.contains(WARNING)).unwrap_or_else(|| panic!("{text}"));
+    assert!(warning.contains("WARN") && warning.contains("autoscaler=shoot/broken"), "{warning}");
+}

@@ -1,0 +1,71 @@
+//! Manifests that several scenarios use.
+
+use serde_json::{Value, json};
+
+use crate::world::NAMESPACE;
+
+/// An object of the bundles' namespace with these further fields.
+pub(crate) fn object(api_version: &str, kind: &str, name: &str, fields: Value) -> Value {
+    let mut object =
+        json!({ "apiVersion": api_version, "kind": kind, "metadata": { "namespace": NAMESPACE, "name": name } });
+    if let (Some(object), Value::Object(fields)) = (object.as_object_mut(), fields) {
+        object.extend(fields);
+    }
+    object
+}
+
+/// The object with another value in the field at this JSON pointer.
+pub(crate) fn with(mut object: Value, pointer: &str, value: Value) -> Value {
+    let (parent, field) = pointer.rsplit_once('/').expect("a pointer to a field");
+    object.pointer_mut(parent).expect("the parent is there")[field] = value;
+    object
+}
+
+/// The object with an annotation of this program.
+pub(crate) fn annotated(mut object: Value, key: &str, value: &str) -> Value {
+    object["metadata"]["annotations"][format!("resources.gardener.cloud/{key}")] = json!(value);
+    object
+}
+
+/// A workload of `apps/v1` whose pods have the label `app` with its name, one container `c` and no defaults.
+pub(crate) fn workload(kind: &str, name: &str) -> Value {
+    let template = json!({
+        "metadata": { "labels": { "app": name } }, "spec": { "containers": [{ "name": "c", "image": "i:1" }] }
+    });
+    let spec = json!({ "selector": { "matchLabels": { "app": name } }, "template": template });
+    object("apps/v1", kind, name, json!({ "spec": spec }))
+}
+
+/// A StatefulSet with a volume claim template `data` of this size.
+pub(crate) fn stateful_set(name: &str, size: &str) -> Value {
+    let claim = json!({
+        "metadata": { "name": "data" },
+        "spec": { "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": size } } }
+    });
+    let set = with(workload("StatefulSet", name), "/spec/volumeClaimTemplates", json!([claim]));
+    with(set, "/spec/serviceName", json!(name))
+}
+
+/// The definition of the kind `Widget`.
+pub(crate) fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "widgets.example.org" },
+        "spec": {
+            "group": "example.org", "scope": "Namespaced",
+            "names": { "kind": "Widget", "listKind": "WidgetList", "plural": "widgets", "singular": "widget" },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": {
+                    "type": "object",
+                    "properties": { "spec": { "type": "object", "properties": { "size": { "type": "integer" } } } }
+                } }
+            }]
+        }
+    })
+}
+
+/// A custom object.
+pub(crate) fn widget(size: u32) -> Value {
+    object("example.org/v1", "Widget", "kept", json!({ "spec": { "size": size } }))
+}
