@@ -5,6 +5,8 @@
 
 mod conditions;
 mod faults;
+mod health;
+mod health_faults;
 mod random;
 mod removal;
 mod scenarios;

@@ -147,11 +147,19 @@ impl Targets {
         self.end_idle_watches();
     }
 
-    /// Adds to what a bundle is interested in. `keys` is only asked if it is interested in nothing.
-    pub fn hold(&self, bundle: &NamespacedName, keys: impl FnOnce() -> BTreeSet<ObjectKey>) {
-        if !self.inner.interest.borrow().held.contains_key(bundle) {
-            self.register(bundle, keys());
-        }
+    /// Adds to what a bundle is interested in.
+    pub fn hold(&self, bundle: &NamespacedName, keys: impl Iterator<Item = ObjectKey>) {
+        let more = {
+            let interest = self.inner.interest.borrow();
+            let held = interest.held.get(bundle);
+            let mut more: BTreeSet<_> = keys.filter(|key| held.is_none_or(|held| !held.contains(key))).collect();
+            if more.is_empty() {
+                return;
+            }
+            more.extend(held.into_iter().flatten().cloned());
+            more
+        };
+        self.register(bundle, more);
     }
 
     /// Whether a bundle is interested in an object.

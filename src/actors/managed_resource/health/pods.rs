@@ -126,9 +126,9 @@ impl Pods {
     }
 
     fn start(&self) -> Running {
-        tracing::info!(kind = "v1, Kind=Pod", metadata_only = false, "watching a kind");
+        tracing::info!(kind = "pods.v1", metadata_only = false, "watching a kind");
         let options = RouterOptions {
-            name: "target/pods (counted)".to_owned(),
+            name: "target/pods".to_owned(),
             resource: Resource::new("", "v1", "Pod", "pods", true),
             scopes: vec![None],
             label_selector: None,
