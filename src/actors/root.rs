@@ -38,7 +38,7 @@ const ESTABLISHING: Duration = Duration::from_millis(150);
 pub const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Controllers that exist; names as in [`crate::api::config::Config::enabled_controllers`].
-pub const CONTROLLERS: [&str; 1] = [controller::NAME];
+pub const CONTROLLERS: [&str; 3] = [controller::NAME, controller::HEALTH_NAME, controller::PROGRESS_NAME];
 
 /// What the tree is built from.
 pub struct Parts {

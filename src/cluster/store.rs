@@ -141,6 +141,15 @@ impl<R> Store<R> {
         }
     }
 
+    /// Looks at each record of a namespace in the order of names. `look` must not use the store.
+    pub fn for_each_in(&self, namespace: &str, mut look: impl FnMut(&NamespacedName, &R)) {
+        let inner = self.read();
+        let records = inner.records.range(NamespacedName::new(namespace, "")..);
+        for (name, record) in records.take_while(|(name, _)| name.namespace == namespace) {
+            look(name, record);
+        }
+    }
+
     pub(super) fn set_state(&self, state: StoreState) -> bool {
         self.write(|inner| {
             let changed = inner.state != state;

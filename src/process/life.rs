@@ -10,7 +10,7 @@ use crate::{
     actors::{
         kit::{Env, Role},
         leader::{Election, ElectionError, LeaderActor, LeaderSetup, Leadership, Timing, check_lock_type},
-        managed_resource::controller::Settings,
+        managed_resource::controller::{HealthSettings, Settings},
         root::{BootstrapError, Parts, Root},
     },
     api::{
@@ -219,5 +219,9 @@ fn managed_resource(config: &Config) -> Settings {
         class: OwnClass::new(&config.resource_class),
         cluster_id: String::new(),
         garbage_collector: config.controllers.garbage_collector.is_some(),
+        health: HealthSettings {
+            concurrent_syncs: config.controllers.health.concurrent_syncs,
+            sync_period: config.controllers.health.sync_period,
+        },
     }
 }

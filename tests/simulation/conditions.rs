@@ -1,5 +1,8 @@
 //! Scenarios of spec 10 about what a pass reports, with the exact texts of §16.
 
+use std::time::Duration;
+
+use gardener_resource_manager::sim::Fault;
 use serde_json::{Value, json};
 
 use crate::{
@@ -233,11 +236,17 @@ fn a_changed_secret_makes_health_unknown_even_where_no_ref_changed() {
                 }
             }
         });
+        world.sim.set_faults(|info| match (info.verb.as_str(), info.resource.as_str()) {
+            ("update", "configmaps") => Fault::Delay(Duration::from_millis(500)),
+            _ => Fault::None,
+        });
         world.secret("one", &[config_map("a", "w")]);
-        seconds(1).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
 
         assert_eq!(condition(&world, HEALTHY)[..2], ["Unknown", "ChecksPending"]);
+        seconds(1).await;
         assert_eq!(world.value("a").as_deref(), Some("w"));
+        assert_eq!(condition(&world, HEALTHY)[..2], ["True", "ResourcesHealthy"]);
     });
 }
 
@@ -257,7 +266,7 @@ fn a_status_that_the_health_controller_writes_meanwhile_is_not_lost() {
                     }));
                 });
             }
-            gardener_resource_manager::sim::Fault::None
+            Fault::None
         });
         world.start().await;
         world.bundle("one", &[config_map("a", "v")]);

@@ -10,6 +10,8 @@ mod creation;
 mod deletion;
 mod doubt;
 mod faults;
+mod health;
+mod health_faults;
 mod merge_rules;
 mod objects;
 mod random;

@@ -9,7 +9,7 @@ use gardener_resource_manager::{
             Census, Env,
             testing::{self, Universe},
         },
-        managed_resource::controller::Settings,
+        managed_resource::controller::{HealthSettings, Settings},
         root::{Parts, Root},
     },
     api::{class::OwnClass, config::ClusterIdSource, crd},
@@ -83,6 +83,7 @@ pub(crate) fn settings() -> Settings {
         class: OwnClass::new("resources"),
         cluster_id: String::new(),
         garbage_collector: false,
+        health: HealthSettings { concurrent_syncs: 5, sync_period: Duration::from_secs(60) },
     }
 }
 

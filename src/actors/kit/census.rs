@@ -53,6 +53,9 @@ pub struct ActorState {
     pub next_timer: Option<Timestamp>,
     /// One line of its own, e.g. `20 objects, applied`.
     pub line: String,
+    /// Further lines, label and text, e.g. the objects that are not healthy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<(String, String)>,
     /// When the cell last changed.
     pub changed: Option<Timestamp>,
 }
@@ -144,6 +147,14 @@ impl Cell {
         self.census.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Sets the further lines; nothing changes if they are the same.
+    pub(super) fn detail(&self, now: Timestamp, details: Vec<(String, String)>) {
+        let same = self.state.lock().unwrap_or_else(PoisonError::into_inner).details == details;
+        if !same {
+            self.update(now, |state| state.details = details);
+        }
+    }
+
     /// A copy of what it shows.
     pub fn read(&self) -> ActorState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -169,6 +180,7 @@ impl ActorState {
             last_error: None,
             next_timer: None,
             line: String::new(),
+            details: Vec::new(),
             changed: None,
         }
     }

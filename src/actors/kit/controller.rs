@@ -135,6 +135,11 @@ impl<K> Pass<K> {
         let line = line.into();
         self.cell.update(self.now, |state| state.line = line);
     }
+
+    /// Sets the actor's further lines in the census, label and text. The caller bounds their number.
+    pub fn detail(&self, details: Vec<(String, String)>) {
+        self.cell.detail(self.now, details);
+    }
 }
 
 // === impl Failure ===

@@ -20,7 +20,10 @@ use super::{
 };
 use crate::{
     actors::kit::{Failure, Outcome},
-    api::{managed_resource::ResourceRef, object::ObjectKey},
+    api::{
+        managed_resource::{ResourceRef, Status},
+        object::ObjectKey,
+    },
 };
 
 /// So many objects of a rank are applied one after the other before others join them: small bundles are applied in the
@@ -164,7 +167,9 @@ async fn report(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle, text: S
         .filter(|object| object.old.is_none() && memory.objects.contains_key(&object.key))
         .map(|object| object.reference.clone())
         .collect();
-    if let Err(failure) = run.write_status(|status| status::apply_failed(status, &text, &created, now)).await {
+    let gone = run.controller.desk.take_absent(&run.pass.key);
+    let change = |status: &Status| status::apply_failed(&status::found_gone(status, &gone, now), &text, &created, now);
+    if let Err(failure) = run.write_status(change).await {
         return failure;
     }
     memory.failed = Some(Applied::of(run.mr(), bundle));

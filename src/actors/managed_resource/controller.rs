@@ -13,6 +13,12 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{
     autoscalers::Autoscalers,
+    health::{
+        desk::Desk,
+        memory::HealthMemory,
+        pass::{self as health_pass, Duty as HealthDuty},
+        pods::{self, Pods},
+    },
     identity::Equivalences,
     memory::Memory,
     moment::Moments,
@@ -20,18 +26,19 @@ use super::{
     snapshot::{BundleRecord, Snapshot},
     start::Opening,
     status_cell::StatusCell,
-    targets::{Drift, Targets},
-    trigger::{self, SecretWake, Triggers},
+    targets::{Drift, HealthListener, News, Targets},
+    trigger::{self, SecretWake},
 };
 use crate::{
+    actors::health::gate::{self, Gate},
     actors::kit::{Causes, Controller, Duty, Env, Failure, Outcome, Pass, Supervised, Wake},
     api::{
         class::OwnClass,
         keys::MANAGED_BY,
         managed_resource::ManagedResource,
-        object::{NamespacedName, ObjectKey},
+        object::{GroupKind, NamespacedName, ObjectKey},
     },
-    cluster::{Change, Cluster, Context, How, Record, Recorder, Router},
+    cluster::{Cluster, Context, How, Record, Recorder, Router},
 };
 
 /// A ManagedResource changed in a way that asks for a pass (spec 10 §5.1).
@@ -46,11 +53,33 @@ pub(super) const KIND: Causes = Causes::own(3);
 /// as it was.
 pub(super) const SCALED: Causes = Causes::own(4);
 
+/// The bundle is to be judged anew as a whole (spec 20 §5.1).
+pub(super) const GATE: Causes = Causes::own(5);
+/// What is known of the health of an object changed.
+const HEALTH: Causes = Causes::own(6);
+/// What is known of the roll-out of an object changed.
+const ROLLOUT: Causes = Causes::own(7);
+
 /// A conflict of two owners about one object is reported this often (decision 11).
 const REPORT_AGAIN: Duration = Duration::from_secs(3600);
 
 /// Name of the duty in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "managedresource";
+
+/// Name of the duty that keeps `ResourcesHealthy` (spec 20).
+pub const HEALTH_NAME: &str = "health";
+
+/// Name of the duty that keeps `ResourcesProgressing` (spec 20).
+pub const PROGRESS_NAME: &str = "health-progressing";
+
+/// Settings of the health duties (spec 20 §3).
+#[derive(Debug, Clone)]
+pub struct HealthSettings {
+    /// Passes at once, of each of the two duties.
+    pub concurrent_syncs: usize,
+    /// Period of a bundle, and the time one pass may take.
+    pub sync_period: Duration,
+}
 
 /// Settings of the controller (spec 10 §3.1).
 #[derive(Debug, Clone)]
@@ -69,6 +98,8 @@ pub struct Settings {
     pub cluster_id: String,
     /// Whether the garbage collector runs: what it collects is left to it (spec 10 §13.2).
     pub garbage_collector: bool,
+    /// Of the duties that judge.
+    pub health: HealthSettings,
 }
 
 /// What the controller reads from: filled in every replica, before it becomes leader.
@@ -100,6 +131,9 @@ pub struct ManagedResources {
     pub(super) targets: Targets,
     pub(super) autoscalers: Autoscalers,
     pub(super) recorder: Recorder,
+    pub(super) health_recorder: Recorder,
+    pub(super) desk: Rc<Desk>,
+    pub(super) pods: Pods,
     pub(super) opening: Opening,
     /// Bundles that wait until a kind is served.
     pub(super) awaiting_kinds: RefCell<BTreeSet<NamespacedName>>,
@@ -111,6 +145,13 @@ pub struct ManagedResources {
 pub struct Running {
     supervised: Supervised<ManagedResources>,
     waker: Rc<Waker>,
+}
+
+/// What the duties of a bundle remember; each duty has one, and uses its own part.
+#[derive(Default)]
+pub struct Memories {
+    apply: Memory,
+    health: HealthMemory,
 }
 
 /// The way from filters, which exist before the supervisor, to it.
@@ -133,7 +174,8 @@ pub fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
             Drift::Gone => moments.now(bundle, Wake::live(DRIFT).about(object.clone())),
         })
     };
-    let targets = Targets::new(&inputs.target, env, selector, inputs.is_custom, drift);
+    let desk = Rc::new(Desk::default());
+    let targets = Targets::new(&inputs.target, env, selector, inputs.is_custom, drift, tell_of_health(&desk, &waker));
     let scaled = {
         let (waker, targets) = (Rc::downgrade(&waker), targets.clone());
         Rc::new(move |object: &ObjectKey| {
@@ -147,12 +189,15 @@ pub fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
     };
     let controller = Rc::new(ManagedResources {
         autoscalers: Autoscalers::new(&inputs.target, env, scaled),
+        pods: Pods::new(&inputs.target, env, tell_of_pods(&targets, &desk, &waker)),
         targets,
+        desk,
         secrets: Secrets::new(&inputs.source, inputs.secrets.clone()),
         opening: Opening::new(&inputs.bundles),
         source: inputs.source,
         target: inputs.target.clone(),
         bundles: inputs.bundles.clone(),
+        health_recorder: inputs.recorder.for_component(HEALTH_NAME),
         recorder: inputs.recorder,
         awaiting_kinds: RefCell::default(),
         reported: RefCell::default(),
@@ -186,7 +231,53 @@ async fn tell_of_kinds(controller: Weak<ManagedResources>, waker: Weak<Waker>, m
         for bundle in std::mem::take(&mut *controller.awaiting_kinds.borrow_mut()) {
             wake(&waker, &bundle, Wake::live(KIND));
         }
+        for bundle in controller.desk.take_awaiting_kinds() {
+            wake(&waker, &bundle, Wake::live(GATE));
+        }
     }
+}
+
+/// Wakes bundles for which an object, or a kind, stands differently now.
+fn tell_of_health(desk: &Rc<Desk>, waker: &Rc<Waker>) -> HealthListener {
+    let (desk, waker) = (desk.clone(), Rc::downgrade(waker));
+    Rc::new(move |bundle, object, news| {
+        if !desk.is_open(bundle) {
+            return;
+        }
+        match (news, object) {
+            (News::Gone, Some(object)) => desk.note_absence(bundle, object),
+            (News::Gone | News::Judged { .. }, _) => {}
+        }
+        let causes = match news {
+            News::Gone | News::Judged { health: true, rollout: false } => HEALTH,
+            News::Judged { health: false, rollout } => {
+                if rollout {
+                    ROLLOUT
+                } else {
+                    Causes::NONE
+                }
+            }
+            News::Judged { health: true, rollout: true } => HEALTH.with(ROLLOUT),
+        };
+        wake(&waker, bundle, Wake::live(causes));
+    })
+}
+
+/// Wakes the bundles with Deployments for which a Pod counts, or did.
+fn tell_of_pods(targets: &Targets, desk: &Rc<Desk>, waker: &Rc<Waker>) -> pods::Listener {
+    let (targets, desk, waker) = (targets.clone(), desk.clone(), Rc::downgrade(waker));
+    Rc::new(move |namespace, pods| {
+        let bundles: BTreeSet<NamespacedName> = match namespace {
+            Some(namespace) => {
+                let deployments = targets.deployments_of(namespace, pods);
+                deployments.iter().flat_map(|deployment| targets.holders(deployment)).collect()
+            }
+            None => targets.holders_of(&GroupKind::new("apps", "Deployment")),
+        };
+        for bundle in bundles.iter().filter(|bundle| desk.is_open(bundle)) {
+            wake(&waker, bundle, Wake::live(ROLLOUT));
+        }
+    })
 }
 
 impl Running {
@@ -201,6 +292,7 @@ impl Running {
         let controller = self.supervised.controller();
         controller.targets.stop();
         controller.autoscalers.stop();
+        controller.pods.stop();
         controller.opening.end();
         self.waker.supervised.replace(None);
         finished
@@ -217,24 +309,32 @@ fn wake(waker: &Weak<Waker>, bundle: &NamespacedName, wake: Wake) {
 // === filters ===
 
 fn subscribe_bundles(controller: &Rc<ManagedResources>, bundles: &Router<BundleRecord>, waker: &Rc<Waker>) {
-    let (class, waker) = (controller.settings.class.clone(), Rc::downgrade(waker));
+    let (class, waker, desk) = (controller.settings.class.clone(), Rc::downgrade(waker), controller.desk.clone());
     bundles.subscribe(move |change| {
-        if let Some(causes) = bundle_causes(&class, change) {
-            let first = change.how == How::First;
-            let causes = causes.with(Causes::OBJECT);
-            wake(&waker, change.name, if first { Wake::background(causes) } else { Wake::live(causes) });
-        }
+        let read = |record: Option<&BundleRecord>| record.and_then(|record| record.managed_resource().ok());
+        let (old, new) = (read(change.old), read(change.new));
+        desk.set(change.name, new.as_ref().is_some_and(|mr| gate::gate(&class, mr) == Gate::Open));
+        let causes = bundle_causes(&class, change.how, old.as_ref(), new.as_ref());
+        let first = change.how == How::First;
+        wake(&waker, change.name, if first { Wake::background(causes) } else { Wake::live(causes) });
     });
 }
 
-/// Why a change of a ManagedResource starts a pass, if it does.
-fn bundle_causes(class: &OwnClass, change: &Change<'_, BundleRecord>) -> Option<Causes> {
-    let read = |record: Option<&BundleRecord>| record.and_then(|record| record.managed_resource().ok());
-    let triggers: Triggers = trigger::triggers(class, read(change.old).as_ref(), read(change.new).as_ref());
-    if triggers.is_empty() {
-        return None;
+/// Why a change of a ManagedResource starts passes; empty if it does not.
+fn bundle_causes(
+    class: &OwnClass,
+    how: How<'_>,
+    old: Option<&ManagedResource>,
+    new: Option<&ManagedResource>,
+) -> Causes {
+    let is_triggered = !trigger::triggers(class, old, new).is_empty();
+    let is_judged = gate::is_triggered(class, old, new);
+    match (how, is_triggered) {
+        (_, false) if !is_judged => Causes::NONE,
+        (How::First, _) => Causes::LISTED,
+        (_, true) => CHANGED.with(Causes::OBJECT).with(if is_judged { GATE } else { Causes::NONE }),
+        (_, false) => GATE,
     }
-    Some(if change.how == How::First { Causes::LISTED } else { CHANGED })
 }
 
 fn subscribe_secrets(
@@ -298,22 +398,29 @@ impl ManagedResources {
 impl Controller for ManagedResources {
     type Key = NamespacedName;
     type Object = StatusCell;
-    type Memory = Memory;
+    type Memory = Memories;
 
     fn name(&self) -> &'static str {
         NAME
     }
 
     fn duties(&self) -> Vec<Duty> {
-        vec![Duty {
-            name: NAME,
-            permits: self.settings.concurrent_syncs,
-            causes: CHANGED.with(SECRET).with(DRIFT).with(KIND).with(SCALED),
-            // Upstream would wait up to 1000 s; the sync period is what a user waits for anything else.
-            max_back_off: self.settings.sync_period,
-            deadline: self.settings.sync_period,
+        let HealthSettings { concurrent_syncs, sync_period } = self.settings.health;
+        // Upstream would wait up to 1000 s after errors; the sync period is what a user waits for anything else.
+        let duty = |name, permits, causes, period| Duty {
+            name,
+            permits,
+            causes,
+            max_back_off: period,
+            deadline: period,
             needs: vec![self.bundles.need()],
-        }]
+        };
+        let causes = CHANGED.with(SECRET).with(DRIFT).with(KIND).with(SCALED);
+        vec![
+            duty(NAME, self.settings.concurrent_syncs, causes, self.settings.sync_period),
+            duty(HEALTH_NAME, concurrent_syncs, GATE.with(HEALTH), sync_period),
+            duty(PROGRESS_NAME, concurrent_syncs, GATE.with(ROLLOUT), sync_period),
+        ]
     }
 
     fn object(&self, _: &NamespacedName) -> StatusCell {
@@ -323,9 +430,13 @@ impl Controller for ManagedResources {
     async fn pass(
         self: &Rc<Self>,
         status: &Rc<StatusCell>,
-        memory: &mut Memory,
+        memory: &mut Memories,
         pass: &Pass<NamespacedName>,
     ) -> Result<Outcome, Failure> {
-        super::pass::run(self, status, memory, pass).await
+        match pass.duty {
+            0 => super::pass::run(self, status, &mut memory.apply, pass).await,
+            1 => health_pass::run(self, status, &mut memory.health, pass, HealthDuty::Health).await,
+            _ => health_pass::run(self, status, &mut memory.health, pass, HealthDuty::Progress).await,
+        }
     }
 }

@@ -8,6 +8,7 @@ use std::{
 use serde_json::{Number, Value};
 
 use super::merge::MergeContext;
+use crate::actors::health::Judgement;
 use crate::api::{
     keys,
     object::{self, truthy},
@@ -55,8 +56,8 @@ pub struct Record {
     pub keep_object: bool,
     /// It carries the garbage collector's label (spec 10 §13.2).
     pub garbage_collectable: bool,
-    /// Health checks pass over it.
-    pub skip_health: bool,
+    /// What is wrong with it, if the watch of its kind judges (spec 20 §11, §14). No part of its content.
+    pub judgement: Option<Box<Judgement>>,
     /// The origin annotation: who owns it (spec 10 §3.2).
     pub origin: Option<Arc<str>>,
 }
@@ -201,7 +202,7 @@ impl Record {
             deleting: object::deletion_timestamp(object).is_some(),
             keep_object: truthy(object::annotation(object, keys::KEEP_OBJECT)),
             garbage_collectable: truthy(object::label(object, keys::GARBAGE_COLLECTABLE)),
-            skip_health: truthy(object::annotation(object, keys::SKIP_HEALTH_CHECK)),
+            judgement: None,
             origin: object::annotation(object, keys::ORIGIN).map(Into::into),
         }
     }
@@ -247,7 +248,7 @@ mod tests {
 
         assert_eq!((&*record.uid, &*record.resource_version, record.generation), ("u", "7", 3));
         assert_eq!(record.origin.as_deref(), Some("ns/mr"));
-        assert!(record.keep_object && !record.garbage_collectable && !record.skip_health && !record.deleting);
+        assert!(record.keep_object && !record.garbage_collectable && !record.deleting);
         assert!(record.body_hash.is_some());
         assert_eq!(Record::of_metadata(&deployment()), Record { body_hash: None, ..record });
     }

@@ -18,8 +18,9 @@
 //!
 //! Around them the shell, which reads, calls and writes: [`controller`] (parts, duties, filters), `pass` (one pass, from its
 //! cause to what is to be done), `run` (what its steps share), `read`, `apply`, `apply_object`, `clean_up`, `release` (the steps), `start` (claims and
-//! sweep over many bundles), [`targets`] (interest and watches), `moment` (edits of a moment belong together), [`secrets`], `autoscalers`, [`status_cell`], [`snapshot`]
-//! and [`memory`] (what is kept between passes).
+//! sweep over many bundles), [`targets`] (interest and watches), `moment` (edits of a moment belong together), [`secrets`],
+//! `autoscalers`, [`status_cell`], [`snapshot`] and [`memory`] (what is kept between passes). `health` holds two further
+//! duties of the same actor (spec 20).
 
 mod apply;
 mod apply_object;
@@ -31,6 +32,7 @@ mod clean_up;
 pub mod controller;
 pub mod decode;
 pub mod fingerprint;
+mod health;
 pub mod hpa;
 pub mod identity;
 pub mod inject;

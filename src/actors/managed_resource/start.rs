@@ -150,6 +150,12 @@ impl Opening {
         }
     }
 
+    /// The moment to wait for while the start is under way.
+    pub(super) fn under_way(&self) -> Option<Moment> {
+        let moment = self.signal.moment();
+        (self.state.borrow().phase != Phase::Over).then_some(moment)
+    }
+
     /// A listed bundle will not claim anything.
     pub(super) fn has_nothing_to_claim(&self, bundle: &NamespacedName) {
         let mut state = self.state.borrow_mut();

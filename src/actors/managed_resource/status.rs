@@ -2,11 +2,12 @@
 //!
 //! A function changes only what its row names. Whether the result must be written is [`needs_write`]'s answer.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use jiff::Timestamp;
 
 use super::decode::DecodeError;
+use crate::actors::health::report::{self, Finding, Report};
 use crate::api::{
     conditions::{
         self, APPLY_FAILED, APPLY_PROGRESSING, APPLY_SUCCEEDED, CANNOT_READ_SECRET, CHECKS_PENDING, ConditionStatus,
@@ -14,6 +15,7 @@ use crate::api::{
         RESOURCES_APPLIED, RESOURCES_HEALTHY, RESOURCES_PROGRESSING,
     },
     managed_resource::{ResourceRef, Status},
+    object::ObjectKey,
 };
 
 /// Message of row "applied".
@@ -141,6 +143,20 @@ pub fn is_reported_applied(status: &Status) -> bool {
     })
 }
 
+/// An object was found gone in a pass that failed: that is said as well, because after it health is not judged any more
+/// (spec 20 §4.1, scenario 4).
+pub fn found_gone(status: &Status, gone: &BTreeSet<ObjectKey>, now: Timestamp) -> Status {
+    let mut next = status.clone();
+    let is_healthy = conditions::find(&status.conditions, RESOURCES_HEALTHY)
+        .is_some_and(|condition| condition.status == ConditionStatus::True);
+    let first = status.resources.iter().find(|reference| gone.contains(&reference.key()));
+    if let Some(reference) = first.filter(|_| is_healthy) {
+        let Report { status, reason, message } = report::health(Some((reference, &Finding::Missing(None))));
+        conditions::set(&mut next.conditions, RESOURCES_HEALTHY, status, &reason, &message, now);
+    }
+    next
+}
+
 /// Row "ignored".
 pub fn ignored(status: &Status, now: Timestamp) -> Status {
     let mut next = status.clone();
@@ -226,7 +242,8 @@ fn bounded_list(items: &[String], separator: &str) -> String {
     text
 }
 
-fn bounded(message: &str) -> String {
+/// The message, or as much of it as may be written.
+pub(super) fn bounded(message: &str) -> String {
     cut(message, MESSAGE_LIMIT)
 }
 

@@ -19,8 +19,11 @@ use super::{
     fingerprint::{self, Record},
 };
 use crate::{
-    actors::kit::{Env, Moment},
-    api::object::{GroupKind, NamespacedName, ObjectKey},
+    actors::{
+        health::{Judgement, judge, pods::PodSummary},
+        kit::{Env, Listening, Moment},
+    },
+    api::object::{GroupKind, GroupVersionKind, NamespacedName, ObjectKey},
     cluster::{Change, Cluster, Found, How, ReadRecord, Resource, Router, RouterOptions, Start, StoreState},
 };
 
@@ -37,6 +40,37 @@ pub enum Drift {
     Changed,
     /// It is not there any more.
     Gone,
+}
+
+/// Told of what may change the health of a bundle: the bundle, the object or none in particular, and what became known.
+pub type HealthListener = Rc<dyn Fn(&NamespacedName, Option<&ObjectKey>, News)>;
+
+/// What became known of an object, or of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    /// It is judged differently now, or its kind's watch came or went.
+    Judged {
+        /// Its health, or whether it exists.
+        health: bool,
+        /// Its roll-out.
+        rollout: bool,
+    },
+    /// A pass found it gone.
+    Gone,
+}
+
+/// How an object stands, for health (spec 20 §10.2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It exists; what is wrong with it. It may be of before a connection was lost: until there is one again nothing else
+    /// is known.
+    Known(Option<Box<Judgement>>),
+    /// Its kind is watched, but nothing is known of it.
+    Unknown,
+    /// Its kind's watch has not begun.
+    Starting,
+    /// Its kind cannot be watched.
+    Failing(String),
 }
 
 /// Tells whether a kind is defined by a CustomResourceDefinition: such kinds count generations.
@@ -57,6 +91,7 @@ struct Inner {
     kinds: RefCell<BTreeMap<GroupKind, Kind>>,
     interest: Rc<RefCell<Interest>>,
     drift: DriftListener,
+    health: HealthListener,
     bodies: Bodies,
 }
 
@@ -64,6 +99,8 @@ struct Kind {
     router: Router<Record>,
     /// Since when nobody is interested in an object of the kind.
     idle_since: Option<Instant>,
+    /// Tells the holders of its objects when the watch comes or goes.
+    _listening: Listening,
 }
 
 /// Which bundles hold which objects.
@@ -86,7 +123,14 @@ pub enum Evidence {
 
 impl Targets {
     /// Nothing is watched yet.
-    pub fn new(cluster: &Cluster, env: &Env, selector: String, is_custom: IsCustom, drift: DriftListener) -> Self {
+    pub fn new(
+        cluster: &Cluster,
+        env: &Env,
+        selector: String,
+        is_custom: IsCustom,
+        drift: DriftListener,
+        health: HealthListener,
+    ) -> Self {
         let inner = Inner {
             cluster: cluster.clone(),
             env: env.clone(),
@@ -95,6 +139,7 @@ impl Targets {
             kinds: RefCell::default(),
             interest: Rc::default(),
             drift,
+            health,
             bodies: Bodies::default(),
         };
         Self { inner: Rc::new(inner) }
@@ -111,17 +156,50 @@ impl Targets {
         self.end_idle_watches();
     }
 
-    /// Starts to watch a kind, if it is not watched yet: in the version the server prefers, whatever the manifests say, so
-    /// that bundles that use different versions see the same. A version that is no longer served is given up for another.
+    /// Adds to what a bundle is interested in.
+    pub fn hold(&self, bundle: &NamespacedName, keys: impl Iterator<Item = ObjectKey>) {
+        let more = {
+            let interest = self.inner.interest.borrow();
+            let held = interest.held.get(bundle);
+            let mut more: BTreeSet<_> = keys.filter(|key| held.is_none_or(|held| !held.contains(key))).collect();
+            if more.is_empty() {
+                return;
+            }
+            more.extend(held.into_iter().flatten().cloned());
+            more
+        };
+        self.register(bundle, more);
+    }
+
+    /// Whether a bundle is interested in an object.
+    pub fn is_held_by(&self, key: &ObjectKey, bundle: &NamespacedName) -> bool {
+        self.inner.interest.borrow().holders.get(key).is_some_and(|holders| holders.contains(bundle))
+    }
+
+    /// Whether a bundle is interested in an object of a kind.
+    pub fn is_interested_in(&self, kind: &GroupKind) -> bool {
+        self.inner.interest.borrow().has_kind(kind)
+    }
+
+    /// The bundles that are interested in objects of a kind.
+    pub fn holders_of(&self, kind: &GroupKind) -> BTreeSet<NamespacedName> {
+        self.inner.interest.borrow().holders_of(kind)
+    }
+
+    /// Starts to watch a kind, if it is not watched yet: in the version by which its health is judged, or else the one the
+    /// server prefers, whatever the manifests say, so that bundles that use different versions see the same. A version that
+    /// is no longer served is given up for another.
     pub fn watch(&self, resource: &Resource) {
         let group_kind = resource.group_kind();
         let discovery = self.inner.cluster.discovery();
         let mut kinds = self.inner.kinds.borrow_mut();
         let known = kinds.get(&group_kind).map(|kind| kind.router.resource());
         let is_served = known.is_some_and(|known| discovery.known(&known.group_version_kind()).as_ref() == Some(known));
-        let preferred = discovery.known_preferred(&group_kind);
+        let judged = judge::checked_version(&group_kind)
+            .and_then(|version| discovery.known(&GroupVersionKind::new(&group_kind.group, version, &group_kind.kind)));
+        let preferred = judged.clone().or_else(|| discovery.known_preferred(&group_kind));
         let wanted = match known {
-            Some(_) if is_served => None,
+            Some(known) if is_served && judged.as_ref().is_none_or(|judged| judged == known) => None,
             Some(known) => preferred.filter(|preferred| preferred != known),
             None => Some(preferred.unwrap_or_else(|| resource.clone())),
         };
@@ -129,7 +207,9 @@ impl Targets {
             if let Some(old) = kinds.remove(&group_kind) {
                 old.router.stop();
             }
-            kinds.insert(group_kind.clone(), Kind { router: self.inner.router(&wanted), idle_since: None });
+            let router = self.inner.router(&wanted);
+            let listening = self.inner.listen(&router, &group_kind);
+            kinds.insert(group_kind.clone(), Kind { router, idle_since: None, _listening: listening });
         }
         if let Some(kind) = kinds.get_mut(&group_kind) {
             kind.idle_since = None;
@@ -156,6 +236,39 @@ impl Targets {
             Some(record) => Evidence::Known(record),
             None => Evidence::None,
         }
+    }
+
+    /// How an object stands, for health.
+    pub fn standing(&self, key: &ObjectKey) -> Standing {
+        let kinds = self.inner.kinds.borrow();
+        let Some(router) = kinds.get(&key.group_kind()).map(|kind| &kind.router) else { return Standing::Starting };
+        match router.store().state() {
+            StoreState::Off | StoreState::Starting => Standing::Starting,
+            StoreState::Failing(error) if router.store().age().is_none() => Standing::Failing(error),
+            StoreState::Failing(_) | StoreState::Synced => router
+                .store()
+                .with(&name_in_store(router.resource(), key), |record| Standing::Known(record.judgement.clone()))
+                .unwrap_or(Standing::Unknown),
+        }
+    }
+
+    /// The Deployments of a namespace for which one of these Pods counts.
+    pub fn deployments_of(&self, namespace: &str, pods: &[&PodSummary]) -> Vec<ObjectKey> {
+        let kinds = self.inner.kinds.borrow();
+        let Some(kind) = kinds.get(&GroupKind::new("apps", "Deployment")) else { return Vec::new() };
+        let mut counted = Vec::new();
+        kind.router.store().for_each_in(namespace, |name, record| {
+            let quota = record.judgement.as_ref().and_then(|judgement| judgement.pods.as_ref());
+            if quota.is_some_and(|quota| pods.iter().any(|pod| quota.counts(pod))) {
+                counted.push(super::identity::index_key("apps", "Deployment", &name.namespace, &name.name));
+            }
+        });
+        counted
+    }
+
+    /// The bundles that are interested in an object.
+    pub fn holders(&self, key: &ObjectKey) -> BTreeSet<NamespacedName> {
+        self.inner.interest.borrow().holders.get(key).cloned().unwrap_or_default()
     }
 
     /// The object itself, if what is known of it is just what the last write was answered with.
@@ -186,16 +299,14 @@ impl Targets {
         router.map_or(Found::Known, |router| router.found(object))
     }
 
-    /// The bundles that hold an object.
-    pub fn holders(&self, key: &ObjectKey) -> BTreeSet<NamespacedName> {
-        self.inner.interest.borrow().holders.get(key).cloned().unwrap_or_default()
-    }
-
     /// Enters that an object is gone: a DELETE or a GET of this process said so.
     pub fn gone(&self, key: &ObjectKey, writer: &str) {
         let router = self.inner.kinds.borrow().get(&key.group_kind()).map(|kind| kind.router.clone());
         if let Some(router) = router {
             router.deleted(&name_in_store(router.resource(), key), writer);
+        }
+        for holder in self.holders(key) {
+            (self.inner.health)(&holder, Some(key), News::Gone);
         }
     }
 
@@ -229,8 +340,11 @@ impl Targets {
 impl Inner {
     fn router(&self, resource: &Resource) -> Router<Record> {
         let group_kind = resource.group_kind();
-        let metadata_only =
+        let covered =
             fingerprint::generation_covers_body(&group_kind.group, &group_kind.kind) || (self.is_custom)(resource);
+        let judged = Some(resource.group_version_kind()).filter(judge::is_checked);
+        let metadata_only = covered && judged.is_none();
+        tracing::info!(kind = %resource, metadata_only, "watching a kind");
         let interest = self.interest.clone();
         let (group, kind) = (group_kind.group.clone(), group_kind.kind.clone());
         let key_of =
@@ -239,11 +353,11 @@ impl Inner {
             let (interest, key_of) = (interest.clone(), key_of.clone());
             Box::new(move |name: &NamespacedName| interest.borrow().holders.contains_key(&key_of(name)))
         };
-        let record: ReadRecord<Record> = if metadata_only {
-            Box::new(|object| Some(Record::of_metadata(object)))
-        } else {
-            Box::new(|object| Some(Record::of_object(object)))
-        };
+        let record: ReadRecord<Record> = Box::new(move |object| {
+            let record = if covered { Record::of_metadata(object) } else { Record::of_object(object) };
+            let judgement = judged.as_ref().and_then(|kind| Judgement::of(kind, object));
+            Some(Record { judgement, ..record })
+        });
         let options = RouterOptions {
             name: format!("target/{}", resource),
             resource: resource.clone(),
@@ -255,17 +369,33 @@ impl Inner {
             keep,
         };
         let router = Router::start(&self.cluster, options, &self.env);
-        let drift = self.drift.clone();
+        let (drift, health) = (self.drift.clone(), self.health.clone());
         router.subscribe(move |change| {
-            let Some(writer) = drifted(change) else { return };
+            let (drifted, judged) = (drifted(change), judged_differently(change));
+            if drifted.is_none() && judged.is_none() {
+                return;
+            }
             let key = key_of(change.name);
             let what = if change.new.is_some() { Drift::Changed } else { Drift::Gone };
             let holders = interest.borrow().holders.get(&key).cloned().unwrap_or_default();
-            for holder in holders.iter().filter(|holder| writer != Some(holder.to_string().as_str())) {
-                drift(holder, &key, what);
+            for holder in &holders {
+                if drifted.is_some_and(|writer| writer != Some(holder.to_string().as_str())) {
+                    drift(holder, &key, what);
+                }
+                if let Some(news) = judged {
+                    health(holder, Some(&key), news);
+                }
             }
         });
         router
+    }
+
+    fn listen(&self, router: &Router<Record>, kind: &GroupKind) -> Listening {
+        let (interest, health, kind) = (self.interest.clone(), self.health.clone(), kind.clone());
+        router.signal().listen(move || {
+            let holders = interest.borrow().holders_of(&kind);
+            holders.iter().for_each(|holder| health(holder, None, News::Judged { health: true, rollout: true }));
+        })
     }
 }
 
@@ -283,6 +413,18 @@ fn drifted<'a>(change: &Change<'a, Record>) -> Option<Option<&'a str>> {
         (None, Some(_)) if writer.is_some() => None,
         _ => Some(writer),
     }
+}
+
+/// What of a change concerns the health of the holders, whoever made it.
+fn judged_differently(change: &Change<'_, Record>) -> Option<News> {
+    if change.how == How::First {
+        return None;
+    }
+    let judgement = |record: Option<&Record>| record.and_then(|record| record.judgement.clone()).unwrap_or_default();
+    let (old, new) = (judgement(change.old), judgement(change.new));
+    let health = change.old.is_some() != change.new.is_some() || old.health != new.health;
+    let rollout = old.rollout != new.rollout || old.pods != new.pods;
+    (health || rollout).then_some(News::Judged { health, rollout })
 }
 
 /// The key's place in its kind's store. Index keys of cluster-scoped objects carry the namespace `default`.
@@ -315,8 +457,19 @@ impl Interest {
     }
 
     fn has_kind(&self, kind: &GroupKind) -> bool {
+        self.of_kind(kind).next().is_some()
+    }
+
+    fn holders_of(&self, kind: &GroupKind) -> BTreeSet<NamespacedName> {
+        self.of_kind(kind).flatten().cloned().collect()
+    }
+
+    /// The holders of each object of a kind.
+    fn of_kind(&self, kind: &GroupKind) -> impl Iterator<Item = &BTreeSet<NamespacedName>> {
         let first = ObjectKey { group: kind.group.clone(), kind: kind.kind.clone(), ..ObjectKey::default() };
-        self.holders.range(first..).next().is_some_and(|(key, _)| key.group == kind.group && key.kind == kind.kind)
+        let objects = self.holders.range(first..);
+        let objects = objects.take_while(move |(key, _)| key.group == kind.group && key.kind == kind.kind);
+        objects.map(|(_, holders)| holders)
     }
 }
 
@@ -329,7 +482,6 @@ mod tests {
     use super::*;
     use crate::{
         actors::kit::testing::{Universe, universe},
-        api::object::GroupVersionKind,
         cluster::testing::{Server, json as reply, text},
     };
 
@@ -353,8 +505,14 @@ mod tests {
                 _ => text(404, "404 page not found\n"),
             });
             let cluster = server.cluster();
-            let targets =
-                Targets::new(&cluster, &universe.env, "a=b".to_owned(), Rc::new(|_| true), Rc::new(|_, _, _| {}));
+            let targets = Targets::new(
+                &cluster,
+                &universe.env,
+                "a=b".to_owned(),
+                Rc::new(|_| true),
+                Rc::new(|_, _, _| {}),
+                Rc::new(|_, _, _| {}),
+            );
             let kind = GroupKind::new("g.io", "A");
             let mut watched = Vec::new();
             for (served_now, asked) in

@@ -1,0 +1,265 @@
+//! Reading the fields a check needs (spec 20 §11.1): absent ones have defaults, and of those that are there nobody
+//! guarantees the type where the kind is a custom one.
+
+use serde_json::Value;
+
+/// Why an object is not fine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trouble {
+    /// A rule is broken; the text is the condition's.
+    Bad(String),
+    /// A field that a rule needs is not of its type.
+    Unreadable(String),
+}
+
+/// The result of a rule, or of all rules of a kind.
+pub type Check = Result<(), Trouble>;
+
+/// A condition of an object's status.
+#[derive(Debug, Clone, Copy)]
+pub struct Condition<'a> {
+    fields: &'a Value,
+    kind: &'a str,
+}
+
+/// A broken rule.
+///
+/// # Errors
+/// Always; it reads like the end of a rule.
+pub fn bad(text: impl Into<String>) -> Check {
+    Err(Trouble::Bad(text.into()))
+}
+
+/// `status.observedGeneration` is not behind `metadata.generation`.
+///
+/// # Errors
+/// If it is, or if one of them is no integer.
+pub fn generation_observed(object: &Value) -> Check {
+    not_outdated(number(object, "status.observedGeneration")?, object)
+}
+
+fn not_outdated(observed: i64, object: &Value) -> Check {
+    let generation = number(object, "metadata.generation")?;
+    if observed < generation {
+        return bad(format!("observed generation outdated ({observed}/{generation})"));
+    }
+    Ok(())
+}
+
+/// The value at a path of field names; `None` if it is absent or null.
+///
+/// # Errors
+/// If a field on the way is neither absent nor a map.
+pub fn at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, Trouble> {
+    let mut found = object;
+    let mut end = 0;
+    for name in path.split('.') {
+        let Value::Object(fields) = found else {
+            return Err(Trouble::Unreadable(format!("{} is no map", path.get(..end).unwrap_or(path))));
+        };
+        match fields.get(name) {
+            None | Some(Value::Null) => return Ok(None),
+            Some(value) => found = value,
+        }
+        end += name.len() + usize::from(end > 0);
+    }
+    Ok(Some(found))
+}
+
+/// An integer; 0 if absent.
+///
+/// # Errors
+/// If it is something else.
+pub fn number(object: &Value, path: &str) -> Result<i64, Trouble> {
+    Ok(optional_number(object, path)?.unwrap_or_default())
+}
+
+/// An integer, if it is there.
+///
+/// # Errors
+/// If it is something else.
+pub fn optional_number(object: &Value, path: &str) -> Result<Option<i64>, Trouble> {
+    let number = |value: &Value| value.as_i64().ok_or_else(|| Trouble::Unreadable(format!("{path} is no integer")));
+    at(object, path)?.map(number).transpose()
+}
+
+/// A string; empty if absent.
+///
+/// # Errors
+/// If it is something else.
+pub fn text<'a>(object: &'a Value, path: &str) -> Result<&'a str, Trouble> {
+    let text = |value: &'a Value| value.as_str().ok_or_else(|| Trouble::Unreadable(format!("{path} is no string")));
+    Ok(at(object, path)?.map(text).transpose()?.unwrap_or_default())
+}
+
+/// A list; empty if absent.
+///
+/// # Errors
+/// If it is something else.
+pub fn list<'a>(object: &'a Value, path: &str) -> Result<&'a [Value], Trouble> {
+    let list = |value: &'a Value| match value {
+        Value::Array(items) => Ok(items.as_slice()),
+        _ => Err(Trouble::Unreadable(format!("{path} is no list"))),
+    };
+    Ok(at(object, path)?.map(list).transpose()?.unwrap_or_default())
+}
+
+// === conditions ===
+
+/// The first condition of a type.
+///
+/// # Errors
+/// If `status.conditions` is no list of maps with a type.
+pub fn condition<'a>(object: &'a Value, kind: &'a str) -> Result<Option<Condition<'a>>, Trouble> {
+    for fields in list(object, "status.conditions")? {
+        if !fields.is_object() {
+            return Err(Trouble::Unreadable("status.conditions has an item that is no map".to_owned()));
+        }
+        if text(fields, "type").map_err(of_conditions)? == kind {
+            return Ok(Some(Condition { fields, kind }));
+        }
+    }
+    Ok(None)
+}
+
+/// A condition that must be there.
+///
+/// # Errors
+/// If it is not, and as [`condition`].
+pub fn required<'a>(object: &'a Value, kind: &'a str) -> Result<Condition<'a>, Trouble> {
+    condition(object, kind)?.ok_or_else(|| Trouble::Bad(format!("condition \"{kind}\" is missing")))
+}
+
+/// A condition that must be there with this status.
+///
+/// # Errors
+/// If it is not, and as [`condition`].
+pub fn must_be(object: &Value, kind: &str, expected: &str) -> Check {
+    required(object, kind)?.is(expected)
+}
+
+/// A condition that must have this status if it is there.
+///
+/// # Errors
+/// If it has another, and as [`condition`].
+pub fn may_be(object: &Value, kind: &str, expected: &str) -> Check {
+    condition(object, kind)?.map_or(Ok(()), |condition| condition.is(expected))
+}
+
+fn of_conditions(trouble: Trouble) -> Trouble {
+    match trouble {
+        Trouble::Unreadable(text) => Trouble::Unreadable(format!("status.conditions: {text}")),
+        bad @ Trouble::Bad(_) => bad,
+    }
+}
+
+// === impl Condition ===
+
+impl<'a> Condition<'a> {
+    /// Its status.
+    ///
+    /// # Errors
+    /// If it is no string.
+    pub fn status(&self) -> Result<&'a str, Trouble> {
+        self.text("status")
+    }
+
+    /// Its reason.
+    ///
+    /// # Errors
+    /// If it is no string.
+    pub fn reason(&self) -> Result<&'a str, Trouble> {
+        self.text("reason")
+    }
+
+    /// Its message.
+    ///
+    /// # Errors
+    /// If it is no string.
+    pub fn message(&self) -> Result<&'a str, Trouble> {
+        self.text("message")
+    }
+
+    /// It has this status.
+    ///
+    /// # Errors
+    /// If it has not, with the text of spec 20 §11.1.
+    pub fn is(&self, expected: &str) -> Check {
+        let status = self.status()?;
+        if status == expected {
+            return Ok(());
+        }
+        let (kind, reason, message) = (self.kind, self.reason()?, self.message()?);
+        bad(format!(
+            "condition \"{kind}\" has invalid status {status} (expected {expected}) due to {reason}: {message}"
+        ))
+    }
+
+    /// Its own `observedGeneration` is not behind the object's generation.
+    ///
+    /// # Errors
+    /// If it is.
+    pub fn generation_observed(&self, object: &Value) -> Check {
+        not_outdated(number(self.fields, "observedGeneration").map_err(of_conditions)?, object)
+    }
+
+    fn text(&self, field: &str) -> Result<&'a str, Trouble> {
+        text(self.fields, field).map_err(of_conditions)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn absent_and_null_fields_have_defaults() {
+        for object in [json!({}), json!({"status": null}), json!({"status": {"a": null}})] {
+            assert_eq!(number(&object, "status.a"), Ok(0));
+            assert_eq!(optional_number(&object, "status.a"), Ok(None));
+            assert_eq!(text(&object, "status.a"), Ok(""));
+            assert_eq!(list(&object, "status.a"), Ok(&[][..]));
+        }
+    }
+
+    #[test]
+    fn a_field_of_another_type_is_named() {
+        let object = json!({"status": {"a": {"b": "x"}, "n": 1.5, "big": u64::MAX}, "spec": 3});
+        let unreadable = |text: &str| Trouble::Unreadable(text.to_owned());
+
+        assert_eq!(number(&object, "status.a.b"), Err(unreadable("status.a.b is no integer")));
+        assert_eq!(number(&object, "status.n"), Err(unreadable("status.n is no integer")));
+        assert_eq!(number(&object, "status.big"), Err(unreadable("status.big is no integer")));
+        assert_eq!(text(&object, "status.a"), Err(unreadable("status.a is no string")));
+        assert_eq!(list(&object, "status.a"), Err(unreadable("status.a is no list")));
+        assert_eq!(number(&object, "spec.replicas"), Err(unreadable("spec is no map")));
+        assert_eq!(number(&object, "status.a.b.c"), Err(unreadable("status.a.b is no map")));
+    }
+
+    #[test]
+    fn of_several_conditions_of_a_type_the_first_counts() {
+        let object = json!({"status": {"conditions": [
+            {"type": "A", "status": "True"}, {"type": "B", "status": "False"}, {"type": "B", "status": "True"}]}});
+
+        let text = "condition \"B\" has invalid status False (expected True) due to : ";
+        assert_eq!(must_be(&object, "B", "True"), bad(text));
+        assert_eq!(may_be(&object, "C", "True"), Ok(()));
+        assert_eq!(must_be(&object, "C", "True"), bad("condition \"C\" is missing"));
+    }
+
+    #[test]
+    fn conditions_that_are_none_are_unreadable() {
+        for (conditions, text) in [
+            (json!("x"), "status.conditions is no list"),
+            (json!(["x"]), "status.conditions has an item that is no map"),
+            (json!([{"type": 1}]), "status.conditions: type is no string"),
+            (json!([{"type": "A", "status": true}]), "status.conditions: status is no string"),
+        ] {
+            let object = json!({"status": {"conditions": conditions}});
+
+            assert_eq!(must_be(&object, "A", "True"), Err(Trouble::Unreadable(text.to_owned())));
+        }
+    }
+}

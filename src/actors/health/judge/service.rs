@@ -1,0 +1,12 @@
+//! Services: one of type LoadBalancer must have got an address.
+
+use serde_json::Value;
+
+use crate::actors::health::fields::{Check, bad, list, text};
+
+pub(super) fn check(object: &Value) -> Check {
+    if text(object, "spec.type")? == "LoadBalancer" && list(object, "status.loadBalancer.ingress")?.is_empty() {
+        return bad("service is missing ingress status");
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! What is kept of an object for health: two verdicts, and for a Deployment what its Pods are counted by.
+
+use serde_json::Value;
+
+use super::{fields::Trouble, judge, pods::Quota, progressing};
+use crate::api::{
+    keys::SKIP_HEALTH_CHECK,
+    object::{self, GroupVersionKind},
+};
+
+/// A text is kept up to this many bytes: there is one for each bad object.
+const LONGEST_TEXT: usize = 8 * 1024;
+
+/// Whether an object is fine, in one respect: healthy, or rolled out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Verdict {
+    /// It is, or nothing is asked of it.
+    #[default]
+    Fine,
+    /// It is not; why.
+    Bad(Box<str>),
+    /// That cannot be told: a field is not of its type.
+    Unreadable(Box<str>),
+}
+
+/// Both verdicts of one object.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Judgement {
+    /// Whether it is healthy (spec 20 §11).
+    pub health: Verdict,
+    /// Whether it is rolled out (spec 20 §14).
+    pub rollout: Verdict,
+    /// Which Pods decide whether it is, where nothing else speaks against it (spec 20 §15).
+    pub pods: Option<Quota>,
+}
+
+// === impl Judgement ===
+
+impl Judgement {
+    /// Of an object in the version it was asked for in; the object's own `apiVersion` and `kind` may be empty (spec 20
+    /// §17, trap 9). `None` if it is fine in both respects and no Pods count: so it is for nearly all objects.
+    pub fn of(kind: &GroupVersionKind, object: &Value) -> Option<Box<Self>> {
+        if is_skipped(object) {
+            return None;
+        }
+        let health = verdict(judge::check(kind, object));
+        let progress = progressing::check(kind, object);
+        let (rollout, pods) = match progress {
+            Ok(pods) => (Verdict::Fine, pods),
+            Err(trouble) => (verdict(Err(trouble)), None),
+        };
+        let judgement = Self { health, rollout, pods };
+        (judgement != Self::default()).then(|| Box::new(judgement))
+    }
+}
+
+/// Whether the object carries the skip annotation: exactly `true` counts, unlike elsewhere (spec 20 §1).
+pub fn is_skipped(object: &Value) -> bool {
+    object::annotation(object, SKIP_HEALTH_CHECK) == Some("true")
+}
+
+fn verdict(check: Result<(), Trouble>) -> Verdict {
+    match check {
+        Ok(()) => Verdict::Fine,
+        Err(Trouble::Bad(text)) => Verdict::Bad(bounded(text)),
+        Err(Trouble::Unreadable(text)) => Verdict::Unreadable(bounded(text)),
+    }
+}
+
+fn bounded(mut text: String) -> Box<str> {
+    if text.len() > LONGEST_TEXT {
+        text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+        text.push('…');
+    }
+    text.into()
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    /// Whether it is [`Verdict::Fine`].
+    pub fn is_fine(&self) -> bool {
+        matches!(self, Self::Fine)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(skip: Option<&str>) -> Value {
+        let annotations = skip.map_or(json!({}), |value| json!({ SKIP_HEALTH_CHECK: value }));
+        json!({"metadata": {"annotations": annotations}, "status": {"phase": "Pending"}})
+    }
+
+    /// spec 20 scenario 10.
+    #[test]
+    fn only_the_exact_skip_annotation_excuses_an_object() {
+        let kind = GroupVersionKind::new("", "v1", "Pod");
+        let text = "pod is in invalid phase \"Pending\" (expected one of [\"Running\" \"Succeeded\"])";
+        let bad = Judgement { health: Verdict::Bad(text.into()), ..Judgement::default() };
+
+        assert_eq!(Judgement::of(&kind, &pod(Some("true"))), None);
+        for other in [None, Some("True"), Some("1"), Some("t"), Some("")] {
+            assert_eq!(Judgement::of(&kind, &pod(other)).as_deref(), Some(&bad), "{other:?}");
+        }
+    }
+
+    /// spec 20 scenario 12.
+    #[test]
+    fn a_skipped_deployment_is_rolled_out_whatever_its_status_says() {
+        let kind = GroupVersionKind::new("apps", "v1", "Deployment");
+        let rolling = json!({"metadata": {"annotations": {SKIP_HEALTH_CHECK: "true"}, "generation": 2}});
+
+        assert_eq!(Judgement::of(&kind, &rolling), None);
+    }
+
+    /// spec 20 scenario 21.
+    #[test]
+    fn nothing_is_kept_of_an_object_that_is_fine_or_of_a_kind_without_rules() {
+        let job = GroupVersionKind::new("batch", "v1", "Job");
+        let nested = GroupVersionKind::new("resources.gardener.cloud", "v1alpha1", "ManagedResource");
+        let failing = json!({"status": {"conditions": [{"type": "ResourcesHealthy", "status": "False"}]}});
+
+        assert_eq!(Judgement::of(&job, &json!({})), None);
+        assert_eq!(Judgement::of(&nested, &failing), None);
+    }
+
+    #[test]
+    fn a_text_without_end_is_cut() {
+        let kind = GroupVersionKind::new("apps", "v1", "Deployment");
+        let condition = |kind: &str| json!({"type": kind, "status": "False", "message": "ö".repeat(40_000)});
+        let object = json!({"status": {"conditions": [condition("Available"), condition("Progressing")]}});
+
+        let judgement = Judgement::of(&kind, &object).unwrap();
+
+        for verdict in [&judgement.health, &judgement.rollout] {
+            let Verdict::Bad(text) = verdict else { panic!("{verdict:?}") };
+            assert!(text.len() < LONGEST_TEXT + 8 && text.ends_with('…'));
+        }
+    }
+
+    #[test]
+    fn nearly_all_objects_cost_one_pointer() {
+        assert_eq!(size_of::<Option<Box<Judgement>>>(), size_of::<usize>());
+    }
+}

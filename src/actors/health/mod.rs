@@ -1,0 +1,24 @@
+//! Health and roll-out of single objects, and what is said of a bundle (spec 20): pure functions on plain values.
+//!
+//! * [`judge`]: one object → is it healthy (spec 20 §11); one file per kind or family. **Start reading here**
+//! * [`progressing`]: one object → is it still being rolled out (§14); with [`pods`], what is counted for Deployments (§15)
+//! * [`judgement`]: both verdicts of an object in a few bytes: all that is kept of it
+//! * [`report`]: what is bad about a bundle → the two conditions (§10.2, §13)
+//! * [`gate`]: whether a bundle is judged at all, and what opens the gate (§4.1, §5.1, §10.1)
+//! * [`warnings`]: the Events about a Service that are quoted (§11.3), with [`age`]; [`quote`]: text in quotes
+//! * [`fields`]: reading fields of which nobody guarantees the type
+//!
+//! The shell, which watches, waits and writes, is `managed_resource/health`.
+
+pub mod age;
+pub mod fields;
+pub mod gate;
+pub mod judge;
+pub mod judgement;
+pub mod pods;
+pub mod progressing;
+pub mod quote;
+pub mod report;
+pub mod warnings;
+
+pub use judgement::{Judgement, Verdict};

@@ -1,0 +1,183 @@
+//! Which Pods count for a Deployment (spec 20 §15), and what is kept of them: hashes of their labels.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde_json::Value;
+
+use super::fields::{Trouble, at, optional_number};
+
+/// What is said of a Deployment whose Pods are not those it wants; also where there are too few.
+pub const OLD_PODS: &str = "there are still non-terminated old pods";
+
+/// How many Pods of which labels a Deployment must have to be rolled out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quota {
+    /// `spec.replicas`.
+    pub replicas: i64,
+    /// Hashes of `spec.selector.matchLabels`; with none, all Pods of the namespace count.
+    labels: Box<[u64]>,
+}
+
+/// What is kept of a Pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodSummary {
+    /// Whether it counts, if its labels fit.
+    pub counts: bool,
+    /// Hashes of its labels, sorted.
+    labels: Box<[u64]>,
+}
+
+// === impl Quota ===
+
+impl Quota {
+    /// Of a Deployment. `matchExpressions` are not used.
+    ///
+    /// # Errors
+    /// If a field is not of its type.
+    pub fn of(deployment: &Value) -> Result<Self, Trouble> {
+        let replicas = optional_number(deployment, "spec.replicas")?.unwrap_or(1);
+        let labels = hashes(at(deployment, "spec.selector.matchLabels")?);
+        Ok(Self { replicas, labels })
+    }
+
+    /// Whether a Pod counts for it.
+    pub fn counts(&self, pod: &PodSummary) -> bool {
+        pod.counts && self.labels.iter().all(|label| pod.labels.binary_search(label).is_ok())
+    }
+
+    /// Whether this many Pods are those it wants.
+    pub fn is_met_by(&self, pods: usize) -> bool {
+        usize::try_from(self.replicas) == Ok(pods)
+    }
+}
+
+// === impl PodSummary ===
+
+impl PodSummary {
+    /// Of a Pod. A Pod that ends counts until it is gone, or until it is known to have ended.
+    pub fn of(pod: &Value) -> Self {
+        let labels = hashes(pod.get("metadata").and_then(|metadata| metadata.get("labels")));
+        Self { counts: !has_ended(pod), labels }
+    }
+}
+
+/// Two different labels have one hash in 2⁶⁴ cases.
+fn hashes(labels: Option<&Value>) -> Box<[u64]> {
+    let labels = labels.and_then(Value::as_object);
+    let hash = |(key, value): (&String, &Value)| {
+        let mut hasher = DefaultHasher::new();
+        (key, value.as_str()).hash(&mut hasher);
+        hasher.finish()
+    };
+    let mut hashes: Vec<u64> = labels.into_iter().flatten().map(hash).collect();
+    hashes.sort_unstable();
+    hashes.into()
+}
+
+/// Whether a Pod has done its work or lost its place: such Pods stay for as long as nobody collects them.
+fn has_ended(pod: &Value) -> bool {
+    let Some(status) = pod.get("status") else { return false };
+    let text = |object: &Value, field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (phase, reason) = (text(status, "phase"), text(status, "reason"));
+    let is_terminal = matches!(phase.as_str(), "Succeeded" | "Failed");
+    let is_stale = ["Evicted", "NodeAffinity", "NodeLost", "Preempting"].iter().any(|word| reason.contains(word))
+        || reason.starts_with("OutOf");
+    let conditions = status.get("conditions").and_then(Value::as_array);
+    is_terminal
+        || is_stale
+        || conditions.into_iter().flatten().any(|condition| {
+            let [kind, status, reason] = ["type", "status", "reason"].map(|field| text(condition, field));
+            let is_completed = kind == "Ready" && status == "False" && reason == "PodCompleted";
+            is_completed || (kind == "DisruptionTarget" && status == "True")
+        })
+}
+
+/// Whether a Deployment's Pods are those it wants (spec 20 §15, rule 3).
+pub fn are_settled<'a>(quota: &Quota, pods: impl Iterator<Item = &'a PodSummary>) -> bool {
+    quota.is_met_by(pods.filter(|pod| quota.counts(pod)).count())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(status: Value) -> PodSummary {
+        PodSummary::of(&json!({"metadata": {"labels": {"app": "web", "tier": "x"}}, "status": status}))
+    }
+
+    fn quota(spec: Value) -> Quota {
+        Quota::of(&json!({ "spec": spec })).unwrap()
+    }
+
+    fn web(replicas: i64) -> Quota {
+        quota(json!({"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}}))
+    }
+
+    /// spec 20 scenarios 30 and 32.
+    #[test]
+    fn there_must_be_just_as_many_pods_as_wanted() {
+        let pods = vec![pod(json!({"phase": "Running"})); 3];
+
+        for (wanted, found, settled) in [(2, 3, false), (2, 2, true), (2, 1, false), (0, 0, true), (3, 3, true)] {
+            assert_eq!(are_settled(&web(wanted), pods[..found].iter()), settled, "{found} of {wanted}");
+        }
+    }
+
+    /// spec 20 scenario 31, traps 4 and 5.
+    #[test]
+    fn a_pod_that_has_ended_does_not_count() {
+        for (status, counts) in [
+            (json!({"phase": "Running"}), true),
+            (json!({"phase": "Pending"}), true),
+            (json!({"phase": "Unknown"}), true),
+            (json!({}), true),
+            (json!({"phase": "Succeeded"}), false),
+            (json!({"phase": "Failed"}), false),
+            (json!({"phase": "Running", "reason": "Evicted"}), false),
+            (json!({"phase": "Running", "reason": "TheNodeAffinityChanged"}), false),
+            (json!({"phase": "Running", "reason": "NodeLost"}), false),
+            (json!({"phase": "Running", "reason": "Preempting"}), false),
+            (json!({"phase": "Pending", "reason": "OutOfcpu"}), false),
+            (json!({"phase": "Running", "reason": "NotOutOfcpu"}), true),
+            (json!({"phase": "Running", "reason": "evicted"}), true),
+            (json!({"conditions": [{"type": "Ready", "status": "False", "reason": "PodCompleted"}]}), false),
+            (json!({"conditions": [{"type": "Ready", "status": "True", "reason": "PodCompleted"}]}), true),
+            (json!({"conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady"}]}), true),
+            (json!({"conditions": [{"type": "DisruptionTarget", "status": "True"}]}), false),
+            (json!({"conditions": [{"type": "DisruptionTarget", "status": "False"}]}), true),
+        ] {
+            assert_eq!(pod(status.clone()).counts, counts, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_pod_that_is_being_deleted_counts() {
+        let ending = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "labels": {"app": "web"}}});
+
+        assert!(web(1).counts(&PodSummary::of(&ending)));
+    }
+
+    #[test]
+    fn all_match_labels_must_fit_and_nothing_else_is_asked() {
+        let running = pod(json!({"phase": "Running"}));
+        for (selector, fits) in [
+            (json!({"matchLabels": {"app": "web"}}), true),
+            (json!({"matchLabels": {"app": "web", "tier": "x"}}), true),
+            (json!({"matchLabels": {"app": "web", "tier": "y"}}), false),
+            (json!({"matchLabels": {"web": "app"}}), false),
+            (json!({"matchLabels": {}}), true),
+            (json!({"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}), true),
+            (json!(null), true),
+        ] {
+            assert_eq!(quota(json!({ "selector": selector })).counts(&running), fits, "{selector}");
+        }
+    }
+
+    #[test]
+    fn one_replica_is_wanted_by_default_and_a_negative_number_never_fits() {
+        assert_eq!(quota(json!({})).replicas, 1);
+        assert!(!quota(json!({"replicas": -1})).is_met_by(0));
+    }
+}

@@ -1,0 +1,11 @@
+//! DaemonSets.
+
+use serde_json::Value;
+
+use super::updated;
+use crate::actors::health::fields::{Check, generation_observed, number};
+
+pub(super) fn check(object: &Value) -> Check {
+    generation_observed(object)?;
+    updated(number(object, "status.updatedNumberScheduled")?, number(object, "status.desiredNumberScheduled")?)
+}

@@ -1,0 +1,42 @@
+//! Whether an object is still being rolled out (spec 20 §14): one file per kind or family, the first rule that is broken
+//! describes the roll-out. Whatever has no entry in [`check`] is never in a roll-out.
+
+mod certificate;
+mod daemon_set;
+mod deployment;
+mod monitoring;
+mod stateful_set;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use super::{
+    fields::{Check, Trouble, bad},
+    pods::Quota,
+};
+use crate::api::object::GroupVersionKind;
+
+/// Runs the rules of a kind. Where only Pods may still speak against an object, gives what they are counted by.
+///
+/// # Errors
+/// The first rule that says it is in a roll-out, or a field that cannot be read.
+pub fn check(kind: &GroupVersionKind, object: &Value) -> Result<Option<Quota>, Trouble> {
+    let done: Check = match (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str()) {
+        ("apps", "v1", "Deployment") => return deployment::check(object).map(Some),
+        ("apps", "v1", "StatefulSet") => stateful_set::check(object),
+        ("apps", "v1", "DaemonSet") => daemon_set::check(object),
+        ("monitoring.coreos.com", "v1", "Prometheus" | "Alertmanager") => monitoring::check(object),
+        ("cert.gardener.cloud", "v1alpha1", "Certificate" | "Issuer") => certificate::check(object),
+        _ => Ok(()),
+    };
+    done.map(|()| None)
+}
+
+fn updated(updated: i64, desired: i64) -> Check {
+    if updated < desired {
+        return bad(format!("{updated} of {desired} replica(s) have been updated"));
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! Text in double quotes, as condition messages have it (spec 20 §10.2).
+
+use std::fmt::Write;
+
+/// The text in quotes: `"`, `\`, control characters and what cannot be seen are escaped.
+pub fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match short_escape(character) {
+            Some(escape) => quoted.extend(['\\', escape]),
+            None if is_printable(character) => quoted.push(character),
+            None => {
+                let code = u32::from(character);
+                // Writing to a String never fails.
+                let _ = match code {
+                    0..0x20 | 0x7F => write!(quoted, "\\x{code:02x}"),
+                    0x1_0000.. => write!(quoted, "\\U{code:08x}"),
+                    _ => write!(quoted, "\\u{code:04x}"),
+                };
+            }
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+fn short_escape(character: char) -> Option<char> {
+    Some(match character {
+        '"' | '\\' => character,
+        '\u{7}' => 'a',
+        '\u{8}' => 'b',
+        '\u{c}' => 'f',
+        '\n' => 'n',
+        '\r' => 'r',
+        '\t' => 't',
+        '\u{b}' => 'v',
+        _ => return None,
+    })
+}
+
+/// Whether a character can be seen: no control or format character, no space but U+0020, nothing for private use.
+/// Code points that are not assigned count as printable: the set of them changes with each edition of Unicode.
+fn is_printable(character: char) -> bool {
+    if character.is_ascii() {
+        return (' '..='~').contains(&character);
+    }
+    let hidden = matches!(u32::from(character),
+        0xAD | 0x0600..=0x0605 | 0x061C | 0x06DD | 0x070F | 0x0890 | 0x0891 | 0x08E2 | 0x180E
+        | 0x200B..=0x200F | 0x202A..=0x202E | 0x2060..=0x206F | 0xE000..=0xF8FF | 0xFEFF | 0xFFF9..=0xFFFB
+        | 0xFFFE | 0xFFFF | 0x1_10BD | 0x1_10CD | 0x1_3430..=0x1_343F | 0x1_BCA0..=0x1_BCA3
+        | 0x1_D173..=0x1_D17A | 0xE_0000..=0xE_0FFF | 0xF_0000..=0x10_FFFF);
+    !(character.is_control() || character.is_whitespace() || hidden)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_seen_is_escaped() {
+        for (text, expected) in [
+            ("", r#""""#),
+            ("web-1", r#""web-1""#),
+            ("it's", r#""it's""#),
+            ("a\"b\\c", r#""a\"b\\c""#),
+            ("\u{7}\u{8}\u{c}\n\r\t\u{b}", r#""\a\b\f\n\r\t\v""#),
+            ("\0\u{1b}\u{7f}", r#""\x00\x1b\x7f""#),
+            ("\u{80}\u{a0}\u{ad}\u{200b}\u{2028}\u{3000}\u{feff}", r#""\u0080\u00a0\u00ad\u200b\u2028\u3000\ufeff""#),
+            ("\u{e000}\u{e0001}\u{10ffff}", r#""\ue000\U000e0001\U0010ffff""#),
+            ("ä€😀", "\"ä€😀\""),
+        ] {
+            assert_eq!(quoted(text), expected);
+        }
+    }
+}

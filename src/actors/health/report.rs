@@ -1,0 +1,184 @@
+//! What is said of a bundle: one condition each, which names the first object that is not fine (spec 20 §10.2, §13).
+
+use super::quote::quoted;
+use crate::api::{conditions::ConditionStatus, managed_resource::ResourceRef};
+
+/// Reason: all objects are there and healthy.
+pub const RESOURCES_HEALTHY: &str = "ResourcesHealthy";
+/// Its message.
+pub const HEALTHY_MESSAGE: &str = "All resources are healthy.";
+/// Reason: a check could not be carried out.
+pub const HEALTH_CHECK_ERROR: &str = "HealthCheckError";
+/// Reason: nothing is being rolled out.
+pub const RESOURCES_ROLLED_OUT: &str = "ResourcesRolledOut";
+/// Its message.
+pub const ROLLED_OUT_MESSAGE: &str = "All resources have been fully rolled out.";
+
+/// What is wrong with an object of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finding {
+    /// It does not exist; with the error of the look-up if its kind is not served.
+    Missing(Option<String>),
+    /// It breaks a rule.
+    Unhealthy(String),
+    /// The check could not be carried out.
+    CheckError(String),
+}
+
+/// A condition without its times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Status.
+    pub status: ConditionStatus,
+    /// Reason.
+    pub reason: String,
+    /// Message.
+    pub message: String,
+}
+
+/// The condition `ResourcesHealthy`, from the first object with a finding.
+pub fn health(first: Option<(&ResourceRef, &Finding)>) -> Report {
+    let Some((reference, finding)) = first else {
+        return Report::new(ConditionStatus::True, RESOURCES_HEALTHY, HEALTHY_MESSAGE);
+    };
+    let kind = &reference.kind;
+    let (reason, message) = match finding {
+        Finding::Missing(error) => {
+            let (name, namespace) = (quoted(&reference.name), quoted(&reference.namespace));
+            let error = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+            let text = format!("Required {kind} {name} in namespace {namespace} is missing{error}");
+            (format!("{kind}Missing"), text)
+        }
+        Finding::Unhealthy(text) => {
+            (format!("{kind}Unhealthy"), format!("{kind} {} is unhealthy: {text}", place(reference)))
+        }
+        Finding::CheckError(error) => {
+            let text = format!("Error executing health check for {kind} {}: {error}", place(reference));
+            (HEALTH_CHECK_ERROR.to_owned(), text)
+        }
+    };
+    Report::new(ConditionStatus::False, reason, message)
+}
+
+/// The condition `ResourcesProgressing`, from the first object that is being rolled out, with what is said of it.
+pub fn progress(first: Option<(&ResourceRef, &str)>) -> Report {
+    let Some((reference, description)) = first else {
+        return Report::new(ConditionStatus::False, RESOURCES_ROLLED_OUT, ROLLED_OUT_MESSAGE);
+    };
+    let kind = &reference.kind;
+    let message = format!("{kind} {} is progressing: {description}", place(reference));
+    Report::new(ConditionStatus::True, format!("{kind}Progressing"), message)
+}
+
+/// `"namespace/name"`; of a cluster-scoped object `"/name"`.
+fn place(reference: &ResourceRef) -> String {
+    quoted(&format!("{}/{}", reference.namespace, reference.name))
+}
+
+// === impl Report ===
+
+impl Report {
+    fn new(status: ConditionStatus, reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { status, reason: reason.into(), message: message.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reference(api_version: &str, kind: &str, namespace: &str, name: &str) -> ResourceRef {
+        ResourceRef {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            namespace: namespace.into(),
+            name: name.into(),
+            ..ResourceRef::default()
+        }
+    }
+
+    fn told(report: &Report) -> [&str; 3] {
+        [report.status.as_str(), &report.reason, &report.message]
+    }
+
+    /// spec 20 scenario 1.
+    #[test]
+    fn without_findings_all_is_well() {
+        assert_eq!(told(&health(None)), ["True", "ResourcesHealthy", "All resources are healthy."]);
+        let rolled_out = ["False", "ResourcesRolledOut", "All resources have been fully rolled out."];
+        assert_eq!(told(&progress(None)), rolled_out);
+    }
+
+    /// spec 20 scenarios 4, 5, 6, 8, 9; §10.2.
+    #[test]
+    fn each_finding_has_its_reason_and_text() {
+        let table = [
+            (
+                reference("v1", "ConfigMap", "a", "cfg"),
+                Finding::Missing(None),
+                ["False", "ConfigMapMissing", r#"Required ConfigMap "cfg" in namespace "a" is missing"#],
+            ),
+            (
+                reference("rbac.authorization.k8s.io/v1", "ClusterRole", "", "r"),
+                Finding::Missing(None),
+                ["False", "ClusterRoleMissing", r#"Required ClusterRole "r" in namespace "" is missing"#],
+            ),
+            (
+                reference("example.org/v1", "Foo", "a", "f"),
+                Finding::Missing(Some(r#"no matches for kind "Foo" in version "example.org/v1""#.into())),
+                [
+                    "False",
+                    "FooMissing",
+                    r#"Required Foo "f" in namespace "a" is missing: no matches for kind "Foo" in version "example.org/v1""#,
+                ],
+            ),
+            (
+                reference("apps/v1", "Deployment", "a", "web"),
+                Finding::Unhealthy("why".into()),
+                ["False", "DeploymentUnhealthy", r#"Deployment "a/web" is unhealthy: why"#],
+            ),
+            (
+                reference("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "foos.example.org"),
+                Finding::Unhealthy(r#"condition "NamesAccepted" is missing"#.into()),
+                [
+                    "False",
+                    "CustomResourceDefinitionUnhealthy",
+                    r#"CustomResourceDefinition "/foos.example.org" is unhealthy: condition "NamesAccepted" is missing"#,
+                ],
+            ),
+            (
+                reference("monitoring.coreos.com/v1", "Prometheus", "a", "p"),
+                Finding::CheckError("status.conditions is no list".into()),
+                [
+                    "False",
+                    "HealthCheckError",
+                    r#"Error executing health check for Prometheus "a/p": status.conditions is no list"#,
+                ],
+            ),
+        ];
+
+        for (reference, finding, expected) in table {
+            assert_eq!(told(&health(Some((&reference, &finding)))), expected);
+        }
+    }
+
+    #[test]
+    fn a_roll_out_is_described() {
+        let web = reference("apps/v1", "Deployment", "a", "web");
+
+        let expected = ["True", "DeploymentProgressing", r#"Deployment "a/web" is progressing: 1 of 2"#];
+        assert_eq!(told(&progress(Some((&web, "1 of 2")))), expected);
+        let empty = ["True", "DeploymentProgressing", r#"Deployment "a/web" is progressing: "#];
+        assert_eq!(told(&progress(Some((&web, "")))), empty);
+    }
+
+    #[test]
+    fn names_are_quoted() {
+        let odd = reference("v1", "Odd", "n\"s", "a\\b");
+
+        assert_eq!(
+            health(Some((&odd, &Finding::Missing(None)))).message,
+            r#"Required Odd "a\\b" in namespace "n\"s" is missing"#
+        );
+    }
+}

@@ -1,0 +1,79 @@
+//! What a health duty of a bundle remembers between passes. All of it can be lost.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use tokio::time::Instant;
+
+use crate::{
+    actors::health::Judgement,
+    api::object::{GroupKind, ObjectKey},
+};
+
+/// Memory of the duties `health` and `health-progressing`, each its own.
+#[derive(Default)]
+pub(in super::super) struct HealthMemory {
+    /// Objects that no watch tells of, as they were when last read.
+    read: BTreeMap<ObjectKey, (Instant, Seen)>,
+    /// Kinds that cannot be watched, and since when that is known.
+    failing: BTreeMap<GroupKind, Instant>,
+    /// What was said of the Service that is named.
+    pub(super) quoted: Option<Quoted>,
+    /// When a condition was last written.
+    pub(super) written: Option<Instant>,
+}
+
+/// An object that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// It does not exist.
+    Missing,
+    /// It does; what is wrong with it.
+    There(Option<Box<Judgement>>),
+}
+
+/// Events that were quoted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Quoted {
+    /// The Service.
+    pub(super) service: ObjectKey,
+    /// Which Events.
+    pub(super) fingerprint: u64,
+    /// How they were quoted.
+    pub(super) block: String,
+}
+
+// === impl HealthMemory ===
+
+impl HealthMemory {
+    /// Forgets what is known of objects, but not what was written.
+    pub(super) fn forget_objects(&mut self) {
+        self.read.clear();
+        self.failing.clear();
+    }
+
+    /// What was read of an object, if that is not older than `limit`.
+    pub(super) fn read(&self, key: &ObjectKey, now: Instant, limit: Duration) -> Option<&Seen> {
+        let (when, seen) = self.read.get(key)?;
+        (now.saturating_duration_since(*when) < limit).then_some(seen)
+    }
+
+    /// Remembers what was read of an object.
+    pub(super) fn has_read(&mut self, key: &ObjectKey, now: Instant, seen: Seen) {
+        self.read.insert(key.clone(), (now, seen));
+    }
+
+    /// Forgets what was read before: of objects that watches tell of by now, or that left the bundle.
+    pub(super) fn keep_read(&mut self, is_kept: impl Fn(&ObjectKey) -> bool) {
+        self.read.retain(|key, _| is_kept(key));
+    }
+
+    /// For how long a kind is known not to be watched.
+    pub(super) fn has_failed_for(&mut self, kind: &GroupKind, now: Instant) -> Duration {
+        now.saturating_duration_since(*self.failing.entry(kind.clone()).or_insert(now))
+    }
+
+    /// A kind is watched.
+    pub(super) fn is_watched(&mut self, kind: &GroupKind) {
+        self.failing.remove(kind);
+    }
+}

@@ -1,0 +1,289 @@
+//! One pass of a health duty: gate, survey, one write if readers would see something new (spec 20 §7, §10, §13).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use super::{
+    super::{
+        controller::{GATE, ManagedResources},
+        snapshot::BundleRecord,
+        status,
+        status_cell::{StatusCell, StatusTarget, writer},
+    },
+    memory::HealthMemory,
+    service,
+    survey::{Answer, Survey, survey},
+};
+use crate::{
+    actors::{
+        health::{
+            gate::{self, Gate},
+            report::{self, Finding, HEALTH_CHECK_ERROR, Report},
+        },
+        kit::{Causes, Failure, Outcome, Pass},
+    },
+    api::{
+        conditions::{self, ConditionStatus, RESOURCES_HEALTHY, RESOURCES_PROGRESSING},
+        managed_resource::{ManagedResource, ResourceRef, Status},
+        object::{GroupKind, NamespacedName, ObjectKey},
+    },
+    cluster::{Context, Reference},
+};
+
+/// Texts that change while status and reason stay are written at most this often (spec 20, "Better than upstream" 10).
+const TEXTS_EVERY: Duration = Duration::from_secs(2);
+
+/// Which of the two duties.
+///
+/// Both look at both conditions where they can, so that what changes together is written together: the first one writes,
+/// and for the other one nothing is left to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Duty {
+    /// `health`: all objects, both conditions.
+    Health,
+    /// `health-progressing`: workloads, and their condition alone.
+    Progress,
+}
+
+/// A pass under way.
+pub(super) struct Round<'a> {
+    pub(super) controller: &'a ManagedResources,
+    pub(super) pass: &'a Pass<NamespacedName>,
+    pub(super) duty: Duty,
+    pub(super) context: Context,
+    /// The name under which what was read is entered into stores.
+    pub(super) writer: String,
+}
+
+/// Conditions that are to be written.
+type Changes = Vec<(&'static str, Report)>;
+
+/// Runs a pass.
+pub(in super::super) async fn run(
+    controller: &ManagedResources,
+    cell: &StatusCell,
+    memory: &mut HealthMemory,
+    pass: &Pass<NamespacedName>,
+    duty: Duty,
+) -> Result<Outcome, Failure> {
+    if let Some(moment) = controller.opening.under_way() {
+        // The lists of the start enter what would have to be read one by one.
+        return Ok(Outcome::Wait(vec![moment]));
+    }
+    let round = Round { controller, pass, duty, context: controller.context(pass), writer: writer(&pass.key) };
+    controller.pods.end_if_idle(controller.targets.is_interested_in(&GroupKind::new("apps", "Deployment")));
+    let Some(mr) = controller.bundles.store().with(&pass.key, BundleRecord::managed_resource).transpose()? else {
+        return Ok(Outcome::Retire);
+    };
+    match gate::gate(&controller.settings.class, &mr) {
+        Gate::Open => {}
+        Gate::Closed => return Ok(Outcome::After(round.period())),
+        Gate::Barred => {
+            pass.detail(Vec::new());
+            return Ok(Outcome::Done);
+        }
+    }
+    if pass.because_of(GATE.with(Causes::RESTARTED)) {
+        // The objects were applied since.
+        memory.forget_objects();
+    }
+    round.look(cell, memory, &mr).await
+}
+
+// === impl Round ===
+
+impl Round<'_> {
+    async fn look(
+        &self,
+        cell: &StatusCell,
+        memory: &mut HealthMemory,
+        mr: &ManagedResource,
+    ) -> Result<Outcome, Failure> {
+        let (controller, key) = (self.controller, &self.pass.key);
+        let refs = &mr.status.resources;
+        controller.targets.hold(key, refs.iter().map(ResourceRef::key));
+        let absent = match self.duty {
+            Duty::Health => controller.desk.take_absent(key),
+            Duty::Progress => BTreeSet::new(),
+        };
+        let surveyed = self.surveyed(cell, memory, mr, &absent).await;
+        if surveyed.is_err() {
+            // It was not reported.
+            absent.iter().for_each(|object| controller.desk.note_absence(key, object));
+        }
+        let outcome = surveyed?;
+        Ok(if absent.is_empty() { outcome } else { Outcome::Continue })
+    }
+
+    async fn surveyed(
+        &self,
+        cell: &StatusCell,
+        memory: &mut HealthMemory,
+        mr: &ManagedResource,
+        absent: &BTreeSet<ObjectKey>,
+    ) -> Result<Outcome, Failure> {
+        let refs = &mr.status.resources;
+        memory.keep_read(|key| self.controller.targets.is_held_by(key, &self.pass.key));
+        let survey = survey(self, memory, refs, absent).await?;
+        let reports = self.reports(memory, mr, &survey).await;
+        self.show(&survey, refs.len());
+        let changes = changes(&mr.status, reports);
+        let put_off = self.put_off(memory, &mr.status, &changes);
+        if let Some(pause) = put_off {
+            return Ok(Outcome::After(pause));
+        }
+        if !changes.is_empty() {
+            self.write(cell, mr, &changes).await?;
+            memory.written = Some(self.controller.env.clock.monotonic());
+        }
+        match &survey.progress_error {
+            Some(error) if self.duty == Duty::Progress && !matches!(survey.progress, Answer::First(_)) => {
+                Err(Failure::new(error.clone()))
+            }
+            Some(_) | None => Ok(Outcome::After(survey.again.map_or(self.period(), |again| again.min(self.period())))),
+        }
+    }
+
+    /// What the conditions should say, as far as that is known.
+    async fn reports(&self, memory: &mut HealthMemory, mr: &ManagedResource, survey: &Survey) -> Changes {
+        let refs = &mr.status.resources;
+        let mut reports = Vec::new();
+        let health = match &survey.health {
+            _ if self.duty == Duty::Progress => None,
+            Answer::Pending => None,
+            Answer::None => Some(report::health(None)),
+            Answer::First((index, finding)) => match (refs.get(*index), finding) {
+                (Some(named), Finding::Unhealthy(text)) if service::has_events(named) => {
+                    let text = format!("{text}{}", service::events(self, memory, named).await);
+                    Some(report::health(Some((named, &Finding::Unhealthy(text)))))
+                }
+                (Some(named), finding) => Some(report::health(Some((named, finding)))),
+                (None, _) => None,
+            },
+        };
+        reports.extend(health.map(|report| (RESOURCES_HEALTHY, report)));
+        reports.extend(survey.progress_report(refs).map(|report| (RESOURCES_PROGRESSING, report)));
+        for (_, report) in &mut reports {
+            report.message = status::bounded(&report.message);
+        }
+        reports
+    }
+
+    /// How long a write has to wait that would only change texts.
+    fn put_off(&self, memory: &HealthMemory, status: &Status, changes: &Changes) -> Option<Duration> {
+        let only_texts = changes.iter().all(|(kind, report)| {
+            let known = conditions::find(&status.conditions, kind);
+            known.is_some_and(|known| known.status == report.status && known.reason == report.reason)
+        });
+        let since = self.controller.env.clock.monotonic().saturating_duration_since(memory.written?);
+        (only_texts && !changes.is_empty() && since < TEXTS_EVERY).then(|| TEXTS_EVERY - since)
+    }
+
+    /// Writes, unless the bundle has become another one meanwhile: then its own wake is under way.
+    async fn write(&self, cell: &StatusCell, mr: &ManagedResource, changes: &Changes) -> Result<(), Failure> {
+        let controller = self.controller;
+        let Some(basis) = controller.snapshot(&self.pass.key)? else { return Ok(()) };
+        if basis.mr.metadata.uid != mr.metadata.uid {
+            return Ok(());
+        }
+        let target = StatusTarget {
+            cluster: &controller.source,
+            resource: controller.bundles.resource(),
+            bundles: &controller.bundles,
+        };
+        let now = controller.env.clock.wall();
+        let mut written = Vec::new();
+        let write = cell.write(target, &self.context, &basis, |present| {
+            let still = ManagedResource { status: present.clone(), ..basis.mr.clone() };
+            let is_open = gate::gate(&controller.settings.class, &still) == Gate::Open;
+            if !is_open || present.resources != mr.status.resources {
+                return present.clone();
+            }
+            let mut next = present.clone();
+            for (kind, report) in changes {
+                let before = conditions::find(&present.conditions, kind).map(|condition| condition.status.clone());
+                let (reason, message) = (&report.reason, &report.message);
+                conditions::set(&mut next.conditions, kind, report.status.clone(), reason, message, now);
+                written.push((*kind, before, report));
+            }
+            next
+        });
+        write.await.map_err(|error| Failure::new(format!("could not update the ManagedResource status: {error}")))?;
+        for (kind, before, report) in written {
+            self.tell(mr, kind, before, report);
+        }
+        Ok(())
+    }
+
+    /// Logs what was written, and records that a bundle is not healthy any more, or is again.
+    fn tell(&self, mr: &ManagedResource, kind: &str, before: Option<ConditionStatus>, report: &Report) {
+        let (bundle, Report { status, reason, message }) = (&self.pass.key, report);
+        let is_health = kind == RESOURCES_HEALTHY;
+        if reason == HEALTH_CHECK_ERROR {
+            tracing::error!(managed_resource = %bundle, reason = %reason, message = %message, "health cannot be checked");
+        } else if is_health == (*status == ConditionStatus::False) {
+            tracing::info!(managed_resource = %bundle, condition = kind, reason = %reason, message = %message, "objects of a bundle are not settled");
+        } else {
+            tracing::debug!(managed_resource = %bundle, condition = kind, reason = %reason, "objects of a bundle are settled");
+        }
+        let recorder = &self.controller.health_recorder;
+        match (is_health, before, status) {
+            (true, Some(ConditionStatus::True), ConditionStatus::False) => {
+                recorder.warning(&self.reference(mr), reason, message);
+            }
+            (true, Some(ConditionStatus::False), ConditionStatus::True) => {
+                recorder.normal(&self.reference(mr), reason, message);
+            }
+            _ => {}
+        }
+    }
+
+    fn reference(&self, mr: &ManagedResource) -> Reference {
+        let resource = self.controller.bundles.resource();
+        Reference {
+            api_version: resource.api_version(),
+            kind: resource.kind.to_string(),
+            namespace: mr.metadata.namespace.clone(),
+            name: mr.metadata.name.clone(),
+            uid: mr.metadata.uid.clone(),
+        }
+    }
+
+    /// Shows on the dashboard what is not fine, and why.
+    fn show(&self, survey: &Survey, objects: usize) {
+        if self.duty != Duty::Health {
+            return;
+        }
+        let Survey { bad, progressing, shown, .. } = survey;
+        let mut details = vec![("Objects".to_owned(), objects.to_string())];
+        for (count, label) in [(*bad, "not healthy"), (*progressing, "progressing")] {
+            details.push((label.to_owned(), count.to_string()));
+        }
+        details.extend(shown.iter().cloned());
+        self.pass.detail(details);
+        if bad + progressing > 0 {
+            let all: BTreeMap<&str, &str> = shown.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+            tracing::debug!(managed_resource = %self.pass.key, objects, bad, progressing, shown = ?all, "objects that are not settled");
+        }
+    }
+
+    /// Time until the next look, spread a little so that bundles do not go in step; never above 1.1 periods.
+    fn period(&self) -> Duration {
+        let period = self.controller.settings.health.sync_period;
+        self.controller.env.random.jitter(period * 9 / 10, 0.2)
+    }
+}
+
+/// The reports that differ from what the conditions say.
+fn changes(status: &Status, reports: Changes) -> Changes {
+    let differs = |kind: &str, report: &Report| {
+        let condition = conditions::find(&status.conditions, kind);
+        !condition.is_some_and(|known| {
+            let codes = known.codes.is_empty();
+            codes && known.status == report.status && known.reason == report.reason && known.message == report.message
+        })
+    };
+    reports.into_iter().filter(|(kind, report)| differs(kind, report)).collect()
+}

@@ -1,0 +1,40 @@
+//! The Events that say why a Service has no address (spec 20 §11.3).
+
+use super::{
+    memory::{HealthMemory, Quoted},
+    pass::Round,
+};
+use crate::{
+    actors::health::warnings::{Warnings, field_selector},
+    api::{managed_resource::ResourceRef, object::GroupVersionKind},
+    cluster::{ListQuery, Resource},
+};
+
+/// Whether Events are quoted for an object that a reference names.
+pub(super) fn has_events(reference: &ResourceRef) -> bool {
+    reference.group_version_kind() == GroupVersionKind::new("", "v1", "Service")
+}
+
+/// The block of Events behind the text of the check; empty if there are none, or if they cannot be listed. As long as they
+/// are the same it stays as it is, whatever their age (spec 20, "Better than upstream" 16).
+pub(super) async fn events(round: &Round<'_>, memory: &mut HealthMemory, reference: &ResourceRef) -> String {
+    let query = ListQuery {
+        field_selector: Some(field_selector(&reference.namespace, &reference.name)),
+        ..ListQuery::default()
+    };
+    let resource = Resource::new("", "v1", "Event", "events", true);
+    let listed = round.controller.target.list(&round.context, &resource, Some(&reference.namespace), &query).await;
+    let page = match listed {
+        Ok(page) => page,
+        Err(error) => {
+            tracing::error!(service = %reference, error = %error, "cannot list the Events of a Service");
+            return String::new();
+        }
+    };
+    let warnings = Warnings::of(&page.items);
+    let (service, fingerprint) = (reference.key(), warnings.fingerprint());
+    let known = memory.quoted.take().filter(|quoted| quoted.service == service && quoted.fingerprint == fingerprint);
+    let block = known.map_or_else(|| warnings.block(round.controller.env.clock.wall()), |quoted| quoted.block);
+    memory.quoted = Some(Quoted { service, fingerprint, block: block.clone() });
+    block
+}

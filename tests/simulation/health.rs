@@ -1,0 +1,583 @@
+//! Scenarios of spec 20: what is said of the objects of a bundle, when, and what goes wrong meanwhile.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::world::{NAMESPACE, World, config_map, managed_resource, namespace, world};
+
+pub(crate) const APPLIED: &str = "ResourcesApplied";
+pub(crate) const HEALTHY: &str = "ResourcesHealthy";
+pub(crate) const PROGRESSING: &str = "ResourcesProgressing";
+pub(crate) const ALL_HEALTHY: [&str; 3] = ["True", "ResourcesHealthy", "All resources are healthy."];
+pub(crate) const ROLLED_OUT: [&str; 3] = ["False", "ResourcesRolledOut", "All resources have been fully rolled out."];
+pub(crate) const MRS: &str = "managedresources.resources.gardener.cloud";
+const SKIP: &str = "resources.gardener.cloud/skip-health-check";
+
+// --- objects and what is said of them
+
+pub(crate) fn condition(world: &World, kind: &str) -> [String; 3] {
+    world.condition("one", kind).map(|(status, reason, message)| [status, reason, message]).unwrap_or_default()
+}
+
+pub(crate) async fn seconds(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+fn workload(kind: &str, name: &str, replicas: i64) -> Value {
+    let labels = json!({ "app": name });
+    let containers = json!([{ "name": "c", "image": "pause" }]);
+    let mut object = json!({
+        "apiVersion": "apps/v1", "kind": kind, "metadata": { "namespace": NAMESPACE, "name": name },
+        "spec": {
+            "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels }, "spec": { "containers": containers } },
+        },
+    });
+    if kind != "DaemonSet" {
+        object["spec"]["replicas"] = json!(replicas);
+    }
+    if kind == "StatefulSet" {
+        object["spec"]["serviceName"] = json!(name);
+    }
+    object
+}
+
+fn pod(name: &str, app: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": { "namespace": NAMESPACE, "name": name, "labels": { "app": app } },
+        "spec": { "containers": [{ "name": "c", "image": "pause" }] },
+    })
+}
+
+pub(crate) fn set_status(world: &World, resource: &str, name: &str, status: Value) {
+    assert!(world.sim.edit(resource, NAMESPACE, name, |live| live["status"] = status), "{name} is there");
+}
+
+fn rolled_out() -> Value {
+    json!({ "observedGeneration": 9, "conditions": [
+        { "type": "Available", "status": "True" },
+        { "type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable" },
+    ] })
+}
+
+fn ready(replicas: i64) -> Value {
+    json!({ "observedGeneration": 9, "replicas": 2, "readyReplicas": replicas, "updatedReplicas": 2 })
+}
+
+pub(crate) async fn stands(world: &World, kind: &str, expected: [&str; 3]) {
+    world.eventually(&format!("{kind} is {expected:?}"), || condition(world, kind) == expected).await;
+}
+
+fn unhealthy(kind: &str, name: &str, text: &str) -> [String; 3] {
+    let message = format!("{kind} \"{NAMESPACE}/{name}\" is unhealthy: {text}");
+    ["False".to_owned(), format!("{kind}Unhealthy"), message]
+}
+
+fn missing(kind: &str, name: &str) -> [String; 3] {
+    let message = format!("Required {kind} \"{name}\" in namespace \"{NAMESPACE}\" is missing");
+    ["False".to_owned(), format!("{kind}Missing"), message]
+}
+
+fn status_writes(world: &World) -> usize {
+    world.writes().iter().filter(|write| write.starts_with("update managedresources/status")).count()
+}
+
+/// A bundle `one` whose StatefulSet `db` is ready.
+async fn healthy_stateful_set(world: &World) {
+    world.start().await;
+    world.bundle("one", &[workload("StatefulSet", "db", 2)]);
+    world.applied("one").await;
+    set_status(world, "statefulsets.apps", "db", ready(2));
+    stands(world, HEALTHY, ALL_HEALTHY).await;
+    stands(world, PROGRESSING, ROLLED_OUT).await;
+}
+
+// --- scenarios
+
+/// spec 20 scenario 1.
+#[test]
+fn a_bundle_without_objects_is_healthy_and_rolled_out() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[]);
+        stands(&world, HEALTHY, ALL_HEALTHY).await;
+
+        assert_eq!(condition(&world, PROGRESSING), ROLLED_OUT);
+    });
+}
+
+/// spec 20 scenario 2.
+#[test]
+fn nothing_is_judged_while_the_objects_are_not_applied_and_at_once_when_they_are() {
+    world(1, |world| async move {
+        healthy_stateful_set(&world).await;
+        world.secret_data("one", &[("objects.yaml", b"- no map\n")]);
+        seconds(5).await;
+        assert_eq!(condition(&world, APPLIED)[..2], ["False", "DecodingFailed"]);
+        let before = condition(&world, HEALTHY);
+
+        set_status(&world, "statefulsets.apps", "db", ready(0));
+        seconds(200).await;
+        assert_eq!(condition(&world, HEALTHY), before);
+        world.secret("one", &[workload("StatefulSet", "db", 2)]);
+        seconds(1).await;
+
+        assert_eq!(condition(&world, HEALTHY), unhealthy("StatefulSet", "db", "not enough ready replicas (0/2)"));
+    });
+}
+
+/// spec 20 scenarios 3 and 6.
+#[test]
+fn a_kind_that_is_not_served_is_missing_until_it_is() {
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "foos.example.org" },
+        "spec": {
+            "group": "example.org", "scope": "Namespaced",
+            "names": { "kind": "Foo", "listKind": "FooList", "plural": "foos", "singular": "foo" },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }],
+        },
+    });
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[]);
+        stands(&world, HEALTHY, ALL_HEALTHY).await;
+        world.sim.edit(MRS, NAMESPACE, "one", |live| {
+            live["status"]["resources"] =
+                json!([{ "apiVersion": "example.org/v1", "kind": "Foo", "namespace": NAMESPACE, "name": "f" }]);
+            for condition in live["status"]["conditions"].as_array_mut().unwrap() {
+                condition["status"] = json!("Unknown");
+            }
+        });
+        seconds(2).await;
+
+        let [status, reason, message] = missing("Foo", "f");
+        let text = format!("{message}: no matches for kind \"Foo\" in version \"example.org/v1\"");
+        assert_eq!(condition(&world, HEALTHY), [status, reason, text]);
+        assert_eq!(condition(&world, PROGRESSING), ROLLED_OUT);
+        assert_eq!(condition(&world, APPLIED)[0], "Unknown");
+        world.sim.put(definition).unwrap();
+        seconds(1).await;
+        world
+            .sim
+            .put(json!({ "apiVersion": "example.org/v1", "kind": "Foo",
+                "metadata": { "namespace": NAMESPACE, "name": "f",
+                    "labels": { "resources.gardener.cloud/managed-by": "gardener" } } }))
+            .unwrap();
+        seconds(12).await;
+        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
+    });
+}
+
+/// spec 20 scenarios 4 and 23; the object is made anew although nobody could miss it for long.
+#[test]
+fn a_deleted_object_is_reported_and_comes_back() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v"), config_map("b", "v")]);
+        stands(&world, HEALTHY, ALL_HEALTHY).await;
+        seconds(2).await;
+        world.sim.clear_requests();
+        world.sim.remove("configmaps", NAMESPACE, "a");
+        let mut seen = Vec::new();
+        for _ in 0..10_000 {
+            tokio::time::sleep(Duration::from_micros(100)).await;
+            seen.push(condition(&world, HEALTHY));
+            seen.dedup();
+        }
+
+        assert_eq!(seen, [ALL_HEALTHY.map(str::to_owned), missing("ConfigMap", "a"), ALL_HEALTHY.map(str::to_owned)]);
+        assert!(world.config_map("a").is_some());
+        assert_eq!(status_writes(&world), 2, "{:#?}", world.asked());
+    });
+}
+
+/// spec 20 scenarios 4 and 34: in a namespace that is ending nothing can be created again.
+#[test]
+fn an_object_that_cannot_come_back_stays_missing() {
+    let with_namespace = |mut object: Value| {
+        object["metadata"]["namespace"] = json!("other");
+        object
+    };
+    world(1, |world| async move {
+        world.start().await;
+        world.sim.put(namespace("other")).unwrap();
+        world.bundle("one", &[with_namespace(workload("Deployment", "web", 0))]);
+        world.applied("one").await;
+        world.sim.edit("deployments.apps", "other", "web", |live| live["status"] = rolled_out());
+        stands(&world, HEALTHY, ALL_HEALTHY).await;
+        world.sim.set_faults(|info| {
+            let refused = info.verb == "create" && info.resource == "deployments";
+            let forbidden = gardener_resource_manager::sim::Seen::forbidden(info);
+            if refused { gardener_resource_manager::sim::Fault::FailBefore(forbidden) } else { Default::default() }
+        });
+        world.sim.remove("deployments.apps", "other", "web");
+        seconds(2).await;
+
+        let text = "Required Deployment \"web\" in namespace \"other\" is missing";
+        assert_eq!(condition(&world, HEALTHY), ["False", "DeploymentMissing", text]);
+        assert_eq!(condition(&world, PROGRESSING), ROLLED_OUT);
+        assert_eq!(condition(&world, APPLIED)[..2], ["False", "ApplyFailed"]);
+    });
+}
+
+/// spec 20 scenario 7.
+#[test]
+fn of_several_unhealthy_objects_the_first_is_named_and_the_dashboard_shows_all() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[workload("Deployment", "web", 1), pod("p", "p")]);
+        world.applied("one").await;
+        set_status(&world, "pods", "p", json!({ "phase": "Failed" }));
+        seconds(5).await;
+
+        let text = "pod is in invalid phase \"Failed\" (expected one of [\"Running\" \"Succeeded\"])";
+        assert_eq!(condition(&world, HEALTHY), unhealthy("Pod", "p", text));
+        let actors = world.universe.env.census.snapshot();
+        let actor = actors.iter().find(|actor| actor.path == "managedresource/shoot/one").unwrap();
+        let details: Vec<String> = actor.details.iter().map(|(name, text)| format!("{name}: {text}")).collect();
+        assert_eq!(details[..2], ["Objects: 2", "not healthy: 2"], "{details:#?}");
+        let web = "apps/v1/Deployment/shoot/web: unhealthy: ";
+        assert!(details.iter().any(|line| line.starts_with(web)), "{details:#?}");
+    });
+}
+
+/// spec 20 scenarios 10, 11, 12.
+#[test]
+fn a_skipped_object_is_fine_as_long_as_it_is_there() {
+    let skipped = |mut object: Value, value: &str| {
+        object["metadata"]["annotations"] = json!({ SKIP: value });
+        object
+    };
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[skipped(pod("p", "p"), "true"), skipped(workload("Deployment", "web", 3), "true")]);
+        stands(&world, HEALTHY, ALL_HEALTHY).await;
+        stands(&world, PROGRESSING, ROLLED_OUT).await;
+        world.secret("one", &[skipped(pod("p", "p"), "True")]);
+        seconds(5).await;
+
+        let text = "pod is in invalid phase \"Pending\" (expected one of [\"Running\" \"Succeeded\"])";
+        assert_eq!(condition(&world, HEALTHY), unhealthy("Pod", "p", text));
+    });
+}
+
+/// spec 20 scenario 22.
+#[test]
+fn a_lost_readiness_and_its_recovery_show_at_once() {
+    world(1, |world| async move {
+        healthy_stateful_set(&world).await;
+        seconds(5).await;
+        world.sim.clear_requests();
+        for (replicas, expected) in [(1, "False"), (2, "True"), (0, "False"), (2, "True")] {
+            set_status(&world, "statefulsets.apps", "db", ready(replicas));
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            assert_eq!(condition(&world, HEALTHY)[0], expected);
+        }
+
+        assert_eq!(status_writes(&world), 4, "{:#?}", world.asked());
+    });
+}
+
+/// spec 20 scenario 22, "Better than upstream" 10.
+#[test]
+fn a_text_that_keeps_changing_is_written_every_two_seconds() {
+    world(1, |world| async move {
+        healthy_stateful_set(&world).await;
+        seconds(5).await;
+        set_status(&world, "statefulsets.apps", "db", json!({ "observedGeneration": 9, "updatedReplicas": 2 }));
+        seconds(5).await;
+        world.sim.clear_requests();
+        for generation in 0..100 {
+            let status = json!({ "observedGeneration": -generation, "updatedReplicas": 2 });
+            set_status(&world, "statefulsets.apps", "db", status);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let writes = status_writes(&world);
+        seconds(3).await;
+
+        // The first one changes the reason of the roll-out as well.
+        assert!((4..=7).contains(&writes), "{writes}");
+        let text = "observed generation outdated (-99/1)";
+        assert_eq!(condition(&world, HEALTHY), unhealthy("StatefulSet", "db", text));
+    });
+}
+
+/// spec 20 scenarios 24 and 25: who holds the object is asked, not its origin; an origin that names somebody else is no
+/// reason not to look at it.
+#[test]
+fn those_are_told_who_hold_the_object() {
+    world(1, |world| async move {
+        healthy_stateful_set(&world).await;
+        world.bundle("two", &[config_map("c", "v")]);
+        world.applied("two").await;
+        seconds(5).await;
+        world.sim.clear_requests();
+        set_status(&world, "statefulsets.apps", "db", ready(0));
+        seconds(1).await;
+
+        assert_eq!(world.writes(), ["update managedresources/status one", "create events"]);
+    });
+}
+
+/// spec 20 scenario 26.
+#[test]
+fn an_ignored_bundle_is_not_judged_until_it_is_ignored_no_longer() {
+    let ignore = |value: Value| json!({ "metadata": { "annotations": { "resources.gardener.cloud/ignore": value } } });
+    world(1, |world| async move {
+        healthy_stateful_set(&world).await;
+        world.patch_bundle("one", ignore(json!("T"))).await;
+        seconds(1).await;
+        let ignored = condition(&world, HEALTHY);
+        assert_eq!(ignored[1], "ManagedResourceIgnored");
+        world.sim.clear_requests();
+        set_status(&world, "statefulsets.apps", "db", ready(0));
+        seconds(300).await;
+        assert_eq!((condition(&world, HEALTHY), world.asked()), (ignored, Vec::new()));
+        world.patch_bundle("one", ignore(Value::Null)).await;
+        seconds(1).await;
+
+        assert_eq!(condition(&world, HEALTHY), unhealthy("StatefulSet", "db", "not enough ready replicas (0/2)"));
+        assert_eq!(condition(&world, PROGRESSING), ROLLED_OUT);
+    });
+}
+
+/// spec 20 scenarios 27 and 28.
+#[test]
+fn a_bundle_that_is_handed_over_or_deleted_keeps_its_conditions() {
+    for deleted in [false, true] {
+        world(1, |world| async move {
+            healthy_stateful_set(&world).await;
+            world.sim.edit("statefulsets.apps", NAMESPACE, "db", |live| {
+                live["metadata"]["finalizers"] = json!(["example.org/hold"]);
+            });
+            if deleted {
+                world.delete_bundle("one").await;
+            } else {
+                world.patch_bundle("one", json!({ "spec": { "class": "other" } })).await;
+            }
+            seconds(10).await;
+            let pending = "The resources are currently being deleted.";
+            assert_eq!(condition(&world, HEALTHY), ["False", "DeletionPending", pending]);
+            set_status(&world, "statefulsets.apps", "db", ready(0));
+            seconds(200).await;
+
+            assert_eq!(condition(&world, HEALTHY), ["False", "DeletionPending", pending]);
+            assert_eq!(condition(&world, PROGRESSING), ["True", "DeletionPending", pending]);
+            world.sim.edit("statefulsets.apps", NAMESPACE, "db", |live| live["metadata"]["finalizers"] = json!([]));
+        });
+    }
+}
+
+/// spec 20 scenarios 30 and 32.
+#[test]
+fn a_deployment_progresses_until_it_has_just_the_pods_it_wants() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[workload("Deployment", "web", 2)]);
+        world.applied("one").await;
+        for name in ["a", "b", "old"] {
+            world.sim.put(pod(name, "web")).unwrap();
+        }
+        world.sim.put(pod("else", "else")).unwrap();
+        set_status(&world, "deployments.apps", "web", rolled_out());
+        seconds(2).await;
+        let text = "Deployment \"shoot/web\" is progressing: there are still non-terminated old pods";
+        assert_eq!(condition(&world, PROGRESSING), ["True", "DeploymentProgressing", text]);
+        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
+
+        set_status(&world, "pods", "old", json!({ "phase": "Failed" }));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(condition(&world, PROGRESSING), ROLLED_OUT, "a Pod that has ended does not count");
+        world.sim.remove("pods", NAMESPACE, "b");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(condition(&world, PROGRESSING), ["True", "DeploymentProgressing", text]);
+        world.sim.put(pod("c", "web")).unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(condition(&world, PROGRESSING), ROLLED_OUT);
+    });
+}
+
+/// spec 20 scenarios 33 and 35.
+#[test]
+fn the_first_roll_out_is_named_and_the_transition_time_stays() {
+    let times = |world: &World| {
+        let conditions = world.mr("one").unwrap()["status"]["conditions"].as_array().unwrap().clone();
+        let found = conditions.into_iter().find(|condition| condition["type"] == PROGRESSING).unwrap();
+        (found["lastTransitionTime"].clone(), found["lastUpdateTime"].clone())
+    };
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[workload("Deployment", "a", 0), workload("DaemonSet", "z", 0)]);
+        world.applied("one").await;
+        let status = |updated: i64| {
+            json!({ "observedGeneration": 9, "desiredNumberScheduled": 1, "currentNumberScheduled": 1,
+                "numberReady": 1, "updatedNumberScheduled": updated, "numberMisscheduled": 0 })
+        };
+        set_status(&world, "daemonsets.apps", "z", status(0));
+        seconds(3).await;
+        let text = "DaemonSet \"shoot/z\" is progressing: 0 of 1 replica(s) have been updated";
+        assert_eq!(condition(&world, PROGRESSING), ["True", "DaemonSetProgressing", text]);
+        let first = times(&world);
+        seconds(300).await;
+        set_status(&world, "daemonsets.apps", "z", status(1));
+        seconds(1).await;
+
+        assert_eq!(condition(&world, PROGRESSING)[1], "DeploymentProgressing");
+        let second = times(&world);
+        assert_eq!(second.0, first.0);
+        assert!(second.1.as_str() > first.1.as_str(), "{second:?} {first:?}");
+    });
+}
+
+/// spec 20 scenario 36.
+#[test]
+fn at_rest_nothing_is_asked() {
+    world(1, |world| async move {
+        healthy_stateful_set(&world).await;
+        seconds(70).await;
+        world.sim.clear_requests();
+        seconds(600).await;
+
+        let asked: Vec<String> = world.asked().into_iter().filter(|asked| !asked.starts_with("watch")).collect();
+        assert_eq!(asked, [""; 0]);
+    });
+}
+
+/// spec 20 scenario 17.
+#[test]
+fn the_warnings_about_a_service_are_quoted_and_their_age_is_no_news() {
+    world(1, |world| async move {
+        world.start().await;
+        for number in 0..7 {
+            let time = format!("2020-01-01T00:00:0{number}Z");
+            world
+                .sim
+                .put(json!({
+                    "apiVersion": "v1", "kind": "Event", "metadata": { "namespace": NAMESPACE, "name": format!("lb.{number}") },
+                    "type": "Warning", "message": format!("quota {number}"), "source": { "component": "cloud" }, "count": 1,
+                    "involvedObject": { "apiVersion": "v1", "kind": "Service", "namespace": NAMESPACE, "name": "lb" },
+                    "firstTimestamp": time, "lastTimestamp": time,
+                }))
+                .unwrap();
+        }
+        let service = json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "namespace": NAMESPACE, "name": "lb" },
+            "spec": { "type": "LoadBalancer", "ports": [{ "port": 80 }], "selector": { "app": "web" } } });
+        world.bundle("one", &[service]);
+        world.applied("one").await;
+        seconds(5).await;
+        let message = condition(&world, HEALTHY)[2].clone();
+        world.sim.clear_requests();
+        seconds(400).await;
+
+        let lines: Vec<&str> = message.lines().collect();
+        let head = "Service \"shoot/lb\" is unhealthy: service is missing ingress status";
+        assert_eq!(lines[..3], [head, "", "-> Events:"]);
+        assert_eq!(lines.len(), 8);
+        assert!(lines[3].ends_with(": quota 2") && lines[7].ends_with(": quota 6"), "{message}");
+        assert_eq!(status_writes(&world), 0);
+        set_status(&world, "services", "lb", json!({ "loadBalancer": { "ingress": [{ "hostname": "x" }] } }));
+        seconds(1).await;
+        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
+    });
+}
+
+/// spec 20 scenario 40.
+#[test]
+fn an_object_that_cannot_be_read_is_named_and_the_others_are_judged() {
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "prometheuses.monitoring.coreos.com" },
+        "spec": {
+            "group": "monitoring.coreos.com", "scope": "Namespaced",
+            "names": { "kind": "Prometheus", "listKind": "PrometheusList", "plural": "prometheuses", "singular": "prometheus" },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }],
+        },
+    });
+    let prometheus = |name: &str| {
+        json!({ "apiVersion": "monitoring.coreos.com/v1", "kind": "Prometheus",
+        "metadata": { "namespace": NAMESPACE, "name": name }, "spec": {} })
+    };
+    world(1, |world| async move {
+        world.sim.put(definition).unwrap();
+        seconds(1).await;
+        world.start().await;
+        world.bundle("one", &[prometheus("bad")]);
+        world.bundle("two", &[prometheus("good")]);
+        world.applied("one").await;
+        world.applied("two").await;
+        set_status(&world, "prometheuses.monitoring.coreos.com", "bad", json!({ "conditions": "none" }));
+        let condition_of = |kind: &str| json!({ "type": kind, "status": "True", "observedGeneration": 9 });
+        let status = json!({ "availableReplicas": 1, "updatedReplicas": 1,
+            "conditions": [condition_of("Available"), condition_of("Reconciled")] });
+        set_status(&world, "prometheuses.monitoring.coreos.com", "good", status);
+        seconds(5).await;
+
+        let text = "Error executing health check for Prometheus \"shoot/bad\": status.conditions is no list";
+        assert_eq!(condition(&world, HEALTHY), ["False", "HealthCheckError", text]);
+        let good = world.condition("two", HEALTHY).map(|(status, _, _)| status);
+        assert_eq!(good.as_deref(), Some("True"));
+        let progressing = world.condition("two", PROGRESSING).map(|(_, reason, _)| reason);
+        assert_eq!(progressing.as_deref(), Some("ResourcesRolledOut"));
+    });
+}
+
+/// spec 20 scenario 37: no `apps` group matters to nobody who has no objects of it.
+#[test]
+fn a_bundle_without_workloads_asks_for_no_pods() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        stands(&world, HEALTHY, ALL_HEALTHY).await;
+        stands(&world, PROGRESSING, ROLLED_OUT).await;
+
+        assert!(world.asked().iter().all(|asked| !asked.contains("pods")), "{:#?}", world.asked());
+    });
+}
+
+/// spec 20 §6, trap: an object that carries neither label nor origin is judged by what is read in each period.
+#[test]
+fn an_object_that_no_watch_tells_of_is_read_in_each_period() {
+    let mut ignored = pod("p", "p");
+    ignored["metadata"]["annotations"] = json!({ "resources.gardener.cloud/ignore": "true" });
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[ignored]);
+        world.applied("one").await;
+        seconds(5).await;
+        assert_eq!(condition(&world, HEALTHY)[1], "PodUnhealthy");
+        set_status(&world, "pods", "p", json!({ "phase": "Running" }));
+        seconds(70).await;
+        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
+        world.sim.clear_requests();
+        seconds(600).await;
+
+        let reads = world.asked().iter().filter(|asked| *asked == "get pods p").count();
+        assert!(reads <= 22, "one for health and one for drift in each period: {reads}");
+    });
+}
+
+/// A condition that somebody else wrote is put right, but not before there is a reason to look.
+#[test]
+fn a_condition_that_somebody_changed_is_right_after_a_period() {
+    world(1, |world| async move {
+        world.start().await;
+        world.secret("one", &[config_map("a", "v")]);
+        world.sim.put(managed_resource("one", &["one"], json!({}))).unwrap();
+        stands(&world, HEALTHY, ALL_HEALTHY).await;
+        world.sim.edit(MRS, NAMESPACE, "one", |live| {
+            for condition in live["status"]["conditions"].as_array_mut().unwrap() {
+                if condition["type"] == HEALTHY {
+                    condition["message"] = json!("hello");
+                }
+            }
+        });
+        seconds(70).await;
+
+        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
+    });
+}

@@ -1,0 +1,284 @@
+//! Health while something else goes wrong: the end is that of a run without faults, and nothing false is said meanwhile.
+
+use std::time::Duration;
+
+use gardener_resource_manager::sim::{EventFault, Fault, Seen, WatchEnd};
+use serde_json::{Value, json};
+
+use crate::{
+    health::{ALL_HEALTHY, APPLIED, HEALTHY, MRS, PROGRESSING, ROLLED_OUT, condition, seconds, set_status, stands},
+    state,
+    world::{NAMESPACE, World, config_map, world},
+};
+
+fn pod(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": { "namespace": NAMESPACE, "name": name },
+        "spec": { "containers": [{ "name": "c", "image": "pause" }] },
+    })
+}
+
+fn running(world: &World, name: &str) {
+    set_status(world, "pods", name, json!({ "phase": "Running" }));
+}
+
+/// A bundle `one` of two Pods that run and a ConfigMap.
+async fn healthy(world: &World) {
+    world.start().await;
+    world.bundle("one", &[pod("p"), pod("q"), config_map("a", "v")]);
+    world.applied("one").await;
+    running(world, "p");
+    running(world, "q");
+    stands(world, HEALTHY, ALL_HEALTHY).await;
+    stands(world, PROGRESSING, ROLLED_OUT).await;
+}
+
+fn forbid(world: &World, resource: &'static str, verbs: &'static [&'static str]) {
+    world.sim.set_faults(move |info| {
+        let refused = info.user == "grm" && info.resource == resource && verbs.contains(&info.verb.as_str());
+        if refused { Fault::FailBefore(Seen::forbidden(info)) } else { Fault::None }
+    });
+}
+
+/// spec 20 scenario 38, decision 12.
+#[test]
+fn a_kind_that_may_not_be_listed_is_reported_and_holds_up_nobody() {
+    world(1, |world| async move {
+        forbid(&world, "pods", &["list", "watch"]);
+        world.start().await;
+        for name in ["one", "two", "three"] {
+            world.bundle(name, &[pod(name), config_map(name, "v")]);
+        }
+        world.bundle("four", &[config_map("four", "v")]);
+        world.applied("four").await;
+        seconds(1).await;
+        assert_eq!(world.condition("four", HEALTHY).unwrap().1, "ResourcesHealthy");
+        seconds(59).await;
+
+        for name in ["one", "two", "three"] {
+            let (status, reason, message) = world.condition(name, HEALTHY).unwrap();
+            assert_eq!((status.as_str(), reason.as_str()), ("False", "HealthCheckError"), "{name}");
+            let head = format!("Error executing health check for Pod \"shoot/{name}\": cannot watch v1, Kind=Pod: ");
+            assert!(message.starts_with(&head) && message.contains("forbidden"), "{message}");
+        }
+        for name in ["one", "two", "three"] {
+            running(&world, name);
+        }
+        world.sim.clear_faults();
+        seconds(70).await;
+        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
+    });
+}
+
+/// A watch that is refused later: what was known is no verdict any more.
+#[test]
+fn a_kind_that_may_no_longer_be_watched_is_reported_after_a_while() {
+    world(1, |world| async move {
+        healthy(&world).await;
+        forbid(&world, "pods", &["list", "watch"]);
+        world.sim.break_watches(WatchEnd::Disconnect);
+        seconds(20).await;
+        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY, "it may be a blip");
+        seconds(60).await;
+        assert_eq!(condition(&world, HEALTHY)[1], "HealthCheckError");
+        world.sim.clear_faults();
+        seconds(70).await;
+
+        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
+    });
+}
+
+/// spec 20 scenario 39.
+#[test]
+fn a_target_that_cannot_be_reached_changes_nothing_and_what_changed_shows_afterwards() {
+    world(1, |world| async move {
+        healthy(&world).await;
+        world.bundle("two", &[config_map("b", "v")]);
+        world.applied("two").await;
+        seconds(5).await;
+        world.sim.set_faults(|info| {
+            let target = info.user == "grm" && info.resource != "managedresources";
+            if target { Fault::FailBefore(Seen::Disconnect) } else { Fault::None }
+        });
+        world.sim.set_event_faults(|_| EventFault::Drop);
+        world.sim.break_watches(WatchEnd::Disconnect);
+        set_status(&world, "pods", "q", json!({ "phase": "Failed" }));
+        seconds(600).await;
+        let before = world.condition("two", HEALTHY);
+        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
+        world.sim.clear_event_faults();
+        world.sim.clear_faults();
+        world.sim.compact();
+        world.sim.break_watches(WatchEnd::Expired);
+        seconds(60).await;
+
+        assert_eq!(condition(&world, HEALTHY)[1], "PodUnhealthy");
+        assert_eq!(world.condition("two", HEALTHY), before);
+    });
+}
+
+/// spec 20 scenario 29: the lock. Somebody closes the gate while a verdict is on its way.
+#[test]
+fn a_verdict_is_not_written_over_what_somebody_else_wrote() {
+    world(1, |world| async move {
+        healthy(&world).await;
+        seconds(5).await;
+        let sim = world.sim.clone();
+        let mut left = 1;
+        world.sim.set_faults(move |info| {
+            let status = info.verb == "update" && info.resource == "managedresources" && info.user == "grm";
+            if status && left > 0 {
+                left -= 1;
+                sim.edit(MRS, NAMESPACE, "one", |live| {
+                    for condition in live["status"]["conditions"].as_array_mut().unwrap() {
+                        let kind = condition["type"].as_str().unwrap_or_default().to_owned();
+                        if kind == APPLIED {
+                            condition["status"] = json!("Progressing");
+                        } else {
+                            (condition["status"], condition["reason"]) = (json!("Unknown"), json!("ChecksPending"));
+                        }
+                    }
+                });
+            }
+            Fault::None
+        });
+        set_status(&world, "pods", "q", json!({ "phase": "Failed" }));
+        seconds(20).await;
+
+        assert_eq!(condition(&world, HEALTHY)[..2], ["Unknown", "ChecksPending"]);
+    });
+}
+
+/// The three writers of conditions do not get in each other's way.
+#[test]
+fn own_writes_do_not_conflict() {
+    world(1, |world| async move {
+        healthy(&world).await;
+        seconds(5).await;
+        world.sim.clear_requests();
+        for round in 0..20 {
+            set_status(&world, "pods", "q", json!({ "phase": if round % 2 == 0 { "Failed" } else { "Running" } }));
+            world.secret("one", &[pod("p"), pod("q"), config_map("a", &round.to_string())]);
+            tokio::time::sleep(Duration::from_millis(7)).await;
+        }
+        seconds(10).await;
+
+        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
+        let conflicts: Vec<_> = world.requests().into_iter().filter(|request| request.code == Some(409)).collect();
+        assert!(conflicts.is_empty(), "{conflicts:#?}");
+    });
+}
+
+/// What happens to a bundle, with a fault in between; all ends are the same.
+async fn life(world: &World) -> state::State {
+    healthy(world).await;
+    set_status(world, "pods", "q", json!({ "phase": "Failed" }));
+    seconds(5).await;
+    world.secret("one", &[pod("p"), pod("q"), config_map("a", "w")]);
+    seconds(5).await;
+    world.sim.remove("configmaps", NAMESPACE, "a");
+    seconds(5).await;
+    world.sim.clear_faults();
+    world.sim.clear_event_faults();
+    world.sim.compact();
+    world.sim.break_watches(WatchEnd::Expired);
+    world.revive().await;
+    seconds(400).await;
+    let mut end = state::state(world);
+    // What defaults a Pod got depends on how often it was written.
+    end.retain(|name, _| !name.contains("Pod"));
+    end
+}
+
+#[test]
+fn whatever_goes_wrong_the_end_is_the_same() {
+    let expected = world(1, |world| async move { life(&world).await });
+    for kind in 0..6 {
+        let found = world(1, |world| async move {
+            let mut number = 0u64;
+            match kind {
+                // Applying fails, while health goes on.
+                0 => world.sim.set_faults(move |info| {
+                    number += u64::from(info.resource == "configmaps");
+                    let fails = info.resource == "configmaps" && number.is_multiple_of(3);
+                    if fails { Fault::FailBefore(Seen::internal_error("no")) } else { Fault::None }
+                }),
+                // Every other status write is lost, or its answer is.
+                1 => world.sim.set_faults(move |info| {
+                    number += u64::from(info.subresource == "status");
+                    match (info.subresource == "status", number % 3) {
+                        (true, 1) => Fault::FailBefore(Seen::conflict(info)),
+                        (true, 2) => Fault::FailAfterCommit(Seen::Disconnect),
+                        _ => Fault::None,
+                    }
+                }),
+                // Events get lost.
+                2 => world.sim.set_event_faults(move |_| {
+                    number += 1;
+                    if number.is_multiple_of(3) { EventFault::Drop } else { EventFault::Deliver }
+                }),
+                // Watches break.
+                3 => world.sim.set_faults(move |info| match info.verb.as_str() {
+                    "watch" => Fault::BreakWatch { after_events: 2, end: WatchEnd::Disconnect },
+                    _ => Fault::None,
+                }),
+                // The process crashes right after it wrote a status.
+                4 => world.sim.set_faults(move |info| {
+                    number += u64::from(info.subresource == "status");
+                    let crash = info.subresource == "status" && number.is_multiple_of(5);
+                    if crash { Fault::CrashClientAfterCommit } else { Fault::None }
+                }),
+                // Everything is slow.
+                _ => world.sim.set_faults(|_| Fault::Delay(Duration::from_millis(300))),
+            }
+            life(&world).await
+        });
+
+        assert_eq!(found, expected, "fault {kind}:\n{}", state::differences(&expected, &found));
+    }
+}
+
+/// A change of the leader: the next one reads little and says the same.
+#[test]
+fn the_next_leader_says_the_same_and_writes_nothing() {
+    world(1, |world| async move {
+        healthy(&world).await;
+        set_status(&world, "pods", "q", json!({ "phase": "Failed" }));
+        seconds(5).await;
+        let before = state::state(&world);
+        world.stop().await;
+        world.sim.clear_requests();
+        world.start().await;
+        seconds(100).await;
+
+        assert_eq!(world.writes(), [""; 0]);
+        assert_eq!(state::state(&world), before);
+        let reads = world.asked().iter().filter(|asked| asked.starts_with("get pods")).count();
+        assert_eq!(reads, 0, "{:#?}", world.asked());
+        running(&world, "q");
+        seconds(1).await;
+        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
+    });
+}
+
+/// An object that goes while it is judged, with slow answers: it is missing, and then it is not.
+#[test]
+fn an_object_that_is_deleted_while_it_is_judged_comes_back_healthy() {
+    world(1, |world| async move {
+        healthy(&world).await;
+        world.sim.set_faults(|info| match info.verb.as_str() {
+            "get" => Fault::DelayAnswer(Duration::from_millis(400)),
+            _ => Fault::None,
+        });
+        for _ in 0..3 {
+            world.sim.remove("pods", NAMESPACE, "p");
+            tokio::time::sleep(Duration::from_millis(250)).await;
+        }
+        world.eventually("it is there again", || world.sim.object("pods", NAMESPACE, "p").is_some()).await;
+        seconds(30).await;
+        running(&world, "p");
+        seconds(30).await;
+
+        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
+    });
+}
