@@ -70,7 +70,7 @@ pub struct Condition {
 }
 
 /// Value of a condition.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum ConditionStatus {
     /// It holds.
     True,

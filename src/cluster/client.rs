@@ -26,6 +26,7 @@ use serde_json::Value;
 use tower::Layer as _;
 use tower_http::decompression::DecompressionLayer;
 
+use self::abrupt_end::AbruptEnd;
 use super::token::{Credentials, Identified};
 
 /// Name of the program in the user agent: field manager of all writes (spec 70 §8.3).
@@ -180,7 +181,7 @@ impl Connection {
 
     fn client_over<C>(&self, connector: C, user_agent: &str) -> Result<kube::Client, ConnectionError>
     where
-        hyper_rustls::HttpsConnector<C>: Connect + Clone + Send + Sync + 'static,
+        AbruptEnd<hyper_rustls::HttpsConnector<C>>: Connect + Clone + Send + Sync + 'static,
     {
         let user_agent =
             HeaderValue::from_str(user_agent).map_err(|_| ConnectionError::BadUserAgent(user_agent.into()))?;
@@ -199,7 +200,7 @@ impl Connection {
             .http2_keep_alive_interval(KEEP_ALIVE)
             .http2_keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
             .http2_keep_alive_while_idle(true)
-            .build::<_, Body>(https.enable_http1().enable_http2().wrap_connector(connector));
+            .build::<_, Body>(AbruptEnd(https.enable_http1().enable_http2().wrap_connector(connector)));
         let service = Identified { inner: http, credentials: self.credentials()?, user_agent };
         let service = DecompressionLayer::new().gzip(!self.config.disable_compression).layer(service);
         let service = self.config.base_uri_layer().layer(service);
@@ -285,5 +286,6 @@ fn reason(error: KubeconfigError) -> String {
     }
 }
 
+mod abrupt_end;
 #[cfg(test)]
 mod tests;

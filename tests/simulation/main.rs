@@ -8,6 +8,7 @@ mod bad_input;
 mod conditions;
 mod creation;
 mod deletion;
+mod doubt;
 mod faults;
 mod merge_rules;
 mod objects;

@@ -62,6 +62,50 @@ fn a_changed_object_is_repaired_at_once() {
     });
 }
 
+/// Each edit by itself would be worth a repair; three within a moment are worth one.
+#[test]
+fn a_burst_of_edits_costs_one_write() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        world.sim.clear_requests();
+        for edit in ["x", "y", "z"] {
+            world.sim.edit("configmaps", "shoot", "a", |live| live["data"]["k"] = json!(edit));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        tokio::time::sleep(Duration::from_secs(5)).await;
+
+        assert_eq!(world.value("a").as_deref(), Some("v"));
+        assert_eq!(world.writes(), ["update configmaps a"]);
+    });
+}
+
+/// spec 10 scenario 10: of a label that somebody changed in the same moment as it left the manifest, the change stays.
+#[test]
+fn a_label_that_is_changed_while_its_manifest_lets_go_of_it_stays() {
+    world(1, |world| async move {
+        let labelled = |labels: serde_json::Value| {
+            let mut object = config_map("a", "v");
+            object["metadata"]["labels"] = labels;
+            object
+        };
+        world.start().await;
+        world.bundle("one", &[labelled(json!({"taken": "1", "dropped": "1"}))]);
+        world.applied("one").await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        world.sim.edit("configmaps", "shoot", "a", |live| live["metadata"]["labels"]["taken"] = json!("user"));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        world.secret("one", &[labelled(json!({}))]);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+
+        let labels = &world.config_map("a").unwrap()["metadata"]["labels"];
+        assert_eq!(labels["taken"], "user");
+        assert_eq!(labels.get("dropped"), None);
+    });
+}
+
 #[test]
 fn a_deleted_object_comes_back_at_once() {
     world(1, |world| async move {

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::{
     apply_object::{self, ObjectError, Scene},
     clean_up,
+    controller::CHANGED,
     memory::{Applied, Fingerprint, Memory},
     order,
     plan::PlannedObject,
@@ -137,7 +138,7 @@ async fn release_orphans(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle
     if errors.is_empty() {
         return Ok(());
     }
-    let text = status::aggregate(status::RELEASE_PREFIX, errors);
+    let text = status::aggregate(status::RELEASE_PREFIX, &errors);
     let now = run.controller.env.clock.wall();
     run.write_status(|status| status::release_failed(status, &text, now)).await?;
     Err(Failure::new(format!("could not release all orphaned resources: {text}")))
@@ -145,8 +146,7 @@ async fn release_orphans(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle
 
 /// Why it cannot be told which objects an autoscaler scales, if the bundle has such objects (spec 10 §11.2).
 fn autoscaler_failure(run: &Run<'_>, bundle: &Bundle) -> Option<String> {
-    let scalable = bundle.plan.objects.iter().any(|object| super::read::is_scalable(&object.key.group_kind()));
-    let error = run.controller.autoscalers.error().filter(|_| scalable)?;
+    let error = run.controller.autoscalers.error().filter(|_| bundle.is_scalable())?;
     Some(format!("failed to compute all HPA target ref object keys: failed to list all HPAs: {error}"))
 }
 
@@ -154,18 +154,20 @@ fn autoscaler_failure(run: &Run<'_>, bundle: &Bundle) -> Option<String> {
 async fn report(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle, text: String) -> Failure {
     memory.applied = None;
     memory.round = None;
-    memory.failed = Some(Applied::of(run.mr(), bundle));
+    memory.failed = None;
     let now = run.controller.env.clock.wall();
     let created: Vec<ResourceRef> = bundle
         .plan
         .objects
         .iter()
-        .filter(|object| memory.objects.contains_key(&object.key))
+        // An object with an old ref is known by that, be it under another group or kind.
+        .filter(|object| object.old.is_none() && memory.objects.contains_key(&object.key))
         .map(|object| object.reference.clone())
         .collect();
     if let Err(failure) = run.write_status(|status| status::apply_failed(status, &text, &created, now)).await {
         return failure;
     }
+    memory.failed = Some(Applied::of(run.mr(), bundle));
     run.pass.note(format!("{} objects, apply failed", bundle.plan.objects.len()));
     Failure::new(format!("could not apply all new resources: {text}"))
 }
@@ -339,6 +341,8 @@ impl Scene<'_> {
     /// Whether an object that somebody else keeps changing has to wait for its repair, also in a pass over all objects.
     fn is_put_off(&self, object: &PlannedObject, manifest: u64, memory: &mut Memory, now: Instant) -> bool {
         let same = memory.objects.get(&object.key).is_some_and(|known| known.manifest == manifest);
-        same && self.todo.is_for_all() && !memory.drifted(&object.key, now)
+        // Who asks for a run, or changes the bundle, gets it.
+        let asked = self.run.pass.because_of(CHANGED);
+        same && !asked && self.todo.is_for_all() && !memory.drifted(&object.key, now)
     }
 }

@@ -332,7 +332,11 @@ impl ObjectError {
         Self { text: format!("error during apply of object \"{display}\": {error}"), no_match: false }
     }
 
+    /// A conflict stands as it is (spec 10 §11.7).
     fn api(display: &str, error: &ApiError) -> Self {
+        if error.is_conflict() {
+            return Self { text: error.to_string(), no_match: false };
+        }
         Self { no_match: error.is_no_match(), ..Self::during(display, error) }
     }
 

@@ -1,6 +1,6 @@
 //! Which objects a HorizontalPodAutoscaler scales: one small index out of a watch (spec 10 §11.2).
 //!
-//! The watch starts with the first bundle that holds a scalable kind.
+//! The watch starts with the first bundle.
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc};
 
@@ -70,15 +70,21 @@ impl Autoscalers {
         Self { cluster: cluster.clone(), env: env.clone(), router: RefCell::default(), targets: Rc::default(), changed }
     }
 
-    /// Starts the watch if need be. Gives the moment to wait for while the first list is under way. A cluster that does
-    /// not serve autoscalers has none.
-    pub(super) fn ready(&self) -> Option<Moment> {
+    /// Starts the watch if need be. A cluster that does not serve autoscalers has none.
+    pub(super) fn start(&self) {
         let kind = GroupVersionKind::new("autoscaling", "v1", "HorizontalPodAutoscaler");
-        let mut router = self.router.borrow_mut();
-        if router.is_none() {
-            let resource = self.cluster.discovery().known(&kind)?;
-            *router = Some(self.watch(resource));
+        if self.router.borrow().is_some() {
+            return;
         }
+        if let Some(resource) = self.cluster.discovery().known(&kind) {
+            self.router.replace(Some(self.watch(resource)));
+        }
+    }
+
+    /// The moment to wait for while the first list is under way: before its end nothing is known of what is scaled. It
+    /// comes, because a list that does not end fails.
+    pub(super) fn pending(&self) -> Option<Moment> {
+        let router = self.router.borrow();
         let router = router.as_ref()?;
         let moment = router.signal().moment();
         (router.store().state() == StoreState::Starting).then_some(moment)

@@ -78,7 +78,7 @@ async fn remove_finalizer(run: &mut Run<'_>) -> Result<(), Failure> {
 
 /// Reports what is still there; the pass ends with it (spec 10 §9.8, §15).
 pub(super) async fn report_pending(run: &mut Run<'_>, pending: &[String]) -> Result<Outcome, Failure> {
-    let text = status::aggregate(status::CLEAN_PREFIX, pending.to_vec());
+    let text = status::aggregate(status::CLEAN_PREFIX, pending);
     let now = run.controller.env.clock.wall();
     run.write_status(|status| status::deletion_pending(status, &text, now)).await?;
     run.pass.note(format!("{} objects are being deleted", pending.len()));
@@ -114,7 +114,8 @@ pub(super) async fn clean(run: &Run<'_>, memory: &mut Memory, references: &[Reso
             return None;
         }
     }
-    let pending: Vec<_> = cleaned.values().flatten().cloned().collect();
+    let mut pending: Vec<_> = cleaned.values().flatten().cloned().collect();
+    pending.sort();
     if pending.is_empty() {
         memory.round.get_or_insert_default().cleaned = cleaned;
     }
@@ -146,7 +147,7 @@ async fn try_clean(run: &Run<'_>, reference: &ResourceRef) -> Result<Cleaned, Ap
     {
         let kind = reference.group_version_kind();
         let excluded = clean::exclusion_of_record(&kind, &record, controller.settings.garbage_collector);
-        if excluded.is_some() || belongs_to_another(run, reference, record.origin.as_deref()) {
+        if excluded.is_some() || belongs_to_another(run, reference, record.origin.as_deref()).await? {
             return Ok(Cleaned::Done);
         }
         let options = DeleteOptions {
@@ -180,7 +181,7 @@ async fn clean_live(run: &Run<'_>, reference: &ResourceRef, at: &Target, live: &
     controller.targets.wrote(&key, live, &run.writer);
     let origin = object::annotation(live, crate::api::keys::ORIGIN);
     if clean::exclusion_of_object(live, controller.settings.garbage_collector).is_some()
-        || belongs_to_another(run, reference, origin)
+        || belongs_to_another(run, reference, origin).await?
     {
         return Ok(Cleaned::Done);
     }
@@ -212,7 +213,9 @@ fn deleted(run: &Run<'_>, reference: &ResourceRef, answer: Deleted) -> Cleaned {
         }
         Deleted::Pending(object) => {
             run.controller.targets.wrote(&key, &object, &run.writer);
-            Cleaned::Pending(None)
+            // Its grace time begins now; that it cannot be read is told at once.
+            let grace = clean::forced_finalization(&object, run.controller.env.clock.wall());
+            Cleaned::Pending(grace.err().map(|error| error.to_string()))
         }
     }
 }
@@ -236,15 +239,24 @@ async fn finalize(run: &Run<'_>, at: &Target, live: &Value) -> Result<Cleaned, A
     Ok(Cleaned::Pending(None))
 }
 
-/// Whether the object belongs to another bundle that exists: then it is not ours to delete (decision 10).
-fn belongs_to_another(run: &Run<'_>, reference: &ResourceRef, origin: Option<&str>) -> bool {
-    let own = Origin::new(run.controller.settings.cluster_id.clone(), run.pass.key.clone());
-    let Some(owner) = clean::other_owner(origin, &own) else { return false };
-    let exists = run.controller.bundles.store().with(&owner, |_| ()).is_some();
-    if exists {
-        run.kept_for_owner(&display(reference), &owner);
+/// Whether the object belongs to another bundle that exists: then it is not ours to delete (decision 10). The store may
+/// be late, or limited to some namespaces: that an owner is not there only the server tells.
+async fn belongs_to_another(run: &Run<'_>, reference: &ResourceRef, origin: Option<&str>) -> Result<bool, ApiError> {
+    let controller = run.controller;
+    let own = Origin::new(controller.settings.cluster_id.clone(), run.pass.key.clone());
+    let Some(owner) = clean::other_owner(origin, &own) else { return Ok(false) };
+    if controller.bundles.store().with(&owner, |_| ()).is_none() {
+        let at = controller.bundles.resource().at(&owner.namespace, &owner.name);
+        match controller.source.get(&run.context, &at).await {
+            Ok(_) => {}
+            Err(error) if error.is_not_found() => return Ok(false),
+            // A name that no request can carry is no owner's.
+            Err(ApiError::BadRequest(_)) => return Ok(false),
+            Err(error) => return Err(error),
+        }
     }
-    exists
+    run.kept_for_owner(&display(reference), &owner);
+    Ok(true)
 }
 
 /// Deletes the claims of a StatefulSet, before it is deleted itself (spec 10 §13.3).

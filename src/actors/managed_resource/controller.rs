@@ -15,11 +15,12 @@ use super::{
     autoscalers::Autoscalers,
     identity::Equivalences,
     memory::Memory,
+    moment::Moments,
     secrets::{SecretIndex, SecretRecord, Secrets},
     snapshot::{BundleRecord, Snapshot},
     start::Opening,
     status_cell::StatusCell,
-    targets::Targets,
+    targets::{Drift, Targets},
     trigger::{self, SecretWake, Triggers},
 };
 use crate::{
@@ -126,8 +127,10 @@ pub fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
     let selector = format!("{MANAGED_BY}={}", settings.managed_by);
     let drift = {
         let waker = Rc::downgrade(&waker);
-        Rc::new(move |bundle: &NamespacedName, object: &ObjectKey| {
-            wake(&waker, bundle, Wake::live(DRIFT).about(object.clone()));
+        let moments = Moments::new(move |bundle, due| wake(&waker, bundle, due));
+        Rc::new(move |bundle: &NamespacedName, object: &ObjectKey, what: Drift| match what {
+            Drift::Changed => moments.soon(bundle, object, Wake::live(DRIFT)),
+            Drift::Gone => moments.now(bundle, Wake::live(DRIFT).about(object.clone())),
         })
     };
     let targets = Targets::new(&inputs.target, env, selector, inputs.is_custom, drift);

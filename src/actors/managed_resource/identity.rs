@@ -111,6 +111,14 @@ fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// Whether the API server keeps both keys as one object.
+fn is_one_object(a: &ObjectKey, b: &ObjectKey) -> bool {
+    a.kind == b.kind
+        && PREDEFINED.iter().any(|(old, new, kind)| {
+            *kind == a.kind && [*old, *new].contains(&a.group.as_str()) && [*old, *new].contains(&b.group.as_str())
+        })
+}
+
 // === impl Equivalences ===
 
 impl Equivalences {
@@ -174,12 +182,15 @@ impl<'a> OldIndex<'a> {
 
     /// Finds the old reference of a wanted object: by its key, else by an equivalent group and kind.
     ///
-    /// **All** references to the object count as found from then on, not just the one that is returned. Both
-    /// `extensions/Ingress a` and `networking.k8s.io/Ingress a` may be listed (spec 10 §9.7 records the union of old
-    /// and new references), and deleting one would delete the other.
+    /// It counts as found from then on, and so does each reference to the same object under a predefined group: of
+    /// `extensions/Ingress a` and `networking.k8s.io/Ingress a` deleting one would delete the other. What a bundle itself
+    /// declares to be equivalent may be two objects if both are listed.
     pub fn find(&mut self, key: &ObjectKey, equivalences: &Equivalences) -> Option<&'a ResourceRef> {
         let mut hit = None;
         for candidate in std::iter::once(key.clone()).chain(equivalences.of_key(key)) {
+            if hit.is_some() && !is_one_object(key, &candidate) {
+                continue;
+            }
             if let Some(entry) = self.entries.get_mut(&candidate) {
                 entry.found = true;
                 hit = hit.or(Some(entry.reference));
@@ -289,6 +300,19 @@ mod tests {
 
         assert_eq!(hit, Some(&old[1]));
         assert!(index.not_found().is_empty(), "the other reference is the same object");
+    }
+
+    /// spec 10 §10.3: what a bundle declares to be equivalent are two objects if both are listed.
+    #[test]
+    fn of_two_declared_equivalents_only_the_wanted_one_is_found() {
+        let old = [reference("a/v1", "X", "ns", "n"), reference("b/v1", "X", "ns", "n")];
+        let declared = Equivalences::with(&[vec![GroupKind::new("a", "X"), GroupKind::new("b", "X")]]);
+        let mut index = index(&old);
+
+        let hit = index.find(&old[1].key(), &declared);
+
+        assert_eq!(hit, Some(&old[1]));
+        assert_eq!(index.not_found(), [&old[0]]);
     }
 
     /// spec 10 §10.3

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::{fingerprint::Record, read::Bundle};
 use crate::api::{
+    conditions::RESOURCES_APPLIED,
     managed_resource::{ManagedResource, Status},
     object::ObjectKey,
 };
@@ -58,7 +59,7 @@ pub struct Applied {
     pub generation: i64,
     /// The Secrets, in order, with the versions they had.
     pub secrets: Vec<(String, u64)>,
-    /// Hash of what the status says of the set: refs, checksum, generation. Somebody may have changed it since.
+    /// Hash of what the status says of the set: refs, checksum, generation, condition. Somebody may have changed it.
     pub status: u64,
 }
 
@@ -103,6 +104,8 @@ impl Applied {
 fn status_hash(status: &Status) -> u64 {
     let mut hasher = DefaultHasher::new();
     (&status.resources, &status.secrets_data_checksum, status.observed_generation).hash(&mut hasher);
+    let applied = status.conditions.iter().find(|condition| condition.kind == RESOURCES_APPLIED);
+    applied.map(|it| (&it.status, &it.reason, &it.message, &it.codes)).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -155,8 +158,9 @@ impl Memory {
         self.next_due().map_or(period, |due| due.min(period)).saturating_duration_since(now)
     }
 
-    /// Forgets what is known of objects, but not who was warned or when.
+    /// Forgets what is known of objects and what was told of them.
     pub fn forget_objects(&mut self) {
+        self.announced = None;
         self.applied = None;
         self.failed = None;
         self.objects.clear();

@@ -18,7 +18,7 @@
 //!
 //! Around them the shell, which reads, calls and writes: [`controller`] (parts, duties, filters), `pass` (one pass, from its
 //! cause to what is to be done), `run` (what its steps share), `read`, `apply`, `apply_object`, `clean_up`, `release` (the steps), `start` (claims and
-//! sweep over many bundles), [`targets`] (interest and watches), [`secrets`], `autoscalers`, [`status_cell`], [`snapshot`]
+//! sweep over many bundles), [`targets`] (interest and watches), `moment` (edits of a moment belong together), [`secrets`], `autoscalers`, [`status_cell`], [`snapshot`]
 //! and [`memory`] (what is kept between passes).
 
 mod apply;
@@ -36,6 +36,7 @@ pub mod identity;
 pub mod inject;
 pub mod memory;
 pub mod merge;
+mod moment;
 pub mod normalise;
 pub mod order;
 mod pass;

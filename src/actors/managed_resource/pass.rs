@@ -94,6 +94,7 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
         Ok(bundle) => bundle,
         Err(error) => {
             memory.applied = None;
+            memory.announced = None;
             memory.round = None;
             return Err(run.secret_unreadable(error).await);
         }
@@ -101,6 +102,9 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
     let unwatched = bundle.watch_kinds(run);
     if !unwatched.is_empty() && !run.pass.because_of(Causes::STORE) {
         return Ok(Outcome::Wait(unwatched));
+    }
+    if let Some(listed) = controller.autoscalers.pending().filter(|_| bundle.is_scalable()) {
+        return Ok(Outcome::Wait(vec![listed]));
     }
     apply::apply(run, memory, bundle, todo).await
 }

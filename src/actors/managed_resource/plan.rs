@@ -29,10 +29,9 @@ pub struct Input<'a> {
     pub equivalences: &'a Equivalences,
     /// Labels that every object gets, see [`inject::labels_to_inject`].
     pub labels: &'a BTreeMap<String, String>,
-    /// Whether some document could not be decoded. Then nothing is removed: the missing object may be the one that
-    /// did not decode (decision 9). A document without type or name, and a list, count the same: the missing object may
-    /// be behind it.
-    pub decoding_failed: bool,
+    /// Whether something about the manifests is not known: a document does not decode (decision 9), or discovery cannot
+    /// tell the scope of a kind (spec 10 §9.3); a document without type or name, and a list, count the same. Then nothing is removed, because it may be wanted.
+    pub incomplete: bool,
     /// Scope of a kind in the target cluster. Unknown is normal: the CRD may be part of the same bundle.
     pub scope: &'a dyn Fn(&GroupVersionKind) -> Scope,
 }
@@ -112,7 +111,7 @@ pub enum ManifestError {
 /// Guarantees: an object that the bundle wants, under any equivalent group and kind, is never in [`Plan::removed`];
 /// one in Ignore mode is in `removed` as little.
 pub fn plan(input: Input<'_>) -> Plan {
-    let Input { documents, old, equivalences, labels, decoding_failed, scope } = input;
+    let Input { documents, old, equivalences, labels, incomplete, scope } = input;
     let old_key = |reference: &ResourceRef| {
         normalise::scope_normalised_key(reference.key(), scope(&reference.group_version_kind()))
     };
@@ -147,7 +146,8 @@ pub fn plan(input: Input<'_>) -> Plan {
     plan.released =
         released.into_iter().filter(|(key, _)| !seen.contains(key)).map(|(_, reference)| reference).collect();
     let not_found = index.not_found().into_iter().cloned();
-    if decoding_failed || plan.objects.iter().any(|object| object.error.is_some()) {
+    // What a manifest without a name, say, was meant to describe is not known: it may be an old object.
+    if incomplete || plan.objects.iter().any(|object| object.error.is_some()) {
         plan.references.extend(not_found)
     } else {
         plan.removed.extend(not_found)

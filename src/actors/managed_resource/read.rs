@@ -75,6 +75,16 @@ struct Decoded {
     warnings: Vec<LabelWarning>,
 }
 
+/// How the target serves kinds.
+#[derive(Default)]
+struct Kinds {
+    /// `None` where it does not, or where that cannot be told.
+    served: BTreeMap<GroupVersionKind, Option<Resource>>,
+    /// Of some kind it cannot be told whether and how it is served. An object may seem to have left the bundle then,
+    /// because its scope is not known (spec 10 §9.3).
+    uncertain: bool,
+}
+
 /// Reads and plans.
 pub(super) async fn read(run: &Run<'_>) -> Result<Bundle, ReadError> {
     let (secrets, sources) = read_secrets(run).await?;
@@ -145,31 +155,28 @@ fn decode_all(sources: &[Source]) -> Decoded {
 }
 
 /// How the target serves the kinds of the manifests and of the old refs.
-async fn kinds_of(run: &Run<'_>, decoded: &Decoded) -> BTreeMap<GroupVersionKind, Option<Resource>> {
+async fn kinds_of(run: &Run<'_>, decoded: &Decoded) -> Kinds {
     let manifests = decoded.documents.iter().filter_map(|document| GroupVersionKind::of(&document.manifest));
     let old = run.mr().status.resources.iter().map(|reference| reference.group_version_kind());
     let wanted: BTreeSet<GroupVersionKind> = manifests.chain(old).collect();
-    let mut kinds = BTreeMap::new();
+    let mut kinds = Kinds::default();
     for kind in wanted {
         let mapping = run.controller.target.discovery().mapping(&kind).await;
         if let Err(error) = &mapping {
             tracing::debug!(kind = %kind, error = %error, "the target does not serve a kind");
+            kinds.uncertain |= !error.is_no_match();
         }
-        kinds.insert(kind, mapping.ok());
+        kinds.served.insert(kind, mapping.ok());
     }
     kinds
 }
 
 /// The plan, still without its checksum, and the data keys of the kept manifests, by their position.
-fn planned(
-    run: &Run<'_>,
-    secrets: Vec<(String, u64)>,
-    decoded: Decoded,
-    kinds: BTreeMap<GroupVersionKind, Option<Resource>>,
-) -> (Bundle, Vec<usize>) {
+fn planned(run: &Run<'_>, secrets: Vec<(String, u64)>, decoded: Decoded, kinds: Kinds) -> (Bundle, Vec<usize>) {
     let mr = run.mr();
     let equivalences = Equivalences::with(&mr.spec.equivalences);
     let labels = inject::labels_to_inject(&mr.spec.inject_labels, &run.controller.settings.managed_by);
+    let Kinds { served: kinds, uncertain } = kinds;
     let scope = |kind: &GroupVersionKind| match kinds.get(kind) {
         Some(Some(resource)) if resource.namespaced => Scope::Namespaced,
         Some(Some(_)) => Scope::Cluster,
@@ -187,7 +194,7 @@ fn planned(
         old: &mr.status.resources,
         equivalences: &equivalences,
         labels: &labels,
-        decoding_failed: !errors.is_empty(),
+        incomplete: !errors.is_empty() || uncertain,
         scope: &scope,
     });
     let kept = plan.objects.iter().filter_map(|object| sources.get(object.document).map(|(raw, ..)| *raw)).collect();
@@ -214,10 +221,8 @@ impl Bundle {
             controller.targets.watch(resource);
         }
         let kinds: BTreeSet<GroupKind> = self.kinds.keys().map(GroupVersionKind::group_kind).collect();
-        let mut starting = controller.targets.starting(&kinds);
-        if kinds.iter().any(is_scalable) {
-            starting.extend(controller.autoscalers.ready());
-        }
+        let starting = controller.targets.starting(&kinds);
+        controller.autoscalers.start();
         starting
     }
 
@@ -229,6 +234,11 @@ impl Bundle {
         for key in &self.plan.duplicates {
             tracing::warn!(managed_resource = %run.pass.key, object = %key, "several manifests are of one object; all are applied in turn");
         }
+    }
+
+    /// Whether an autoscaler could scale one of the objects.
+    pub(super) fn is_scalable(&self) -> bool {
+        self.plan.objects.iter().any(|object| is_scalable(&object.key.group_kind()))
     }
 
     /// Where a document stands that no cluster would take.

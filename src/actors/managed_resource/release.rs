@@ -10,21 +10,29 @@ use futures::{StreamExt, stream};
 /// Releases side by side.
 const SIDE_BY_SIDE: usize = 16;
 
-/// Releases objects; gives the items of the message for those that could not be released.
+/// Releases objects; gives the items of the message for those that could not be released, by their display strings.
 pub(super) async fn release(run: &Run<'_>, references: &[ResourceRef]) -> Vec<String> {
-    let results: Vec<Result<(), String>> =
-        stream::iter(references).map(|reference| release_one(run, reference)).buffered(SIDE_BY_SIDE).collect().await;
+    let mut named: Vec<(String, &ResourceRef)> =
+        references.iter().map(|reference| (display(reference), reference)).collect();
+    named.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let results: Vec<Result<(), String>> = stream::iter(named)
+        .map(|(display, reference)| release_one(run, display, reference))
+        .buffered(SIDE_BY_SIDE)
+        .collect()
+        .await;
     results.into_iter().filter_map(Result::err).collect()
 }
 
-async fn release_one(run: &Run<'_>, reference: &ResourceRef) -> Result<(), String> {
-    let ResourceRef { api_version, kind, namespace, name, .. } = reference;
-    let display = identity::display(api_version, kind, namespace, name);
+fn display(reference: &ResourceRef) -> String {
+    identity::display(&reference.api_version, &reference.kind, &reference.namespace, &reference.name)
+}
+
+async fn release_one(run: &Run<'_>, display: String, reference: &ResourceRef) -> Result<(), String> {
     let target = &run.controller.target;
     let found = async {
         let resource = target.discovery().mapping(&reference.group_version_kind()).await?;
         let namespace = if resource.namespaced { reference.key().namespace } else { String::new() };
-        let at = resource.at(namespace, name);
+        let at = resource.at(namespace, &reference.name);
         let live = target.get(&run.context, &at).await?;
         Ok((at, live))
     };

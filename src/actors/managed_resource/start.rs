@@ -32,7 +32,6 @@ use super::{
 use crate::{
     actors::kit::{Deadline, Failure, Lane, Moment, Signal},
     api::{
-        conditions::{APPLY_SUCCEEDED, RESOURCES_APPLIED},
         keys::MANAGED_BY,
         managed_resource::ManagedResource,
         object::{GroupVersionKind, NamespacedName, ObjectKey},
@@ -262,7 +261,7 @@ fn common(run: &Run<'_>, bundle: &read::Bundle) -> Common {
 /// What the bundle is if the sweep finds all its objects settled: applied, with nothing left to report.
 fn applied(run: &Run<'_>, bundle: &read::Bundle) -> Option<Applied> {
     let mr = run.mr();
-    let reported = mr.condition(RESOURCES_APPLIED).is_some_and(|condition| condition.reason == APPLY_SUCCEEDED);
+    let reported = status::is_reported_applied(&mr.status);
     let own = run.controller.settings.class.finalizer();
     let complete = reported
         && apply::is_applied(run, bundle)
@@ -345,10 +344,13 @@ impl ManagedResources {
     /// Lists one kind and compares each object with its claims.
     async fn sweep(&self, mut kind: Kind) -> Result<(), ApiError> {
         let context = self.start_context();
-        for moment in
-            self.targets.starting([&kind.resource.group_kind()]).into_iter().chain(self.autoscalers_starting(&kind))
-        {
+        let scaled = || self.autoscalers.pending().filter(|_| read::is_scalable(&kind.resource.group_kind()));
+        for moment in self.targets.starting([&kind.resource.group_kind()]).into_iter().chain(scaled()) {
             drop(tokio::time::timeout(CLAIMING, Signal::raised_after(&moment)).await);
+        }
+        if scaled().is_some() {
+            // How many replicas are right is not known yet: the bundles look themselves, when it is.
+            return Ok(());
         }
         let query = ListQuery::labelled(format!("{MANAGED_BY}={}", self.settings.managed_by));
         let mut pages = self.target.pages(context, kind.resource.clone(), None, query);
@@ -371,10 +373,6 @@ impl ManagedResources {
             }
         }
         Ok(())
-    }
-
-    fn autoscalers_starting(&self, kind: &Kind) -> Option<Moment> {
-        if read::is_scalable(&kind.resource.group_kind()) { self.autoscalers.ready() } else { None }
     }
 
     fn compare(&self, claim: &Claim, live: &Value) {

@@ -132,6 +132,15 @@ pub fn finished(status: &Status, outcome: Outcome<'_>, now: Timestamp) -> Status
     next
 }
 
+/// Whether the condition says just what row "applied" says.
+pub fn is_reported_applied(status: &Status) -> bool {
+    conditions::find(&status.conditions, RESOURCES_APPLIED).is_some_and(|condition| {
+        condition.status == ConditionStatus::True
+            && condition.reason == APPLY_SUCCEEDED
+            && condition.message == APPLIED_MESSAGE
+    })
+}
+
 /// Row "ignored".
 pub fn ignored(status: &Status, now: Timestamp) -> Status {
     let mut next = status.clone();
@@ -184,13 +193,10 @@ fn union(old: &[ResourceRef], added: &[ResourceRef]) -> Vec<ResourceRef> {
 
 // === messages ===
 
-/// One error out of many, sorted so that the message is stable (spec 10 §13.6). Bounded: the first items in full, the
+/// One error out of many, in an order that is the same each time (spec 10 §13.6). Bounded: the first items in full, the
 /// rest is counted.
-pub fn aggregate(prefix: &str, items: impl IntoIterator<Item = String>) -> String {
-    let mut items: Vec<_> = items.into_iter().collect();
-    items.sort();
-
-    let text = match items.as_slice() {
+pub fn aggregate(prefix: &str, items: &[String]) -> String {
+    let text = match items {
         [item] => format!("{prefix}: 1 error occurred: {item}"),
         items => format!("{prefix}: {} errors occurred: [{}]", items.len(), bounded_list(items, ", ")),
     };

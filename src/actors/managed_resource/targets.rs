@@ -27,8 +27,17 @@ use crate::{
 /// A kind is watched this much longer than somebody is interested in it.
 const WATCH_AFTER_LAST: Duration = Duration::from_secs(300);
 
-/// Told of drift: the bundle, and the object that is no longer as it was.
-pub type DriftListener = Rc<dyn Fn(&NamespacedName, &ObjectKey)>;
+/// Told of drift: the bundle, the object that is no longer as it was, and what happened to it.
+pub type DriftListener = Rc<dyn Fn(&NamespacedName, &ObjectKey, Drift)>;
+
+/// What happened to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drift {
+    /// It is there and looks different.
+    Changed,
+    /// It is not there any more.
+    Gone,
+}
 
 /// Tells whether a kind is defined by a CustomResourceDefinition: such kinds count generations.
 pub type IsCustom = Rc<dyn Fn(&Resource) -> bool>;
@@ -250,9 +259,10 @@ impl Inner {
         router.subscribe(move |change| {
             let Some(writer) = drifted(change) else { return };
             let key = key_of(change.name);
+            let what = if change.new.is_some() { Drift::Changed } else { Drift::Gone };
             let holders = interest.borrow().holders.get(&key).cloned().unwrap_or_default();
             for holder in holders.iter().filter(|holder| writer != Some(holder.to_string().as_str())) {
-                drift(holder, &key);
+                drift(holder, &key, what);
             }
         });
         router
@@ -344,7 +354,7 @@ mod tests {
             });
             let cluster = server.cluster();
             let targets =
-                Targets::new(&cluster, &universe.env, "a=b".to_owned(), Rc::new(|_| true), Rc::new(|_, _| {}));
+                Targets::new(&cluster, &universe.env, "a=b".to_owned(), Rc::new(|_| true), Rc::new(|_, _, _| {}));
             let kind = GroupKind::new("g.io", "A");
             let mut watched = Vec::new();
             for (served_now, asked) in
