@@ -71,7 +71,7 @@ fn replicas_stay_where_an_autoscaler_or_the_annotation_says_so() {
                 world.sim.put(autoscaler(api_version)).unwrap();
             }
             world.start().await;
-            world.bundle("one", &[manifest.clone()]);
+            world.bundle("one", std::slice::from_ref(&manifest));
             world.applied("one").await;
             seconds(2).await;
             scale(&world, 5).await;

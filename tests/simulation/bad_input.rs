@@ -149,8 +149,8 @@ fn bomb() -> Vec<u8> {
     let mut writer = brotli::CompressorWriter::new(Vec::new(), 4096, 5, 22);
     let mut ends = Vec::new();
     for _ in 0..4 {
-        writer.write_all(&[b'\n'; 1 << 20]).unwrap();
-        writer.flush().unwrap();
+        writer.write_all(&[b'\n'; 1 << 20]).expect("a Vec takes everything");
+        writer.flush().expect("a Vec takes everything");
         ends.push(writer.get_ref().len());
     }
     let stream = writer.into_inner();

@@ -30,7 +30,8 @@ pub struct Input<'a> {
     /// Labels that every object gets, see [`inject::labels_to_inject`].
     pub labels: &'a BTreeMap<String, String>,
     /// Whether something about the manifests is not known: a document does not decode (decision 9), or discovery cannot
-    /// tell the scope of a kind (spec 10 §9.3); a document without type or name, and a list, count the same. Then nothing is removed, because it may be wanted.
+    /// tell the scope of a kind (spec 10 §9.3). Then nothing is removed, because it may be wanted. A document without
+    /// type or name, and a list, count the same.
     pub incomplete: bool,
     /// Scope of a kind in the target cluster. Unknown is normal: the CRD may be part of the same bundle.
     pub scope: &'a dyn Fn(&GroupVersionKind) -> Scope,
