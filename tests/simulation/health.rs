@@ -239,7 +239,7 @@ fn of_several_unhealthy_objects_the_first_is_named_and_the_dashboard_shows_all()
         let actors = world.universe.env.census.snapshot();
         let actor = actors.iter().find(|actor| actor.path == "managedresource/shoot/one").unwrap();
         let details: Vec<String> = actor.details.iter().map(|(name, text)| format!("{name}: {text}")).collect();
-        assert_eq!(details[..2], ["Objects: 2", "not healthy: 2"], "{details:#?}");
+        assert_eq!(details[0], "Health: 2 objects: 2 not healthy, 1 in a roll-out", "{details:#?}");
         let web = "apps/v1/Deployment/shoot/web: unhealthy: ";
         assert!(details.iter().any(|line| line.starts_with(web)), "{details:#?}");
     });

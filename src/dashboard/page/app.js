@@ -279,6 +279,7 @@ const DETAILS = [
   ["Restarts", (a) => `${a.restarts}`],
   ["Last change", (a) => (a.changed ? `${agoText(a.changed, now())} (${clockText(a.changed)})` : "never")],
   ["Notes", (a) => a.line || "none"],
+  ["Details", (a) => (a.details ?? []).map(([label, text]) => `${label}: ${text}`).join("\n") || "none"],
   ["Last error", (a) => (a.lastError ? `${agoText(a.lastError[0], now())} (${clockText(a.lastError[0])})\n${a.lastError[1]}` : "none")],
 ].map(([label, text]) => {
   const value = make("dd");

@@ -89,7 +89,8 @@ export function makeFilter(query, activities) {
     if (activities.size > 0 && !activities.has(actor.activity)) return false;
     if (words.length === 0) return true;
     const error = actor.lastError ? actor.lastError[1] : "";
-    const text = `${actor.path}\n${actor.line}\n${actor.current ?? ""}\n${error}\nrole:${actor.role}`.toLowerCase();
+    const details = (actor.details ?? []).flat().join("\n");
+    const text = `${actor.path}\n${actor.line}\n${actor.current ?? ""}\n${error}\n${details}\nrole:${actor.role}`.toLowerCase();
     return words.every((word) => text.includes(word));
   };
   return { active, matches };

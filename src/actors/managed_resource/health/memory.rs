@@ -20,7 +20,18 @@ pub(in super::super) struct HealthMemory {
     pub(super) quoted: Option<Quoted>,
     /// When a condition was last written.
     pub(super) written: Option<Instant>,
+    /// Not before this time do changes of objects lead to the next look.
+    not_before: Option<Instant>,
+    /// The bundle was applied since the last look.
+    applied: bool,
 }
+
+/// Time that a bundle rests after a look, for each object it has: while a thousand objects come up, it is not walked over
+/// for each of them. Twenty objects rest for 4 ms.
+const REST: Duration = Duration::from_micros(200);
+
+/// The longest rest.
+const LONGEST_REST: Duration = Duration::from_secs(1);
 
 /// An object that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,10 +56,20 @@ pub(super) struct Quoted {
 // === impl HealthMemory ===
 
 impl HealthMemory {
-    /// Forgets what is known of objects, but not what was written.
-    pub(super) fn forget_objects(&mut self) {
-        self.read.clear();
-        self.failing.clear();
+    /// How long the next look has to wait. `applied`: the bundle was applied since the last one.
+    pub(super) fn pause(&mut self, applied: bool, now: Instant) -> Option<Duration> {
+        self.applied |= applied;
+        self.not_before.filter(|then| *then > now).map(|then| then - now)
+    }
+
+    /// A look at this many objects begins. What was read of them before they were applied is forgotten.
+    pub(super) fn begins(&mut self, objects: usize, now: Instant) {
+        if std::mem::take(&mut self.applied) {
+            self.read.clear();
+            self.failing.clear();
+        }
+        let rest = REST.saturating_mul(u32::try_from(objects).unwrap_or(u32::MAX)).min(LONGEST_REST);
+        self.not_before = Some(now + rest);
     }
 
     /// What was read of an object, if that is not older than `limit`.

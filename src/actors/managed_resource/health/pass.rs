@@ -72,6 +72,10 @@ pub(in super::super) async fn run(
         // The lists of the start enter what would have to be read one by one.
         return Ok(Outcome::Wait(vec![moment]));
     }
+    let now = controller.env.clock.monotonic();
+    if let Some(pause) = memory.pause(pass.because_of(GATE.with(Causes::RESTARTED)), now) {
+        return Ok(Outcome::After(pause));
+    }
     let round = Round { controller, pass, duty, context: controller.context(pass), writer: writer(&pass.key) };
     controller.pods.end_if_idle(controller.targets.is_interested_in(&GroupKind::new("apps", "Deployment")));
     let Some(mr) = controller.bundles.store().with(&pass.key, BundleRecord::managed_resource).transpose()? else {
@@ -85,10 +89,7 @@ pub(in super::super) async fn run(
             return Ok(Outcome::Done);
         }
     }
-    if pass.because_of(GATE.with(Causes::RESTARTED)) {
-        // The objects were applied since.
-        memory.forget_objects();
-    }
+    memory.begins(mr.status.resources.len(), now);
     round.look(cell, memory, &mr).await
 }
 
@@ -257,11 +258,13 @@ impl Round<'_> {
             return;
         }
         let Survey { bad, progressing, shown, .. } = survey;
-        let mut details = vec![("Objects".to_owned(), objects.to_string())];
-        for (count, label) in [(*bad, "not healthy"), (*progressing, "progressing")] {
-            details.push((label.to_owned(), count.to_string()));
-        }
+        let summary = format!("{objects} objects: {bad} not healthy, {progressing} in a roll-out");
+        let mut details = vec![("Health".to_owned(), summary)];
         details.extend(shown.iter().cloned());
+        let hidden = (bad + progressing).saturating_sub(shown.len());
+        if hidden > 0 {
+            details.push(("…".to_owned(), format!("and {hidden} more")));
+        }
         self.pass.detail(details);
         if bad + progressing > 0 {
             let all: BTreeMap<&str, &str> = shown.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();

@@ -220,7 +220,7 @@ impl Survey {
         match (&judgement.rollout, &judgement.pods) {
             _ if !is_workload(kind) => {}
             (Verdict::Fine, None) => {}
-            (Verdict::Fine, Some(quota)) => match round.controller.pods.count(&reference.namespace, quota) {
+            (Verdict::Fine, Some(quota)) => match round.controller.pods.count(&reference.key().namespace, quota) {
                 Counted::Settled(true) => {}
                 Counted::Settled(false) => self.progressing(index, reference, OLD_PODS),
                 Counted::Starting => self.progress.pending(),
@@ -320,7 +320,7 @@ impl Round<'_> {
         now: Instant,
     ) -> Result<Seen, Failure> {
         let (controller, key) = (self.controller, reference.key());
-        let at = resource.at(&reference.namespace, &reference.name);
+        let at = resource.at(if resource.namespaced { key.namespace.as_str() } else { "" }, &reference.name);
         let seen = match controller.target.get(&self.context, &at).await {
             Ok(live) => {
                 if self.is_watched(&live) {
