@@ -22,7 +22,7 @@
 //! and [`memory`] (what is kept between passes).
 
 mod apply;
-mod apply_object;
+pub(crate) mod apply_object;
 mod autoscalers;
 mod bodies;
 pub mod checksum;
@@ -41,7 +41,7 @@ pub mod order;
 mod pass;
 pub mod plan;
 pub mod quantity;
-mod read;
+pub(crate) mod read;
 mod release;
 mod run;
 pub mod secrets;
