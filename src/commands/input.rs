@@ -63,7 +63,7 @@ pub(super) fn read(paths: &[String], stdin: &mut dyn Read) -> Result<Vec<Source>
     let mut sources = Vec::new();
     for path in paths {
         if path == STDIN {
-            sources.push(Source { name: STDIN.into(), bytes: bounded(STDIN, stdin)? });
+            push(Source { name: STDIN.into(), bytes: bounded(STDIN, stdin)? }, &mut sources)?;
             continue;
         }
         let before = sources.len();
@@ -104,8 +104,15 @@ fn read_file(path: &Path, sources: &mut Vec<Source>) -> Result<(), InputError> {
     let name = path.display().to_string();
     let failed = |error| InputError::Read { path: name.clone(), error };
     let bytes = bounded(&name, &mut File::open(path).map_err(failed)?)?;
-    sources.push(Source { name: name.into(), bytes });
-    Ok(())
+    push(Source { name: name.into(), bytes }, sources)
+}
+
+/// All files together are bounded as a bundle is.
+fn push(source: Source, sources: &mut Vec<Source>) -> Result<(), InputError> {
+    let limit = Limits::default().bundle;
+    sources.push(source);
+    let size: usize = sources.iter().map(|source| source.bytes.len()).sum();
+    if size > limit { Err(InputError::TooLarge { path: "the whole input".to_owned(), limit }) } else { Ok(()) }
 }
 
 fn bounded(name: &str, reader: &mut dyn Read) -> Result<Vec<u8>, InputError> {

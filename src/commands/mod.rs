@@ -55,7 +55,7 @@ enum CommandError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     #[error(transparent)]
-    Producer(#[from] ProducerError),
+    Producer(#[from] Box<ProducerError>),
     #[error(transparent)]
     Diff(#[from] diff::DiffError),
     #[error("cannot write {path}: {error}")]
@@ -98,9 +98,14 @@ pub fn run_with(tool: &Tool, env: &dyn Fn(&str) -> Option<String>, streams: Stre
     // Nobody is left to be told that nobody reads.
     stdout.write_all(said.out.as_bytes()).and_then(|()| stdout.flush()).ok();
     for remark in &said.remarks {
-        writeln!(stderr, "{remark}").ok();
+        writeln!(stderr, "{}", one_line(remark)).ok();
     }
     said.code
+}
+
+/// The text without line breaks and control characters: names come from files and clusters, and must not steer a terminal.
+fn one_line(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
 fn pack(options: &PackOptions, stdin: &mut dyn Read) -> Result<Said, CommandError> {
@@ -127,8 +132,8 @@ fn unpack(
     };
     let secrets = connect::block_on(async {
         let client = connect::client(options.kubeconfig.as_deref(), env)?;
-        let secrets = crate::api::producer::bundle::secrets(&client, namespace, &options.subject).await?;
-        Ok::<_, CommandError>(secrets)
+        let secrets = crate::api::producer::bundle::secrets(&client, namespace, &options.subject).await;
+        Ok::<_, CommandError>(secrets.map_err(Box::new)?)
     });
     Ok(unpack::secrets(&secrets??, options.list))
 }

@@ -12,7 +12,6 @@ use super::{
 use crate::{
     actors::managed_resource::identity,
     api::{
-        keys::COMPRESSED_DATA_KEY,
         object::{self, GroupVersionKind, ObjectKey},
         producer::{Parts, Registry, yaml},
     },
@@ -121,7 +120,6 @@ fn render(options: &PackOptions, data: BTreeMap<String, Vec<u8>>) -> String {
         let text = parts.data.get(PLAIN_DATA_KEY).map(|data| String::from_utf8_lossy(data).into_owned());
         fields.insert("stringData".to_owned(), serde_json::json!({PLAIN_DATA_KEY: text}));
     }
-    debug_assert!(options.plain || parts.data.contains_key(COMPRESSED_DATA_KEY));
     let mut objects = vec![secret];
     if !options.secret_only {
         objects.push(parts.managed_resource().build());

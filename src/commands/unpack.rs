@@ -6,6 +6,7 @@ use super::{
     DIFFERENT, OK, Said,
     bundles::{Bundles, is_secret},
     input::Source,
+    one_line,
 };
 use crate::{
     actors::managed_resource::identity,
@@ -87,7 +88,8 @@ pub(super) fn secrets_within(secrets: &[Value], list: bool, limits: Limits) -> S
 fn row(manifest: &Value, data_key: &str) -> [String; 5] {
     let kind = manifest["kind"].as_str().unwrap_or_default().to_owned();
     let bytes = yaml::document(manifest).len().to_string();
-    [kind, object::namespace(manifest).to_owned(), object::name(manifest).to_owned(), data_key.to_owned(), bytes]
+    let (namespace, name) = (object::namespace(manifest), object::name(manifest));
+    [one_line(&kind), one_line(namespace), one_line(name), data_key.to_owned(), bytes]
 }
 
 fn table(rows: Vec<[String; 5]>) -> String {

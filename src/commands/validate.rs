@@ -15,6 +15,7 @@ use super::{
     DIFFERENT, OK, Said,
     bundles::{Bundles, Located},
     input::{Place, Source},
+    one_line,
 };
 use crate::{
     actors::managed_resource::identity::{self, Equivalences},
@@ -181,9 +182,9 @@ impl fmt::Display for Finding {
             write!(f, "[{inside}]")?;
         }
         if !object.is_empty() {
-            write!(f, " {}", object.replace('\n', " "))?;
+            write!(f, " {}", one_line(object))?;
         }
         let mark = if *severity == Severity::Warning { "warning: " } else { "" };
-        write!(f, ": {mark}{} — {remedy}", what.replace('\n', " "))
+        write!(f, ": {mark}{} — {remedy}", one_line(what))
     }
 }

@@ -116,33 +116,48 @@ mod tests {
     /// spec 10 §19.8
     #[test]
     fn each_check_follows_its_row_of_the_table() {
-        let (a, h, p) = (RESOURCES_APPLIED, RESOURCES_HEALTHY, RESOURCES_PROGRESSING);
         type Check = fn(&ManagedResource) -> Result<(), Unhealthy>;
-        let table: [(Check, i64, &[(&str, &str)], &str); 11] = [
-            (check_applied, 2, &[(a, "True")], ""),
-            (check_applied, 1, &[(a, "True")], "observed generation of managed resource ns/mr outdated (1/2)"),
+        type Row = (Check, i64, &'static [(&'static str, &'static str)], &'static str);
+        let table: [Row; 11] = [
+            (check_applied, 2, &[(RESOURCES_APPLIED, "True")], ""),
+            (
+                check_applied,
+                1,
+                &[(RESOURCES_APPLIED, "True")],
+                "observed generation of managed resource ns/mr outdated (1/2)",
+            ),
             (check_applied, 2, &[], "condition ResourcesApplied for managed resource ns/mr has not been reported yet"),
             (
                 check_applied,
                 2,
-                &[(a, "Progressing")],
+                &[(RESOURCES_APPLIED, "Progressing")],
                 "condition ResourcesApplied of managed resource ns/mr is Progressing: why",
             ),
-            (check_healthy, 1, &[(h, "True")], ""),
-            (check_healthy, 2, &[(h, "False")], "condition ResourcesHealthy of managed resource ns/mr is False: why"),
-            (check_not_progressing, 1, &[(p, "False")], ""),
+            (check_healthy, 1, &[(RESOURCES_HEALTHY, "True")], ""),
+            (
+                check_healthy,
+                2,
+                &[(RESOURCES_HEALTHY, "False")],
+                "condition ResourcesHealthy of managed resource ns/mr is False: why",
+            ),
+            (check_not_progressing, 1, &[(RESOURCES_PROGRESSING, "False")], ""),
             (
                 check_not_progressing,
                 2,
-                &[(p, "Unknown")],
+                &[(RESOURCES_PROGRESSING, "Unknown")],
                 "condition ResourcesProgressing of managed resource ns/mr is Unknown: why",
             ),
-            (check, 2, &[(a, "True"), (h, "True")], ""),
-            (check, 1, &[(a, "True"), (h, "False")], "observed generation of managed resource ns/mr outdated (1/2)"),
+            (check, 2, &[(RESOURCES_APPLIED, "True"), (RESOURCES_HEALTHY, "True")], ""),
+            (
+                check,
+                1,
+                &[(RESOURCES_APPLIED, "True"), (RESOURCES_HEALTHY, "False")],
+                "observed generation of managed resource ns/mr outdated (1/2)",
+            ),
             (
                 check,
                 2,
-                &[(a, "True")],
+                &[(RESOURCES_APPLIED, "True")],
                 "condition ResourcesHealthy for managed resource ns/mr has not been reported yet",
             ),
         ];

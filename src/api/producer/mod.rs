@@ -56,7 +56,8 @@ pub mod unique;
 pub mod wait;
 pub mod yaml;
 
-#[cfg(all(test, feature = "sim"))]
+#[cfg(test)]
+#[cfg(feature = "sim")]
 mod tests;
 
 pub use bundle::Parts;

@@ -4,7 +4,10 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::api::{object::GroupVersionKind, producer::yaml};
+use crate::{
+    api::{object::GroupVersionKind, producer::yaml},
+    commands::one_line,
+};
 
 /// What stands for a value of a Secret that does not change.
 const HIDDEN: &str = "<hidden>";
@@ -77,6 +80,7 @@ impl Action {
 impl Change {
     /// An object that is shown by its name alone.
     pub(super) fn named(action: Action, object: String) -> Self {
+        let object = one_line(&object);
         Self { action, object, before: String::new(), after: String::new(), note: String::new() }
     }
 

@@ -64,7 +64,7 @@ type Kinds = BTreeMap<GroupVersionKind, Option<Resource>>;
 /// When something cannot be read. What cannot be applied is part of the report.
 pub async fn compare(source: kube::Client, target: kube::Client, request: &Request) -> Result<Report, DiffError> {
     let clusters = Clusters { source: cluster(source, Side::Source), target: cluster(target, Side::Target) };
-    let mut report = Report::default();
+    let mut report = Report { remarks: request.remarks.clone(), ..Report::default() };
     for wanted in &request.bundles {
         let bundle = clusters.bundle(wanted, &mut report).await?;
         clusters.compare(&bundle, request, &mut report).await?;

@@ -65,7 +65,7 @@ fn body(text: &mut String, change: &Change, colours: bool) {
     text.push('\n');
 }
 
-/// Control characters, which could steer a terminal, cannot be in the line: the YAML writer escapes them.
+/// Control characters, which could steer a terminal, cannot be in the line: the YAML writer escapes all but tabs.
 fn push_line(text: &mut String, line: &str, colour: &str, colours: bool) {
     if colours && !colour.is_empty() {
         text.push_str(colour);

@@ -22,6 +22,8 @@ use crate::{
 #[derive(Debug)]
 pub struct Request {
     pub(super) bundles: Vec<Wanted>,
+    /// What is strange about the files.
+    pub(super) remarks: Vec<String>,
     /// `controllers.clusterID`, resolved.
     pub(super) cluster_id: String,
     /// Value of the managed-by label.
@@ -55,12 +57,18 @@ impl Request {
     /// # Errors
     /// When a document is no object, or nothing says which ManagedResource the files stand for.
     pub(in crate::commands) fn new(options: &DiffOptions, sources: &[Source]) -> Result<Self, DiffError> {
+        let files = Bundles::of(sources);
+        let remarks = files.manifests.iter().flat_map(|located| {
+            located.warnings.iter().map(|warning| format!("warning: {}: {warning}", located.place))
+        });
+        let remarks = remarks.collect();
         let bundles = match &options.managed_resource {
             Some(key) => vec![Wanted { key: key.clone(), managed_resource: None, parts: None }],
-            None => from_files(Bundles::of(sources), options.name.as_ref())?,
+            None => from_files(files, options.name.as_ref())?,
         };
         Ok(Self {
             bundles,
+            remarks,
             cluster_id: options.cluster_id.clone(),
             managed_by: options.managed_by.clone().unwrap_or_else(|| keys::DEFAULT_MANAGED_BY.to_owned()),
         })

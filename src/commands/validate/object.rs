@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Maps of the API whose values are strings: an unquoted boolean or number in them is refused by the API server.
-const TEXT_MAPS: [&str; 4] = ["matchLabels", "nodeSelector", "labels", "annotations"];
+const TEXT_MAPS: [&str; 5] = ["matchLabels", "nodeSelector", "selector", "labels", "annotations"];
 /// Deepest level that is looked at.
 const DEPTH: usize = 100;
 
@@ -114,7 +114,7 @@ fn texts(value: &Value, path: &mut String, depth: usize, issues: &mut Vec<Issue>
             continue;
         }
         if TEXT_MAPS.contains(&name.as_str()) {
-            let wrong = field.as_object().and_then(first_that_is_no_text);
+            let wrong = field.as_object().and_then(unquoted);
             issues.extend(wrong.map(|key| {
                 Issue::error(format!("{path}.{name}: the value of {key:?} is no string"), "quote the value")
             }));
@@ -145,8 +145,9 @@ fn is_of_the_api_server(manifest: &Value) -> bool {
     group.is_some_and(|group| crate::actors::managed_resource::identity::is_built_in_group(&group))
 }
 
-fn first_that_is_no_text(map: &Map<String, Value>) -> Option<&str> {
-    map.iter().find(|(_, value)| !value.is_string() && !value.is_null()).map(|(key, _)| key.as_str())
+/// The first key whose value is a boolean or a number. Lists and maps may be right: some fields of these names are others.
+fn unquoted(map: &Map<String, Value>) -> Option<&str> {
+    map.iter().find(|(_, value)| value.is_boolean() || value.is_number()).map(|(key, _)| key.as_str())
 }
 
 /// Kinds that need care (spec 10 §12.4, §12.9).

@@ -183,7 +183,8 @@ async fn existence_is_asked_by_class_with_exceptions() {
     let (_sim, client) = cluster();
     ManagedResourceBuilder::new("ns", "plain").reconcile(&client).await.unwrap();
     ManagedResourceBuilder::new("ns", "seed").class("seed").reconcile(&client).await.unwrap();
-    let table: [(Option<&str>, &[&str], &[&str], bool); 7] = [
+    type Row = (Option<&'static str>, &'static [&'static str], &'static [&'static str], bool);
+    let table: [Row; 7] = [
         (None, &[], &[], true),
         (Some("seed"), &[], &[], true),
         (Some("other"), &[], &[], false),
