@@ -1,4 +1,4 @@
-//! The outside contract: types, constants, defaults and validation. No I/O.
+//! The outside contract: types, constants, defaults and validation. No I/O, but for [`producer`].
 //!
 //! * [`keys`]: every annotation, label, finalizer and fixed text of the API.
 //! * [`managed_resource`]: a ManagedResource as this program reads it, and how its status gets back into the raw object.
@@ -8,6 +8,7 @@
 //! * [`config`]: the component configuration.
 //! * [`duration`]: durations as Go writes them.
 //! * [`object`]: names and metadata of any object.
+//! * [`producer`]: the library for programs that make ManagedResources.
 
 pub mod class;
 pub mod conditions;
@@ -18,3 +19,4 @@ pub mod keys;
 pub mod managed_resource;
 pub mod object;
 pub mod origin;
+pub mod producer;

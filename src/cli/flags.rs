@@ -7,7 +7,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use super::{BuildInfo, Command, DemoOptions, PROGRAM, RunOptions, UsageError, legacy};
+use super::{BuildInfo, Command, DemoOptions, PROGRAM, RunOptions, UsageError, legacy, tools};
 use crate::cluster::kubeconfig::Environment;
 
 const ABOUT: &str = "Keeps the objects of a cluster as bundles of manifests (ManagedResources) describe them.";
@@ -30,6 +30,9 @@ impl Cli {
         let matches = match command().try_get_matches_from(program.chain(args.iter().cloned())) {
             Ok(matches) => matches,
             Err(error) if error.kind() == ErrorKind::DisplayHelp => return Ok(Command::Help(error.to_string())),
+            Err(error) if args.first().is_some_and(|first| tools::is_tool(first)) => {
+                return Err(UsageError::Tool(error.to_string()));
+            }
             Err(error) => return Err(usage_error(&error)),
         };
 
@@ -43,8 +46,14 @@ impl Cli {
             }
             VersionRequest::Override(other) => version.version = other,
         }
-        if let Some(("demo", matches)) = matches.subcommand() {
-            return Ok(Command::Demo(DemoOptions { keep: flag_is_set(matches, "keep")? }));
+        match matches.subcommand() {
+            Some(("demo", matches)) => return Ok(Command::Demo(DemoOptions { keep: flag_is_set(matches, "keep")? })),
+            Some((name, matches)) => {
+                if let Some(tool) = tools::parsed(name, matches) {
+                    return Ok(Command::Tool(tool));
+                }
+            }
+            None => {}
         }
 
         let extra = matches.get_many::<String>("extra-target-namespace").unwrap_or_default();
@@ -105,7 +114,8 @@ fn command() -> clap::Command {
                 .help("print the version and exit, or report another one"),
         )
         .next_help_heading(LEGACY_HEADING)
-        .args(legacy::FLAGS.iter().map(legacy_arg));
+        .args(legacy::FLAGS.iter().map(legacy_arg))
+        .subcommands(tools::commands());
     if cfg!(feature = "sim") { command.subcommand(demo()) } else { command }
 }
 

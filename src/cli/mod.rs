@@ -4,13 +4,14 @@
 //! arguments, environment ─ Cli::parse_from ─► Command::Run(RunOptions) ─ load ─► Loaded { config, warnings }
 //! ```
 //!
-//! `flags.rs` has the flags of today, `legacy.rs` the table of those from before there was a configuration file,
+//! `flags.rs` has the flags of today, `tools.rs` the commands for authors of bundles, `legacy.rs` the table of those from before there was a configuration file,
 //! `load.rs` merges them with file and environment. Everything is pure: files are read by a function that is passed in,
 //! and [`load::read_file`] is the one for production. Start reading at [`Cli::parse_from`].
 
 mod flags;
 mod legacy;
 pub mod load;
+mod tools;
 mod version;
 
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod tests;
 
 pub use flags::Cli;
 pub use load::{StartError, load};
+pub use tools::{DiffOptions, PackOptions, Tool, UnpackOptions, ValidateOptions};
 pub use version::BuildInfo;
 
 use self::legacy::LegacyFlag;
@@ -33,6 +35,8 @@ pub enum Command {
     Run(Box<RunOptions>),
     /// Run the demonstration on an in-memory cluster.
     Demo(DemoOptions),
+    /// Run a command for authors of bundles.
+    Tool(Tool),
     /// Print this text and exit 0.
     Version(String),
     /// Print this text and exit 0.
@@ -67,6 +71,9 @@ pub enum UsageError {
     /// An argument that is no flag.
     #[error("unknown command {0:?} for {PROGRAM:?}")]
     UnknownCommand(String),
+    /// Arguments of a command for authors of bundles, in the words of our own parser. The exit code is 2.
+    #[error("{0}")]
+    Tool(String),
     /// A flag that does not exist.
     #[error("unknown flag: {0}")]
     UnknownFlag(String),

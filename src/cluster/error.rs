@@ -189,6 +189,20 @@ impl ApiError {
         }
     }
 
+    /// From an error of a client's own methods, which do not use this module's transport. `secret`: the request was about
+    /// a Secret, so quoted values are left out.
+    pub(crate) fn of_kube(error: &kube::Error, secret: bool) -> Self {
+        match error {
+            kube::Error::Api(status) => {
+                let object = serde_json::to_value(status).unwrap_or_default();
+                Self::Status(Status::from_object(&object, secret).into())
+            }
+            // The parser's text names what it found.
+            kube::Error::SerdeError(error) => Self::Decode(format!("line {} column {}", error.line(), error.column())),
+            other => Self::from_client(other),
+        }
+    }
+
     /// From an error of the HTTP client.
     pub(super) fn from_client(error: &kube::Error) -> Self {
         let mut message = error.to_string();

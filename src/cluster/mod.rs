@@ -46,6 +46,7 @@ pub use gate::Gate;
 pub use handle::{Cluster, ClusterEnv, ClusterOptions, Context, DeleteOptions, Deleted, Propagation, Side};
 pub use metrics::{NoObserver, RequestObserver};
 pub use pages::{ListQuery, Page, Pages};
+pub(crate) use resource::uri;
 pub use resource::{Resource, Target};
 pub use router::{Change, Found, How, ReadRecord, Router, RouterOptions, Start};
 pub use store::{IDLE_LIMIT, Record, Store, StoreState};

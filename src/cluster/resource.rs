@@ -70,7 +70,7 @@ impl Resource {
     }
 
     /// The path of the collection: of one namespace, or of all (and of cluster-scoped kinds).
-    pub(super) fn collection_path(&self, namespace: Option<&str>) -> String {
+    pub(crate) fn collection_path(&self, namespace: Option<&str>) -> String {
         let mut path = if self.group.is_empty() {
             format!("/api/{}", self.version)
         } else {
@@ -100,7 +100,7 @@ impl Target {
     /// The path of the object, or of one of its subresources.
     ///
     /// An empty or malformed name is refused here: a DELETE without a name would be one of the whole collection.
-    pub(super) fn path(&self, subresource: Option<&str>) -> Result<String, ApiError> {
+    pub(crate) fn path(&self, subresource: Option<&str>) -> Result<String, ApiError> {
         if self.name.is_empty() {
             return Err(ApiError::BadRequest("resource name may not be empty".into()));
         }
@@ -118,7 +118,7 @@ impl Target {
     }
 
     /// The path of the collection the object belongs to.
-    pub(super) fn collection_path(&self) -> Result<String, ApiError> {
+    pub(crate) fn collection_path(&self) -> Result<String, ApiError> {
         if self.resource.namespaced && self.namespace.is_empty() {
             let message = format!("an empty namespace may not be set for {} {:?}", self.resource, self.name);
             return Err(ApiError::BadRequest(message));
@@ -167,6 +167,12 @@ impl Query {
     pub(super) fn after(&self, path: &str) -> String {
         if self.0.is_empty() { path.to_owned() } else { format!("{path}?{}", self.0) }
     }
+}
+
+/// A path with parameters, those with a value.
+pub(crate) fn uri<'a>(path: &str, parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let parameters = parameters.into_iter();
+    parameters.fold(Query::default(), |query, (name, value)| query.maybe(name, Some(value))).after(path)
 }
 
 /// Appends `text` with all but the unreserved characters of RFC 3986 percent-encoded.

@@ -48,7 +48,8 @@ pub fn connections(config: &Config, environment: &Environment, flag_mode: bool) 
     Ok(Connections { source, target })
 }
 
-fn connection(origin: &Origin) -> Result<Connection, ConnectError> {
+/// How one cluster is reached.
+pub(crate) fn connection(origin: &Origin) -> Result<Connection, ConnectError> {
     match origin {
         Origin::Kubeconfig(path) => {
             let connection = Connection::from_kubeconfig(path)?;

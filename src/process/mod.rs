@@ -32,6 +32,7 @@ mod watchdog;
 mod tests;
 
 pub use certificate::{CertificateError, read_certificate};
+pub(crate) use connect::connection;
 pub use connect::{ConnectError, Connections, connections};
 pub use life::{Link, Process, ProcessError, ProcessParts, identity};
 pub use observe::Observing;

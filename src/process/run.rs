@@ -19,8 +19,9 @@ use crate::{
         root::PATIENCE,
     },
     api::config::{Config, Endpoint, Loaded, LogFormat, LogLevel, Logging},
-    cli::{self, Cli, Command, PROGRAM, RunOptions, StartError},
+    cli::{self, Cli, Command, PROGRAM, RunOptions, StartError, UsageError},
     cluster::{Connection, ConnectionError, user_agent},
+    commands,
     dashboard::{
         metrics::Metrics,
         server::{
@@ -61,6 +62,7 @@ enum RunError {
 pub fn run(arguments: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> i32 {
     match Cli::parse_from(arguments, env) {
         Ok(Command::Run(options)) => load_and_run(&options),
+        Ok(Command::Tool(tool)) => commands::run(&tool, env),
         Ok(Command::Version(text) | Command::Help(text)) => {
             print(&format!("{}\n", text.trim_end()));
             0
@@ -69,6 +71,10 @@ pub fn run(arguments: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> i32 
         Ok(Command::Demo(options)) => crate::demo::run(options, env),
         #[cfg(not(feature = "sim"))]
         Ok(Command::Demo(_)) => refuse("the demonstration is not part of this build"),
+        Err(UsageError::Tool(text)) => {
+            io::stderr().write_all(text.as_bytes()).ok();
+            commands::FAILED
+        }
         Err(error) => refuse(&error.to_string()),
     }
 }

@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Field manager of our own writes: the API server derives it from the user agent.
-pub(super) const OWN_MANAGER: &str = "gardener-resource-manager";
+pub(crate) const OWN_MANAGER: &str = "gardener-resource-manager";
 
 /// A conflict is answered by reading and merging again, so often.
 const CONFLICTS: usize = 3;

@@ -23,7 +23,7 @@
 //! duties of the same actor (spec 20).
 
 mod apply;
-mod apply_object;
+pub(crate) mod apply_object;
 mod autoscalers;
 mod bodies;
 pub mod checksum;
@@ -44,7 +44,7 @@ pub mod order;
 mod pass;
 pub mod plan;
 pub mod quantity;
-mod read;
+pub(crate) mod read;
 mod release;
 mod run;
 pub mod secrets;

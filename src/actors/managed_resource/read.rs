@@ -253,7 +253,7 @@ impl Bundle {
 }
 
 /// Whether an autoscaler's replicas count for a kind (spec 10 §12.5).
-pub(super) fn is_scalable(kind: &GroupKind) -> bool {
+pub(crate) fn is_scalable(kind: &GroupKind) -> bool {
     matches!(kind.group.as_str(), "apps" | "extensions") && matches!(kind.kind.as_str(), "Deployment" | "StatefulSet")
 }
 

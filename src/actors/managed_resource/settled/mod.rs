@@ -3,12 +3,16 @@
 //! Two answers to that question. [`differs`] compares strictly, as the specification says; it calls nearly every
 //! object different that the API server has given defaults. [`settled`] looks through defaults: it is what keeps a
 //! restart from sending every object once more.
+//!
+//! [`expected`] tells what would come out of it, for `diff`.
 
+mod expected;
 mod owners;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Number, Value};
 
+pub use self::expected::expected;
 use self::owners::ForeignFields;
 use super::{identity, quantity};
 

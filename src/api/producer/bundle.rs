@@ -1,0 +1,299 @@
+//! Secret and ManagedResource together (spec 10 §19.7).
+//!
+//! Always the Secret first, then the ManagedResource. Old Secrets are left to the garbage collector.
+
+use std::{collections::BTreeMap, fmt};
+
+use kube::Client;
+use serde_json::{Value, json};
+
+use super::{
+    CLASS_SEED, GARDENER_ROLE, ManagedResourceBuilder, ORIGIN_LABEL, ProducerError, ROLE_SEED_SYSTEM_COMPONENT,
+    SECRET_NAME_PREFIX, SHOOT_NAMESPACE_PREFIX, SHOOT_NO_CLEANUP, SecretBuilder, extract, managed_resource,
+    requests::{Kind, Requests, Selection},
+};
+use crate::api::object::{self, NamespacedName};
+
+type Texts = BTreeMap<String, String>;
+
+/// What a bundle is made of.
+#[derive(Clone, Default)]
+pub struct Parts {
+    /// Namespace of both objects.
+    pub namespace: String,
+    /// Name of the ManagedResource.
+    pub name: String,
+    /// Labels of the ManagedResource.
+    pub labels: Texts,
+    /// Whether the Secret is named `managedresource-<name>` instead of `<name>`, each with its checksum.
+    pub secret_name_with_prefix: bool,
+    /// Class; empty for the default one.
+    pub class: String,
+    /// Data of the Secret, e.g. [`super::Registry::data`].
+    pub data: BTreeMap<String, Vec<u8>>,
+    /// Whether the objects stay when the ManagedResource goes.
+    pub keep_objects: bool,
+    /// Labels that each object gets.
+    pub inject_labels: Texts,
+    /// Whether annotations are replaced instead of merged.
+    pub force_overwrite_annotations: bool,
+}
+
+// === impl Parts ===
+
+impl Parts {
+    /// The Secret: unique and immutable.
+    pub fn secret(&self) -> SecretBuilder {
+        let name = secret_name(&self.name, self.secret_name_with_prefix);
+        SecretBuilder::new(&self.namespace, name).data(self.data.clone()).unique()
+    }
+
+    /// The ManagedResource that names the Secret.
+    pub fn managed_resource(&self) -> ManagedResourceBuilder {
+        ManagedResourceBuilder::new(&self.namespace, &self.name)
+            .class(&self.class)
+            .labels(self.labels.clone())
+            .secret_ref(self.secret().name())
+            .inject_labels(self.inject_labels.clone())
+            .keep_objects(self.keep_objects)
+            .force_overwrite_annotations(self.force_overwrite_annotations)
+    }
+}
+
+impl fmt::Debug for Parts {
+    /// Without the data.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts").field("namespace", &self.namespace).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+// === create ===
+
+/// Creates or updates a bundle.
+///
+/// # Errors
+/// When the Secret or the ManagedResource cannot be created or updated.
+pub async fn create(client: &Client, parts: &Parts) -> Result<(), ProducerError> {
+    apply(client, parts, true).await
+}
+
+/// Updates a bundle, whose ManagedResource must exist.
+///
+/// # Errors
+/// As for [`create`], and when there is no ManagedResource.
+pub async fn update(client: &Client, parts: &Parts) -> Result<(), ProducerError> {
+    apply(client, parts, false).await
+}
+
+/// Creates or updates a bundle of objects in a shoot. `origin` is e.g. [`super::ORIGIN_GARDENER`].
+///
+/// # Errors
+/// As for [`create`].
+pub async fn create_for_shoot(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    origin: &str,
+    keep_objects: bool,
+    labels: &Texts,
+    data: BTreeMap<String, Vec<u8>>,
+) -> Result<(), ProducerError> {
+    create(client, &parts_for_shoot(namespace, name, origin, keep_objects, labels, data)).await
+}
+
+/// What [`create_for_shoot`] creates.
+pub fn parts_for_shoot(
+    namespace: &str,
+    name: &str,
+    origin: &str,
+    keep_objects: bool,
+    labels: &Texts,
+    data: BTreeMap<String, Vec<u8>>,
+) -> Parts {
+    let mut all = labels.clone();
+    all.insert(ORIGIN_LABEL.to_owned(), origin.to_owned());
+    Parts {
+        labels: all,
+        inject_labels: Texts::from([(SHOOT_NO_CLEANUP.to_owned(), "true".to_owned())]),
+        ..prefixed(namespace, name, keep_objects, data)
+    }
+}
+
+/// Creates or updates a bundle of objects in a seed.
+///
+/// # Errors
+/// As for [`create`].
+pub async fn create_for_seed(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    keep_objects: bool,
+    labels: &Texts,
+    data: BTreeMap<String, Vec<u8>>,
+) -> Result<(), ProducerError> {
+    create(client, &parts_for_seed(namespace, name, keep_objects, labels, data)).await
+}
+
+/// What [`create_for_seed`] creates.
+pub fn parts_for_seed(
+    namespace: &str,
+    name: &str,
+    keep_objects: bool,
+    labels: &Texts,
+    data: BTreeMap<String, Vec<u8>>,
+) -> Parts {
+    let mut all = labels.clone();
+    if !namespace.starts_with(SHOOT_NAMESPACE_PREFIX) {
+        all.insert(GARDENER_ROLE.to_owned(), ROLE_SEED_SYSTEM_COMPONENT.to_owned());
+    }
+    Parts { labels: all, class: CLASS_SEED.to_owned(), ..prefixed(namespace, name, keep_objects, data) }
+}
+
+/// Creates or updates a bundle of raw objects, which become JSON under one data key named like the ManagedResource. The
+/// data in `parts` is not looked at, and annotations are not forced.
+///
+/// # Errors
+/// As for [`create`].
+pub async fn create_from_objects(client: &Client, parts: &Parts, objects: &[Value]) -> Result<(), ProducerError> {
+    let mut data = BTreeMap::new();
+    if !objects.is_empty() {
+        let text: String = objects.iter().map(|object| format!("\n---\n{object}")).collect();
+        data.insert(parts.name.clone(), text.into_bytes());
+    }
+    create(client, &Parts { data, force_overwrite_annotations: false, ..parts.clone() }).await
+}
+
+async fn apply(client: &Client, parts: &Parts, create: bool) -> Result<(), ProducerError> {
+    parts.secret().reconcile(client).await.map_err(ProducerError::Secret)?;
+    let managed_resource = parts.managed_resource().create_if_not_exists(create);
+    managed_resource.reconcile(client).await.map_err(ProducerError::ManagedResource)?;
+    Ok(())
+}
+
+fn prefixed(namespace: &str, name: &str, keep_objects: bool, data: BTreeMap<String, Vec<u8>>) -> Parts {
+    Parts {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        secret_name_with_prefix: true,
+        data,
+        keep_objects,
+        ..Parts::default()
+    }
+}
+
+fn secret_name(name: &str, with_prefix: bool) -> String {
+    if with_prefix { format!("{SECRET_NAME_PREFIX}{name}") } else { name.to_owned() }
+}
+
+// === delete and change ===
+
+/// Deletes a bundle: the Secret `<name>` (or `managedresource-<name>`) and all Secrets the ManagedResource names, then
+/// the ManagedResource. What does not exist is deleted already.
+///
+/// # Errors
+/// When a request fails; what was deleted before stays deleted, and another try goes on from there.
+pub async fn delete(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    secret_name_with_prefix: bool,
+) -> Result<(), ProducerError> {
+    let (requests, key) = (Requests(client), NamespacedName::new(namespace, name));
+    let found = requests.find(Kind::ManagedResource, namespace, name).await;
+    let found = found.map_err(|source| ProducerError::Get { key: key.clone(), source })?;
+
+    let own = secret_name(name, secret_name_with_prefix);
+    let named = found.iter().flat_map(managed_resource::secret_refs);
+    for secret in std::iter::once(own.as_str()).chain(named.filter(|secret| *secret != own)) {
+        let deleted = requests.delete(Kind::Secret, namespace, secret).await;
+        let key = NamespacedName::new(namespace, secret);
+        deleted.map_err(|source| ProducerError::DeleteSecret { key, source })?;
+    }
+    if found.is_some() {
+        let deleted = requests.delete(Kind::ManagedResource, namespace, name).await;
+        deleted.map_err(|source| ProducerError::Delete { key, source })?;
+    }
+    Ok(())
+}
+
+/// Deletes what [`create_for_seed`] made.
+///
+/// # Errors
+/// As for [`delete`].
+pub async fn delete_for_seed(client: &Client, namespace: &str, name: &str) -> Result<(), ProducerError> {
+    delete(client, namespace, name, true).await
+}
+
+/// Deletes what [`create_for_shoot`] made.
+///
+/// # Errors
+/// As for [`delete`].
+pub async fn delete_for_shoot(client: &Client, namespace: &str, name: &str) -> Result<(), ProducerError> {
+    delete(client, namespace, name, true).await
+}
+
+/// Says whether the objects stay when the ManagedResource goes. One that does not exist needs no change.
+///
+/// # Errors
+/// When the patch fails.
+pub async fn set_keep_objects(client: &Client, namespace: &str, name: &str, keep: bool) -> Result<(), ProducerError> {
+    let patch = json!({"spec": {"keepObjects": keep}});
+    match Requests(client).merge_patch(Kind::ManagedResource, namespace, name, &patch).await {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(source) => Err(ProducerError::Update { key: NamespacedName::new(namespace, name), source }),
+    }
+}
+
+// === look ===
+
+/// Whether there is a ManagedResource of the class, in any namespace but the excluded ones, of any name but the excluded
+/// ones. `None` means those without a class only.
+///
+/// # Errors
+/// When they cannot be listed.
+pub async fn exist(
+    client: &Client,
+    class: Option<&str>,
+    excluded_names: &[&str],
+    excluded_namespaces: &[&str],
+) -> Result<bool, ProducerError> {
+    let all = Selection { namespace: None, label_selector: "", field_selector: "" };
+    let listed = Requests(client).list(Kind::ManagedResource, all).await.map_err(ProducerError::List)?;
+    Ok(listed.items.iter().any(|item| {
+        item.pointer("/spec/class").and_then(Value::as_str) == class
+            && !excluded_names.contains(&object::name(item))
+            && !excluded_namespaces.contains(&object::namespace(item))
+    }))
+}
+
+/// All objects of a ManagedResource, as its Secrets in the cluster hold them now.
+///
+/// # Errors
+/// When the ManagedResource or a Secret cannot be read, or a document is no manifest.
+pub async fn objects(client: &Client, namespace: &str, name: &str) -> Result<Vec<Value>, ProducerError> {
+    let mut objects = Vec::new();
+    for secret in secrets(client, namespace, name).await? {
+        let key = NamespacedName::of(&secret);
+        objects.extend(extract::objects(&secret).map_err(|source| ProducerError::Extract { key, source })?);
+    }
+    Ok(objects)
+}
+
+/// The Secrets of a ManagedResource, in the order in which it names them.
+///
+/// # Errors
+/// When the ManagedResource or a Secret cannot be read.
+pub async fn secrets(client: &Client, namespace: &str, name: &str) -> Result<Vec<Value>, ProducerError> {
+    let requests = Requests(client);
+    let key = NamespacedName::new(namespace, name);
+    let found = requests.get(Kind::ManagedResource, namespace, name).await;
+    let found = found.map_err(|source| ProducerError::Read { key, source })?;
+    let mut secrets = Vec::new();
+    for secret in managed_resource::secret_refs(&found) {
+        let read = requests.get(Kind::Secret, namespace, secret).await;
+        let key = NamespacedName::new(namespace, secret);
+        secrets.push(read.map_err(|source| ProducerError::ReadSecret { key, source })?);
+    }
+    Ok(secrets)
+}

@@ -1,0 +1,93 @@
+//! For programs that make ManagedResources: names, packing, reconciling, deleting, waiting (spec 10 §19).
+//!
+//! Nothing here needs the controller. Pure parts:
+//!
+//! * [`registry`]: objects → the data of a Secret, byte for byte the same each time; [`yaml`] writes the documents.
+//! * [`unique`]: names of immutable Secrets and ConfigMaps; [`references`]: the annotations that keep them alive.
+//! * [`extract`]: the way back, with the controller's own decoder.
+//! * [`health`]: what the conditions of a ManagedResource say.
+//!
+//! Parts that talk to the source cluster, through a [`kube::Client`] of the caller's:
+//!
+//! * [`secret`], [`managed_resource`]: builders that create or update one object.
+//! * [`bundle`]: Secret and ManagedResource together: create, update, delete, look.
+//! * [`wait`]: until a ManagedResource is healthy, or gone.
+//!
+//! Requests are not repeated: a conflict is an error, and the caller reconciles again. Errors hold names and texts of the
+//! API server, never the content of Secrets.
+//!
+//! # A whole producer
+//!
+//! ```no_run
+//! use std::{collections::BTreeMap, time::Duration};
+//!
+//! use gardener_resource_manager::api::producer::{Registry, bundle, wait};
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//!
+//! # async fn produce(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
+//! let mut settings = ConfigMap::default();
+//! settings.metadata.name = Some("settings".to_owned());
+//! settings.metadata.namespace = Some("kube-system".to_owned());
+//! settings.data = Some(BTreeMap::from([("level".to_owned(), "info".to_owned())]));
+//!
+//! let mut registry = Registry::default();
+//! registry.add(&settings)?;
+//! bundle::create_for_seed(&client, "garden", "settings", false, &BTreeMap::new(), registry.data()).await?;
+//! wait::until_healthy(&client, "garden", "settings", Duration::from_secs(120)).await?;
+//!
+//! bundle::delete_for_seed(&client, "garden", "settings").await?;
+//! wait::until_deleted(&client, "garden", "settings", Duration::from_secs(300)).await?;
+//! # Ok(())
+//! # }
+//! ```
+
+use std::time::Duration;
+
+pub mod bundle;
+mod error;
+pub mod extract;
+pub mod health;
+pub mod managed_resource;
+pub mod references;
+pub mod registry;
+mod requests;
+pub mod secret;
+pub mod unique;
+pub mod wait;
+pub mod yaml;
+
+#[cfg(test)]
+#[cfg(feature = "sim")]
+mod tests;
+
+pub use bundle::Parts;
+pub use error::{ProducerError, ReconcileError};
+pub use managed_resource::ManagedResourceBuilder;
+pub use registry::Registry;
+pub use secret::SecretBuilder;
+
+/// The decoder of the controller: the library and the commands read Secrets exactly as it does.
+pub use crate::actors::managed_resource::decode;
+
+// --- constants of producers (spec 10 §19.1)
+
+/// Start of the names of Secrets made for a ManagedResource.
+pub const SECRET_NAME_PREFIX: &str = "managedresource-";
+/// Label of a ManagedResource: which part of Gardener made it.
+pub const ORIGIN_LABEL: &str = "origin";
+/// Value of [`ORIGIN_LABEL`]: gardenlet and what runs in it.
+pub const ORIGIN_GARDENER: &str = "gardener";
+/// Value of [`ORIGIN_LABEL`]: gardener-operator.
+pub const ORIGIN_GARDENER_OPERATOR: &str = "gardener-operator";
+/// Label injected into the objects of a shoot, so that its clean-up leaves them alone.
+pub const SHOOT_NO_CLEANUP: &str = "shoot.gardener.cloud/no-cleanup";
+/// Label of a ManagedResource: what part it plays.
+pub const GARDENER_ROLE: &str = "gardener.cloud/role";
+/// Value of [`GARDENER_ROLE`] for what belongs to a seed itself.
+pub const ROLE_SEED_SYSTEM_COMPONENT: &str = "seed-system-component";
+/// Class of ManagedResources whose objects are in the seed.
+pub const CLASS_SEED: &str = "seed";
+/// Start of the names of namespaces that hold a shoot's control plane.
+pub const SHOOT_NAMESPACE_PREFIX: &str = "shoot-";
+/// How long a wait pauses before it reads again, where no watch tells it when to.
+pub const POLL_INTERVAL: Duration = Duration::from_secs(2);

@@ -1,0 +1,265 @@
+//! Objects → the data of a Secret (spec 10 §19.4).
+
+use std::{collections::BTreeMap, fmt};
+
+use brotli::enc::BrotliEncoderParams;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::yaml;
+use crate::api::{
+    keys::COMPRESSED_DATA_KEY,
+    object::{self, GroupVersionKind},
+};
+
+/// Quality of the compression, from 0 to 11. It is part of the names of Secrets: never change it.
+const QUALITY: i32 = 9;
+/// Window of the compression, as a power of two. It is part of the names of Secrets: never change it.
+const WINDOW: i32 = 22;
+
+/// The objects of a bundle, on their way into a Secret.
+///
+/// ```
+/// use gardener_resource_manager::api::producer::Registry;
+/// use serde_json::json;
+///
+/// let mut registry = Registry::default();
+/// registry.add(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}))?;
+///
+/// assert_eq!(registry.data().into_keys().collect::<Vec<_>>(), ["data.yaml.br"]);
+/// # Ok::<(), gardener_resource_manager::api::producer::registry::RegistryError>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Registry {
+    files: BTreeMap<String, File>,
+}
+
+#[derive(Clone)]
+struct File {
+    /// `None` for text that came in as it is.
+    object: Option<Value>,
+    yaml: String,
+}
+
+/// An object that cannot be part of a bundle.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    /// The same object was added before.
+    #[error("duplicate filename in registry: \"{0}\"")]
+    Duplicate(String),
+    /// A field that each object must have is not there, or is empty.
+    #[error("object {object:?} has no {field}")]
+    Missing {
+        /// File name, as far as it is known.
+        object: String,
+        /// Path of the field.
+        field: &'static str,
+    },
+    /// The object has no JSON form.
+    #[error("cannot serialize object: {0}")]
+    Serialize(#[from] serde_json::Error),
+}
+
+// === impl Registry ===
+
+impl Registry {
+    /// Adds an object: a type of `k8s-openapi`, a raw JSON object, or anything else that serializes to one. `None` is
+    /// passed over.
+    ///
+    /// # Errors
+    /// When it is there already, or has no `apiVersion`, `kind` or name.
+    pub fn add(&mut self, object: &impl Serialize) -> Result<(), RegistryError> {
+        let object = serde_json::to_value(object)?;
+        if object.is_null() {
+            return Ok(());
+        }
+        let file = file_name(&object);
+        let gvk = GroupVersionKind::of(&object);
+        let missing = |field| Err(RegistryError::Missing { object: file.clone(), field });
+        if gvk.is_none() {
+            return missing("apiVersion or kind");
+        }
+        if object::name(&object).is_empty() {
+            return missing("metadata.name");
+        }
+        if self.files.contains_key(&file) {
+            return Err(RegistryError::Duplicate(file));
+        }
+        let yaml = yaml::document(&object);
+        self.files.insert(file, File { object: Some(object), yaml });
+        Ok(())
+    }
+
+    /// Adds YAML as it is, in the place of what has the same file name. It may hold several documents.
+    pub fn add_serialized(&mut self, file: impl Into<String>, yaml: impl Into<String>) {
+        self.files.insert(file.into(), File { object: None, yaml: yaml.into() });
+    }
+
+    /// The objects in the order of their file names, without those that came as text.
+    pub fn objects(&self) -> impl Iterator<Item = &Value> {
+        self.files.values().filter_map(|file| file.object.as_ref())
+    }
+
+    /// The documents, with `---` between them.
+    pub fn yaml(&self) -> String {
+        yaml::join(self.files.values().map(|file| file.yaml.as_str()))
+    }
+
+    /// The data of a Secret: the documents, compressed, under `data.yaml.br`. Equal objects give equal bytes, whatever the
+    /// order in which they were added.
+    pub fn data(&self) -> BTreeMap<String, Vec<u8>> {
+        BTreeMap::from([(COMPRESSED_DATA_KEY.to_owned(), compress(self.yaml().as_bytes()))])
+    }
+}
+
+impl fmt::Display for Registry {
+    /// `* <file>:` and the YAML for each object, with a blank line between them. Content of Secrets, and text that came as
+    /// it is, are left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, (name, file)) in self.files.iter().enumerate() {
+            let gap = if position > 0 { "\n" } else { "" };
+            let is_shown = file.object.as_ref().is_some_and(|object| object["kind"] != "Secret");
+            let yaml = if is_shown { file.yaml.as_str() } else { "(left out)\n" };
+            write!(f, "{gap}* {name}:\n{yaml}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.files.keys()).finish()
+    }
+}
+
+/// `<group>/<version>, kind=<kind>__<namespace>__<name>.yaml`; it decides about duplicates and order only.
+fn file_name(object: &Value) -> String {
+    let GroupVersionKind { group, version, kind } = GroupVersionKind::of(object).unwrap_or_default();
+    let kind = format!("{group}/{version}, kind={kind}").to_lowercase();
+    format!("{kind}__{}__{}.yaml", object::namespace(object), object::name(object).replace(':', "_"))
+}
+
+/// One Brotli stream.
+fn compress(text: &[u8]) -> Vec<u8> {
+    let params = BrotliEncoderParams { quality: QUALITY, lgwin: WINDOW, size_hint: text.len(), ..Default::default() };
+    let mut compressed = Vec::new();
+    // Neither reading from a slice nor writing to a vector can fail.
+    brotli::BrotliCompress(&mut &*text, &mut compressed, &params).unwrap_or_default();
+    compressed
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::producer::{extract::objects_of, unique::sha256_hex};
+
+    fn config_map(name: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "ns", "name": name},
+            "data": {"enabled": "yes", "script": "a\nb\n"}})
+    }
+
+    fn role() -> Value {
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "system:x"}})
+    }
+
+    fn registry() -> Registry {
+        let mut registry = Registry::default();
+        registry.add(&role()).unwrap();
+        registry.add(&config_map("b")).unwrap();
+        registry.add(&config_map("a")).unwrap();
+        registry.add(&None::<Value>).unwrap();
+        registry
+    }
+
+    /// spec 10 §19.4
+    #[test]
+    fn files_are_named_by_type_namespace_and_name() {
+        let registry = registry();
+
+        let files: Vec<_> = registry.files.keys().collect();
+        let expected = [
+            "/v1, kind=configmap__ns__a.yaml",
+            "/v1, kind=configmap__ns__b.yaml",
+            "rbac.authorization.k8s.io/v1, kind=clusterrole____system_x.yaml",
+        ];
+        assert_eq!(files, expected);
+        assert_eq!(registry.objects().map(object::name).collect::<Vec<_>>(), ["a", "b", "system:x"]);
+    }
+
+    /// The checksum in the name of a Secret depends on these bytes. If this test fails, every bundle of every producer
+    /// would get another name with the next release: find out what changed (the YAML, or the encoder of the `brotli`
+    /// crate) and undo it.
+    #[test]
+    fn the_bytes_are_pinned() {
+        let registry = registry();
+        let mut other_order = Registry::default();
+        for object in [config_map("a"), role(), config_map("b")] {
+            other_order.add(&object).unwrap();
+        }
+        let mut large = Registry::default();
+        for index in 0..500 {
+            large.add(&config_map(&format!("object-{}", index * 7919 % 500))).unwrap();
+        }
+
+        let hash = |registry: &Registry| sha256_hex(&registry.data()[COMPRESSED_DATA_KEY]);
+        assert_eq!(registry.data(), other_order.data());
+        let yaml = sha256_hex(registry.yaml().as_bytes());
+        assert_eq!(
+            [yaml, hash(&registry), hash(&large), hash(&Registry::default())],
+            [
+                "55dff7ec0c504b7a963cab22f1f53dcba37f19e16285ff57554dec5e2f3fb657",
+                "d4d011a4381841153d624f4729a2053009fe4bf2f2ddd8dd07e9c364603c4200",
+                "cd7faf500ef2c33483a06b799e6a3ac8dd5b56faf390430eb883415548f09bd0",
+                "41b805ea7ac014e23556e98bb374702a08344268f92489a02f0880849394a1e4",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_was_packed_is_read_back() {
+        let registry = registry();
+
+        let objects = objects_of("ns", "secret", &registry.data()).unwrap();
+
+        assert_eq!(objects.iter().collect::<Vec<_>>(), registry.objects().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_duplicate_and_an_incomplete_object_are_refused_by_name() {
+        let mut registry = registry();
+
+        let duplicate = registry.add(&config_map("a")).unwrap_err();
+        let nameless = registry.add(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": {}})).unwrap_err();
+        let typeless = registry.add(&json!({"kind": "Pod", "metadata": {"name": "a"}})).unwrap_err();
+
+        assert_eq!(duplicate.to_string(), "duplicate filename in registry: \"/v1, kind=configmap__ns__a.yaml\"");
+        assert_eq!(nameless.to_string(), "object \"/v1, kind=pod____.yaml\" has no metadata.name");
+        assert_eq!(typeless.to_string(), "object \"/, kind=____a.yaml\" has no apiVersion or kind");
+    }
+
+    #[test]
+    fn text_replaces_what_has_its_name_and_ends_with_a_newline() {
+        let mut registry = Registry::default();
+        registry.add_serialized("b.yaml", "b: 1");
+        registry.add_serialized("a.yaml", "a: 1\n");
+        registry.add_serialized("b.yaml", "b: 2");
+
+        assert_eq!(registry.yaml(), "a: 1\n---\nb: 2\n");
+    }
+
+    #[test]
+    fn the_text_for_debugging_leaves_secrets_out() {
+        let mut registry = Registry::default();
+        registry
+            .add(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"k": "aGlk"}}))
+            .unwrap();
+        registry.add(&role()).unwrap();
+
+        let text = format!("{registry} {registry:?}");
+
+        assert!(text.starts_with("* /v1, kind=secret____s.yaml:\n(left out)\n\n* rbac"), "{text}");
+        assert!(!text.contains("aGlk"));
+    }
+}

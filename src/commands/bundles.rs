@@ -1,0 +1,125 @@
+//! Which documents are bundles, and which are plain manifests.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::input::{Document, Place, Source};
+use crate::{
+    actors::managed_resource::identity::is_built_in_group,
+    api::{
+        keys::{BROTLI_SUFFIX, GROUP, KIND},
+        object::{self, GroupVersionKind},
+        producer::{
+            decode::{Decoder, LabelWarning, Limits, SecretData},
+            unique,
+        },
+    },
+};
+
+/// An object and where it is.
+pub(super) struct Located {
+    pub(super) place: Place,
+    pub(super) object: Value,
+    pub(super) warnings: Vec<LabelWarning>,
+}
+
+/// The documents of all files, sorted by what they are.
+#[derive(Default)]
+pub(super) struct Bundles {
+    pub(super) managed_resources: Vec<Located>,
+    /// Secrets that hold manifests.
+    pub(super) secrets: Vec<Located>,
+    /// Everything else.
+    pub(super) manifests: Vec<Located>,
+    /// What is no object.
+    pub(super) broken: Vec<(Place, String)>,
+}
+
+impl Bundles {
+    /// Sorts the documents. Lists of Secrets and ManagedResources, as `kubectl get -o yaml` prints them, are taken apart.
+    pub(super) fn of(sources: &[Source]) -> Self {
+        let mut all = Vec::new();
+        let mut bundles = Self::default();
+        for Document { place, content, warnings } in sources.iter().flat_map(Source::documents) {
+            match content {
+                Ok(object) => all.extend(taken_apart(Located { place, object, warnings })),
+                Err(text) => bundles.broken.push((place, text)),
+            }
+        }
+        let named: BTreeSet<String> = all.iter().filter(|it| is_managed_resource(&it.object)).flat_map(refs).collect();
+        for located in all {
+            if is_managed_resource(&located.object) {
+                bundles.managed_resources.push(located);
+            } else if is_secret(&located.object)
+                && (named.contains(object::name(&located.object)) || holds_manifests(&located.object))
+            {
+                bundles.secrets.push(located);
+            } else {
+                bundles.manifests.push(located);
+            }
+        }
+        bundles
+    }
+}
+
+pub(super) fn is_secret(object: &Value) -> bool {
+    object["apiVersion"] == "v1" && object["kind"] == "Secret"
+}
+
+pub(super) fn is_managed_resource(object: &Value) -> bool {
+    GroupVersionKind::of(object).is_some_and(|gvk| gvk.group == GROUP && gvk.kind == KIND)
+}
+
+/// Whether it is a list type of a built-in API.
+pub(super) fn is_list(object: &Value) -> bool {
+    GroupVersionKind::of(object).is_some_and(|gvk| is_built_in_group(&gvk.group) && gvk.kind.ends_with("List"))
+}
+
+fn refs(located: &Located) -> Vec<String> {
+    let refs = located.object.pointer("/spec/secretRefs").and_then(Value::as_array).into_iter().flatten();
+    refs.filter_map(|reference| Some(reference["name"].as_str()?.to_owned())).collect()
+}
+
+/// The items of a list that has nothing but Secrets and ManagedResources, or the object itself.
+fn taken_apart(located: Located) -> Vec<Located> {
+    let kind = located.object["kind"].as_str().unwrap_or_default();
+    let item_kind = match (kind, located.object["apiVersion"].as_str().unwrap_or_default()) {
+        ("List", "v1") => "",
+        ("SecretList", "v1") => "Secret",
+        ("ManagedResourceList", _) => KIND,
+        _ => return vec![located],
+    };
+    let Some(items) = located.object["items"].as_array() else { return vec![located] };
+    let items: Vec<Value> = items
+        .iter()
+        .map(|item| {
+            let mut item = item.clone();
+            if let Some(fields) = item.as_object_mut().filter(|_| !item_kind.is_empty()) {
+                fields.entry("kind").or_insert_with(|| item_kind.into());
+                fields.entry("apiVersion").or_insert_with(|| located.object["apiVersion"].clone());
+            }
+            item
+        })
+        .collect();
+    if !items.iter().all(|item| is_secret(item) || is_managed_resource(item)) {
+        return vec![located];
+    }
+    let place = &located.place;
+    items.into_iter().map(|object| Located { place: place.clone(), object, warnings: Vec::new() }).collect()
+}
+
+/// Whether a Secret looks like one of a bundle: compressed data, or data that are objects.
+fn holds_manifests(secret: &Value) -> bool {
+    let Ok(data) = unique::content(secret) else { return false };
+    data.iter().any(|(key, value)| {
+        let is_file = [".yaml", ".yml", ".json"].iter().any(|ending| key.ends_with(ending));
+        key.ends_with(BROTLI_SUFFIX) || (is_file && begins_with_an_object(key, value))
+    })
+}
+
+fn begins_with_an_object(key: &str, value: &[u8]) -> bool {
+    let data = BTreeMap::from([(key.to_owned(), value.to_vec())]);
+    let mut decoder = Decoder::new([SecretData { namespace: "", name: "", data: &data }], Limits::default());
+    decoder.next().and_then(Result::ok).is_some_and(|document| GroupVersionKind::of(&document.manifest).is_some())
+}

@@ -1,0 +1,43 @@
+//! Clients for the commands: as a person's tools find their cluster.
+
+use std::{io, path::Path};
+
+use crate::{
+    cli::BuildInfo,
+    cluster::{
+        ConnectionError,
+        kubeconfig::{self, Environment},
+        user_agent,
+    },
+    process,
+};
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ConnectError {
+    #[error("{0} — give a kubeconfig with --kubeconfig or $KUBECONFIG")]
+    NoConfiguration(#[from] kubeconfig::NoConfiguration),
+    #[error(transparent)]
+    Process(#[from] process::ConnectError),
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    #[error("cannot start: {0}")]
+    Runtime(#[from] io::Error),
+}
+
+/// Runs what talks to a cluster.
+pub(super) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ConnectError> {
+    // One provider for all TLS; an error would mean that there is one already.
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(work))
+}
+
+/// A client: from the given kubeconfig, `$KUBECONFIG` (one path), the Pod's environment, or `~/.kube/config`.
+pub(super) fn client(given: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Result<kube::Client, ConnectError> {
+    let environment = Environment::read(env);
+    let path = given.or(environment.kubeconfig.as_deref());
+    let (origin, _) = kubeconfig::resolve(path, None, &environment, true, &Path::exists)?;
+    let build = BuildInfo::of_this_binary();
+    Ok(process::connection(&origin)?.client(&user_agent(&build.version, &build.git_commit, false))?)
+}

@@ -1,0 +1,168 @@
+//! One object before and after, without what must not be shown.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::{
+    api::{object::GroupVersionKind, producer::yaml},
+    commands::one_line,
+};
+
+/// What stands for a value of a Secret that does not change.
+const HIDDEN: &str = "<hidden>";
+/// What stands for the new value.
+const CHANGED: &str = "<changed>";
+/// Metadata that the server keeps.
+const OF_THE_SERVER: [&str; 6] =
+    ["managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink"];
+/// An annotation of kubectl that repeats the whole object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// What would happen to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// It is not there yet.
+    Created,
+    /// Something differs.
+    Changed,
+    /// The bundle does not hold it any more.
+    Deleted,
+    /// Its manifest says that somebody else looks after it.
+    Released,
+    /// The bundle does not hold it any more, and it stays.
+    Kept,
+    /// It is as it should be.
+    Unchanged,
+}
+
+/// One object. Values of Secrets are replaced before they get here.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Change {
+    /// What would happen.
+    pub action: Action,
+    /// `<apiVersion>/<kind>/<effective namespace>/<name>`.
+    pub object: String,
+    /// As YAML; empty if it is not there or not shown.
+    pub before: String,
+    /// As YAML; empty if it is not there or not shown.
+    pub after: String,
+    /// Why, where that is not clear.
+    pub note: String,
+}
+
+// === impl Action ===
+
+impl Action {
+    /// Whether the cluster would be changed.
+    pub fn is_difference(self) -> bool {
+        match self {
+            Self::Created | Self::Changed | Self::Deleted | Self::Released => true,
+            Self::Kept | Self::Unchanged => false,
+        }
+    }
+
+    /// One word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Changed => "changed",
+            Self::Deleted => "deleted",
+            Self::Released => "released",
+            Self::Kept => "kept",
+            Self::Unchanged => "unchanged",
+        }
+    }
+}
+
+// === impl Change ===
+
+impl Change {
+    /// An object that is shown by its name alone.
+    pub(super) fn named(action: Action, object: String) -> Self {
+        let object = one_line(&object);
+        Self { action, object, before: String::new(), after: String::new(), note: String::new() }
+    }
+
+    pub(super) fn kept(object: String, note: String) -> Self {
+        Self { note, ..Self::named(Action::Kept, object) }
+    }
+
+    pub(super) fn created(object: String, after: &Value) -> Self {
+        let mut after = shown(after);
+        if is_secret(&after) {
+            hide(&mut after, None, HIDDEN);
+        }
+        Self { after: yaml::document(&after), ..Self::named(Action::Created, object) }
+    }
+
+    pub(super) fn between(object: String, live: &Value, after: &Value) -> Self {
+        let (mut before, mut after) = (shown(live), shown(after));
+        if before == after {
+            return Self::named(Action::Unchanged, object);
+        }
+        if is_secret(&before) || is_secret(&after) {
+            let original = before.clone();
+            hide(&mut before, None, HIDDEN);
+            hide(&mut after, Some(&original), CHANGED);
+        }
+        let (before, after) = (yaml::document(&before), yaml::document(&after));
+        Self { before, after, ..Self::named(Action::Changed, object) }
+    }
+}
+
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Change").field(&self.action).field(&self.object).finish()
+    }
+}
+
+/// What a person compares.
+fn shown(object: &Value) -> Value {
+    let mut object = object.clone();
+    let Some(fields) = object.as_object_mut() else { return object };
+    fields.remove("status");
+    if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|field, value| !OF_THE_SERVER.contains(&field.as_str()) && !is_nothing(value));
+    }
+    // Like the API server, which leaves empty maps and lists of these out.
+    fields.retain(|_, value| !is_nothing(value));
+    object
+}
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+fn is_secret(object: &Value) -> bool {
+    GroupVersionKind::of(object).is_some_and(|gvk| gvk.group.is_empty() && gvk.kind == "Secret")
+}
+
+/// Replaces the values of a Secret: those that `unchanged` has as well by one text, others by `text`.
+fn hide(secret: &mut Value, unchanged: Option<&Value>, text: &str) {
+    let replace = |map: &mut Map<String, Value>, same: Option<&Value>| {
+        for (key, value) in map.iter_mut() {
+            let is_same = same.is_some_and(|same| same.get(key) == Some(value));
+            *value = if is_same { HIDDEN } else { text }.into();
+        }
+    };
+    for field in ["data", "stringData"] {
+        match secret.get_mut(field) {
+            Some(Value::Object(map)) => replace(map, unchanged.and_then(|object| object.get(field))),
+            Some(other) => *other = text.into(),
+            None => {}
+        }
+    }
+    let same = unchanged.and_then(|object| object.pointer("/metadata/annotations"));
+    if let Some(Value::Object(annotations)) = secret.pointer_mut("/metadata/annotations")
+        && let Some(value) = annotations.get_mut(LAST_APPLIED)
+    {
+        let is_same = same.is_some_and(|same| same.get(LAST_APPLIED) == Some(value));
+        *value = if is_same { HIDDEN } else { text }.into();
+    }
+}

@@ -1,0 +1,352 @@
+//! Reads clusters, and asks the controller's own functions what they would do. Nothing can be written: the fence is shut.
+
+use std::{collections::BTreeMap, rc::Rc, time::Duration};
+
+use serde_json::Value;
+
+use super::{
+    Action, Change, DiffError, Report, Request,
+    request::{Part, Wanted},
+};
+use crate::{
+    actors::{
+        kit::{Clock, Deadline, Lane, Random},
+        managed_resource::{
+            apply_object::OWN_MANAGER,
+            clean::{self, Exclusion},
+            hpa::ScaledObjects,
+            identity::{self, Equivalences},
+            inject,
+            merge::{self, MergeContext},
+            normalise::{Scope, normalise_namespace},
+            plan::{self, Plan, PlannedObject},
+            read::is_scalable,
+            settled,
+        },
+    },
+    api::{
+        keys,
+        managed_resource::{ManagedResource, ResourceRef},
+        object::{self, GroupVersionKind, NamespacedName, ObjectKey},
+        origin::Origin,
+        producer::{
+            decode::{Decoder, Limits, SecretData},
+            unique,
+        },
+    },
+    cluster::{ApiError, Cluster, ClusterEnv, ClusterOptions, Context, Fence, ListQuery, NoObserver, Resource, Side},
+};
+
+/// How long one request may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The two clusters.
+struct Clusters {
+    source: Cluster,
+    target: Cluster,
+}
+
+/// A bundle, as it is wanted and as it was before.
+struct Bundle {
+    key: NamespacedName,
+    mr: ManagedResource,
+    documents: Vec<Value>,
+    decoding_failed: bool,
+    /// The manifests that are in the cluster now; empty if they are what is wanted.
+    before: BTreeMap<ObjectKey, Value>,
+}
+
+type Kinds = BTreeMap<GroupVersionKind, Option<Resource>>;
+
+/// Compares all bundles of a request with their target cluster.
+///
+/// # Errors
+/// When something cannot be read. What cannot be applied is part of the report.
+pub async fn compare(source: kube::Client, target: kube::Client, request: &Request) -> Result<Report, DiffError> {
+    let clusters = Clusters { source: cluster(source, Side::Source), target: cluster(target, Side::Target) };
+    let mut report = Report { remarks: request.remarks.clone(), ..Report::default() };
+    for wanted in &request.bundles {
+        let bundle = clusters.bundle(wanted, &mut report).await?;
+        clusters.compare(&bundle, request, &mut report).await?;
+    }
+    Ok(report)
+}
+
+fn cluster(client: kube::Client, side: Side) -> Cluster {
+    let options = ClusterOptions { side, host: String::new(), qps: -1.0, burst: 0, namespaces: Vec::new() };
+    let fence = Fence::open();
+    fence.shut("diff writes nothing");
+    let env = ClusterEnv { clock: Clock::system(), random: Random::from_entropy(), fence };
+    Cluster::new(client, options, env, Rc::new(NoObserver))
+}
+
+fn context() -> Context {
+    Context::new(Lane::Live, Deadline::after(PATIENCE), "diff")
+}
+
+/// The object, or `None` if it does not exist; also if its kind is not served.
+async fn find(cluster: &Cluster, resource: &Resource, key: &NamespacedName) -> Result<Option<Value>, DiffError> {
+    match cluster.get(&context(), &resource.at(&key.namespace, &key.name)).await {
+        Ok(object) => Ok(Some(object)),
+        Err(error) if error.is_not_found() || error.is_no_match() => Ok(None),
+        Err(source) => Err(DiffError::Read { what: format!("{} {key}", resource.kind), source }),
+    }
+}
+
+// === impl Clusters ===
+
+impl Clusters {
+    async fn bundle(&self, wanted: &Wanted, report: &mut Report) -> Result<Bundle, DiffError> {
+        let key = &wanted.key;
+        let live = self.managed_resource(key).await?;
+        if live.is_none() && wanted.parts.is_none() {
+            return Err(DiffError::Input(format!(
+                "there is no ManagedResource {key} — check name, namespace and kubeconfig"
+            )));
+        }
+        let live = live.unwrap_or_default();
+        let mut mr = wanted.managed_resource.clone().unwrap_or_else(|| live.clone());
+        mr.status = live.status.clone();
+        if live.is_ignored() {
+            report.remarks.push(format!("warning: {key} has the annotation {}: nothing is applied", keys::IGNORE));
+        }
+        if live.is_deleting() {
+            report.remarks.push(format!("warning: {key} is being deleted, and its objects with it"));
+        }
+        let mut bundle =
+            Bundle { key: key.clone(), mr, documents: Vec::new(), decoding_failed: false, before: BTreeMap::new() };
+
+        let present: Vec<String> = live.spec.secret_refs.into_iter().map(|reference| reference.name).collect();
+        let Some(parts) = &wanted.parts else {
+            for name in &present {
+                bundle.decode(&self.secret(key, name).await?, report)?;
+            }
+            return Ok(bundle);
+        };
+        for part in parts {
+            match part {
+                Part::Manifest(manifest) => bundle.documents.push(manifest.clone()),
+                Part::Secret(secret) => bundle.decode(secret, report)?,
+                Part::InCluster(name) => bundle.decode(&self.secret(key, name).await?, report)?,
+            }
+        }
+        self.before(&mut bundle, &present).await?;
+        Ok(bundle)
+    }
+
+    async fn managed_resource(&self, key: &NamespacedName) -> Result<Option<ManagedResource>, DiffError> {
+        let resource = Resource::new(keys::GROUP, keys::VERSION, keys::KIND, keys::PLURAL, true);
+        let live = find(&self.source, &resource, key).await?;
+        live.map(|live| ManagedResource::from_value(&live))
+            .transpose()
+            .map_err(|error| DiffError::Unreadable { what: format!("ManagedResource {key}"), cause: error.to_string() })
+    }
+
+    async fn secret(&self, bundle: &NamespacedName, name: &str) -> Result<Value, DiffError> {
+        let key = NamespacedName::new(&bundle.namespace, name);
+        let found = find(&self.source, &Resource::new("", "v1", "Secret", "secrets", true), &key).await?;
+        found.ok_or_else(|| {
+            DiffError::Input(format!(
+                "{bundle} names Secret {name:?}, which does not exist — create it, or give its file"
+            ))
+        })
+    }
+
+    /// The manifests of today's Secrets: a field that is in them and not in the new ones is meant to go.
+    async fn before(&self, bundle: &mut Bundle, secrets: &[String]) -> Result<(), DiffError> {
+        let resource = Resource::new("", "v1", "Secret", "secrets", true);
+        for name in secrets {
+            let key = NamespacedName::new(&bundle.key.namespace, name);
+            let Some(secret) = find(&self.source, &resource, &key).await? else { continue };
+            let Ok(data) = unique::content(&secret) else { continue };
+            let secret = SecretData { namespace: &key.namespace, name, data: &data };
+            for document in Decoder::new([secret], Limits::default()).flatten() {
+                bundle.before.insert(identity::key_of_object(&document.manifest), document.manifest);
+            }
+        }
+        Ok(())
+    }
+
+    async fn compare(&self, bundle: &Bundle, request: &Request, report: &mut Report) -> Result<(), DiffError> {
+        let equivalences = Equivalences::with(&bundle.mr.spec.equivalences);
+        let labels = inject::labels_to_inject(&bundle.mr.spec.inject_labels, &request.managed_by);
+        let kinds = self.kinds(bundle).await?;
+        let mut plan = plan::plan(plan::Input {
+            documents: bundle.documents.clone(),
+            old: &bundle.mr.status.resources,
+            equivalences: &equivalences,
+            labels: &labels,
+            decoding_failed: bundle.decoding_failed,
+            scope: &|kind| scope(&kinds, kind),
+        });
+        for key in &plan.duplicates {
+            report.remarks.push(format!("warning: several manifests are of {key}; all would be applied in turn"));
+        }
+        let scaled = self.scaled(&plan).await?;
+        let origin = Origin::new(request.cluster_id.clone(), bundle.key.clone());
+        let origin_text = origin.to_string();
+        plan.objects.sort_by_cached_key(|object| object.key.to_string());
+        for planned in &plan.objects {
+            let context = MergeContext {
+                origin: &origin_text,
+                labels: &labels,
+                old: planned.old.as_ref(),
+                force_overwrite_labels: bundle.mr.spec.force_overwrite_labels,
+                force_overwrite_annotations: bundle.mr.spec.force_overwrite_annotations,
+                preserve_replicas: is_scalable(&planned.key.group_kind())
+                    && scaled.contains(&planned.key, &equivalences),
+            };
+            self.object(bundle, planned, &context, &kinds, report).await?;
+        }
+        for reference in &plan.removed {
+            self.removed(reference, &origin, &kinds, report).await?;
+        }
+        for reference in &plan.released {
+            if let Some(live) = self.live(reference, &kinds).await?
+                && clean::release_patch(&live, &origin_text).is_some()
+            {
+                report.changes.push(Change::named(Action::Released, reference.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// What would happen to an object of the bundle.
+    async fn object(
+        &self,
+        bundle: &Bundle,
+        planned: &PlannedObject,
+        context: &MergeContext<'_>,
+        kinds: &Kinds,
+        report: &mut Report,
+    ) -> Result<(), DiffError> {
+        let display = identity::display_of_object(&planned.manifest);
+        if let Some(error) = &planned.error {
+            report.fail(format!("{display}: {error}"));
+            return Ok(());
+        }
+        let resource = GroupVersionKind::of(&planned.manifest).and_then(|kind| kinds.get(&kind)?.as_ref());
+        let live = match resource {
+            Some(resource) => find(&self.target, resource, &NamespacedName::of(&planned.manifest)).await?,
+            None => {
+                report.remarks.push(format!("warning: {display}: the target does not serve this kind yet"));
+                None
+            }
+        };
+        let merged = match &live {
+            Some(live) => merge::merge(&planned.manifest, live, context),
+            None => merge::for_create(&planned.manifest, context),
+        };
+        match (merged, live) {
+            (Err(error), _) => report.fail(format!("{display}: {error}")),
+            (Ok(merged), None) => report.changes.push(Change::created(display, &merged)),
+            (Ok(merged), Some(live)) => {
+                let before = bundle.before.get(&planned.key);
+                let after = settled::expected(&merged, &live, before, OWN_MANAGER);
+                report.changes.push(Change::between(display, &live, &after));
+            }
+        }
+        Ok(())
+    }
+
+    /// What would happen to an object that the bundle does not hold any more.
+    async fn removed(
+        &self,
+        reference: &ResourceRef,
+        origin: &Origin,
+        kinds: &Kinds,
+        report: &mut Report,
+    ) -> Result<(), DiffError> {
+        let Some(live) = self.live(reference, kinds).await? else { return Ok(()) };
+        let display = reference.to_string();
+        let stays = match clean::exclusion_of_object(&live, true) {
+            Some(Exclusion::KeepObject) => Some(format!("annotation {}", keys::KEEP_OBJECT)),
+            Some(Exclusion::GarbageCollectable) => Some("left to the garbage collector, if it is enabled".to_owned()),
+            None => match clean::other_owner(object::annotation(&live, keys::ORIGIN), origin) {
+                Some(owner) => self.managed_resource(&owner).await?.map(|_| format!("belongs to {owner} now")),
+                None => None,
+            },
+        };
+        report.changes.push(match stays {
+            Some(why) => Change::kept(display, why),
+            None => Change::named(Action::Deleted, display),
+        });
+        Ok(())
+    }
+
+    async fn live(&self, reference: &ResourceRef, kinds: &Kinds) -> Result<Option<Value>, DiffError> {
+        let kind = reference.group_version_kind();
+        let Some(resource) = kinds.get(&kind).and_then(Option::as_ref) else { return Ok(None) };
+        let mut manifest = serde_json::json!({"kind": kind.kind, "metadata": {"namespace": reference.namespace}});
+        normalise_namespace(&mut manifest, scope(kinds, &kind));
+        let key = NamespacedName::new(object::namespace(&manifest), &reference.name);
+        find(&self.target, resource, &key).await
+    }
+
+    /// How the target serves the kinds; `None` where it does not.
+    async fn kinds(&self, bundle: &Bundle) -> Result<Kinds, DiffError> {
+        let wanted = bundle.documents.iter().filter_map(GroupVersionKind::of);
+        let old = bundle.mr.status.resources.iter().map(ResourceRef::group_version_kind);
+        let mut kinds = Kinds::new();
+        for kind in wanted.chain(old) {
+            if kinds.contains_key(&kind) {
+                continue;
+            }
+            let resource = match self.target.discovery().mapping(&kind).await {
+                Ok(resource) => Some(resource),
+                Err(ApiError::NoMatch(_) | ApiError::NoKind(_)) => None,
+                Err(source) => return Err(DiffError::Read { what: format!("how the target serves {kind}"), source }),
+            };
+            kinds.insert(kind, resource);
+        }
+        Ok(kinds)
+    }
+
+    /// What autoscalers scale, if that matters.
+    async fn scaled(&self, plan: &Plan) -> Result<ScaledObjects, DiffError> {
+        if !plan.objects.iter().any(|object| is_scalable(&object.key.group_kind())) {
+            return Ok(ScaledObjects::default());
+        }
+        let kind = GroupVersionKind::new("autoscaling", "v1", "HorizontalPodAutoscaler");
+        let failed = |source| DiffError::Read { what: "HorizontalPodAutoscalers".to_owned(), source };
+        let resource = match self.target.discovery().mapping(&kind).await {
+            Ok(resource) => resource,
+            Err(error) if error.is_no_match() => return Ok(ScaledObjects::default()),
+            Err(source) => return Err(failed(source)),
+        };
+        let listed = self.target.list(&context(), &resource, None, &ListQuery::default()).await.map_err(failed)?;
+        Ok(ScaledObjects::of(&listed.items).0)
+    }
+}
+
+fn scope(kinds: &Kinds, kind: &GroupVersionKind) -> Scope {
+    match kinds.get(kind) {
+        Some(Some(resource)) if resource.namespaced => Scope::Namespaced,
+        Some(Some(_)) => Scope::Cluster,
+        Some(None) | None => Scope::Unknown,
+    }
+}
+
+// === impl Bundle ===
+
+impl Bundle {
+    fn decode(&mut self, secret: &Value, report: &mut Report) -> Result<(), DiffError> {
+        let name = NamespacedName::of(secret);
+        let data = unique::content(secret)
+            .map_err(|error| DiffError::Unreadable { what: format!("Secret {name}"), cause: error.to_string() })?;
+        let secret = SecretData { namespace: &name.namespace, name: &name.name, data: &data };
+        for read in Decoder::new([secret], Limits::default()) {
+            match read {
+                Ok(document) => {
+                    report.remarks.extend(document.warnings.iter().map(|warning| format!("warning: {warning}")));
+                    self.documents.push(document.manifest);
+                }
+                Err(error) => {
+                    self.decoding_failed = true;
+                    report.fail(format!("{error} Nothing is deleted meanwhile"));
+                }
+            }
+        }
+        Ok(())
+    }
+}

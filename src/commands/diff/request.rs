@@ -1,0 +1,131 @@
+//! Which bundles are compared.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::DiffError;
+use crate::{
+    api::{
+        keys,
+        managed_resource::ManagedResource,
+        object::{self, NamespacedName},
+    },
+    cli::DiffOptions,
+    commands::{
+        bundles::{Bundles, Located},
+        input::Source,
+    },
+};
+
+/// What to compare.
+#[derive(Debug)]
+pub struct Request {
+    pub(super) bundles: Vec<Wanted>,
+    /// What is strange about the files.
+    pub(super) remarks: Vec<String>,
+    /// `controllers.clusterID`, resolved.
+    pub(super) cluster_id: String,
+    /// Value of the managed-by label.
+    pub(super) managed_by: String,
+}
+
+/// One bundle.
+pub(super) struct Wanted {
+    pub(super) key: NamespacedName,
+    /// From a file; `None` means the one in the cluster.
+    pub(super) managed_resource: Option<ManagedResource>,
+    /// `None` means the Secrets in the cluster.
+    pub(super) parts: Option<Vec<Part>>,
+}
+
+/// Where manifests of a bundle come from.
+pub(super) enum Part {
+    /// A manifest of a file.
+    Manifest(Value),
+    /// A Secret of a file.
+    Secret(Value),
+    /// A Secret that is only in the cluster.
+    InCluster(String),
+}
+
+// === impl Request ===
+
+impl Request {
+    /// From the command line and the files it names.
+    ///
+    /// # Errors
+    /// When a document is no object, or nothing says which ManagedResource the files stand for.
+    pub(in crate::commands) fn new(options: &DiffOptions, sources: &[Source]) -> Result<Self, DiffError> {
+        let files = Bundles::of(sources);
+        let remarks = files.manifests.iter().flat_map(|located| {
+            located.warnings.iter().map(|warning| format!("warning: {}: {warning}", located.place))
+        });
+        let remarks = remarks.collect();
+        let bundles = match &options.managed_resource {
+            Some(key) => vec![Wanted { key: key.clone(), managed_resource: None, parts: None }],
+            None => from_files(files, options.name.as_ref())?,
+        };
+        Ok(Self {
+            bundles,
+            remarks,
+            cluster_id: options.cluster_id.clone(),
+            managed_by: options.managed_by.clone().unwrap_or_else(|| keys::DEFAULT_MANAGED_BY.to_owned()),
+        })
+    }
+}
+
+fn from_files(files: Bundles, name: Option<&NamespacedName>) -> Result<Vec<Wanted>, DiffError> {
+    if let Some((place, text)) = files.broken.first() {
+        return Err(DiffError::Input(format!("{place}: {text} — correct the document")));
+    }
+    if files.managed_resources.is_empty() {
+        let Some(key) = name.cloned() else {
+            let text = "the files hold no ManagedResource — say which one they stand for: --name <namespace>/<name>";
+            return Err(DiffError::Input(text.to_owned()));
+        };
+        let secrets = files.secrets.into_iter().map(|secret| (secret.place, Part::Secret(secret.object)));
+        let manifests = files.manifests.into_iter().map(|it| (it.place, Part::Manifest(it.object)));
+        let mut parts: Vec<_> = secrets.chain(manifests).collect();
+        parts.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let parts = Some(parts.into_iter().map(|(_, part)| part).collect());
+        return Ok(vec![Wanted { key, managed_resource: None, parts }]);
+    }
+    if let Some(stray) = files.manifests.first() {
+        let text = "manifests beside a ManagedResource belong to nothing — give them alone, with --name, or pack them";
+        return Err(DiffError::Input(format!("{}: {text}", stray.place)));
+    }
+    if name.is_some() && files.managed_resources.len() > 1 {
+        let text = "the files hold several ManagedResources — --name can stand for one only";
+        return Err(DiffError::Input(text.to_owned()));
+    }
+    files.managed_resources.iter().map(|located| packed(located, name, &files.secrets)).collect()
+}
+
+/// A bundle whose ManagedResource is in a file.
+fn packed(located: &Located, name: Option<&NamespacedName>, secrets: &[Located]) -> Result<Wanted, DiffError> {
+    let mr = ManagedResource::from_value(&located.object)
+        .map_err(|error| DiffError::Input(format!("{}: {error} — see the command validate", located.place)))?;
+    let key = name.cloned().unwrap_or_else(|| mr.key());
+    if key.namespace.is_empty() || key.name.is_empty() {
+        let text = "the ManagedResource has no namespace or name — say which one it is: --name <namespace>/<name>";
+        return Err(DiffError::Input(format!("{}: {text}", located.place)));
+    }
+    let of_file = |name: &str| {
+        let found = secrets.iter().find(|secret| {
+            let namespace = object::namespace(&secret.object);
+            object::name(&secret.object) == name && (namespace.is_empty() || namespace == key.namespace)
+        });
+        found.map(|secret| Part::Secret(secret.object.clone()))
+    };
+    let refs = mr.spec.secret_refs.iter();
+    let parts = refs.map(|it| of_file(&it.name).unwrap_or_else(|| Part::InCluster(it.name.clone()))).collect();
+    Ok(Wanted { key, managed_resource: Some(mr), parts: Some(parts) })
+}
+
+impl fmt::Debug for Wanted {
+    /// Without content.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Wanted").field(&self.key).finish()
+    }
+}

@@ -1,0 +1,173 @@
+//! Files and documents.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    fs::File,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde_json::Value;
+
+use crate::api::producer::decode::{Decoder, LabelWarning, Limits, SecretData};
+
+/// Endings of the files that are read from folders.
+const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
+/// What stands for the standard input.
+const STDIN: &str = "-";
+
+/// A file that was read.
+pub(super) struct Source {
+    /// Its path, as given or as found below a given one.
+    pub(super) name: Arc<str>,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Something cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum InputError {
+    #[error("cannot read {path}: {error}")]
+    Read { path: String, error: io::Error },
+    #[error("{path} is larger than {limit} bytes — give smaller files")]
+    TooLarge { path: String, limit: usize },
+    #[error("the folder {path} has no *.yaml, *.yml or *.json — name a folder or file with manifests")]
+    Empty { path: String },
+    #[error("the standard input is named twice — name - once")]
+    StdinTwice,
+}
+
+/// Where a document is: `file`, or `file:document` if the file has several, counted from one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) file: Arc<str>,
+    /// From one; `None` if there is only one.
+    pub(super) document: Option<usize>,
+}
+
+/// A document of a file.
+pub(super) struct Document {
+    pub(super) place: Place,
+    /// The object, or what is wrong.
+    pub(super) content: Result<Value, String>,
+    /// Labels and annotations that count as absent.
+    pub(super) warnings: Vec<LabelWarning>,
+}
+
+/// Reads files, and folders with all below them in sorted order.
+pub(super) fn read(paths: &[String], stdin: &mut dyn Read) -> Result<Vec<Source>, InputError> {
+    if paths.iter().filter(|path| *path == STDIN).count() > 1 {
+        return Err(InputError::StdinTwice);
+    }
+    let mut sources = Vec::new();
+    for path in paths {
+        if path == STDIN {
+            push(Source { name: STDIN.into(), bytes: bounded(STDIN, stdin)? }, &mut sources)?;
+            continue;
+        }
+        let before = sources.len();
+        let at = Path::new(path);
+        if at.is_dir() {
+            read_folder(at, &mut sources)?;
+            if sources.len() == before {
+                return Err(InputError::Empty { path: path.clone() });
+            }
+        } else {
+            read_file(at, &mut sources)?;
+        }
+    }
+    Ok(sources)
+}
+
+/// Links to folders are passed over: they may lead in a circle.
+fn read_folder(folder: &Path, sources: &mut Vec<Source>) -> Result<(), InputError> {
+    let failed = |error| InputError::Read { path: folder.display().to_string(), error };
+    let mut entries: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        entries.push(entry.map_err(failed)?.path());
+    }
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            if !path.is_symlink() {
+                read_folder(&path, sources)?;
+            }
+        } else if path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known)) {
+            read_file(&path, sources)?;
+        }
+    }
+    Ok(())
+}
+
+fn read_file(path: &Path, sources: &mut Vec<Source>) -> Result<(), InputError> {
+    let name = path.display().to_string();
+    let failed = |error| InputError::Read { path: name.clone(), error };
+    let bytes = bounded(&name, &mut File::open(path).map_err(failed)?)?;
+    push(Source { name: name.into(), bytes }, sources)
+}
+
+/// All files together are bounded as a bundle is.
+fn push(source: Source, sources: &mut Vec<Source>) -> Result<(), InputError> {
+    let limit = Limits::default().bundle;
+    sources.push(source);
+    let size: usize = sources.iter().map(|source| source.bytes.len()).sum();
+    if size > limit { Err(InputError::TooLarge { path: "the whole input".to_owned(), limit }) } else { Ok(()) }
+}
+
+fn bounded(name: &str, reader: &mut dyn Read) -> Result<Vec<u8>, InputError> {
+    let limit = Limits::default().decompressed;
+    let mut bytes = Vec::new();
+    let at_most = u64::try_from(limit).unwrap_or(u64::MAX - 1) + 1;
+    let read = reader.take(at_most).read_to_end(&mut bytes);
+    read.map_err(|error| InputError::Read { path: name.to_owned(), error })?;
+    if bytes.len() > limit { Err(InputError::TooLarge { path: name.to_owned(), limit }) } else { Ok(bytes) }
+}
+
+// === impl Source ===
+
+impl Source {
+    /// Its documents, as the controller would decode them.
+    pub(super) fn documents(&self) -> Vec<Document> {
+        let data = BTreeMap::from([("file".to_owned(), self.bytes.clone())]);
+        let secret = SecretData { namespace: "", name: &self.name, data: &data };
+        let decoder = Decoder::new([secret], Limits::default());
+        let mut documents: Vec<Document> = decoder
+            .map(|read| {
+                let (index, content, warnings) = match read {
+                    Ok(document) => (document.index, Ok(document.manifest), document.warnings),
+                    Err(error) => (error.index, Err(error.text), Vec::new()),
+                };
+                let place = Place { file: self.name.clone(), document: Some(index + 1) };
+                Document { place, content, warnings }
+            })
+            .collect();
+        if let [one] = documents.as_mut_slice()
+            && one.place.document == Some(1)
+        {
+            one.place.document = None;
+        }
+        documents
+    }
+}
+
+// === impl Place ===
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        self.document.map_or(Ok(()), |document| write!(f, ":{document}"))
+    }
+}
+
+/// Whether a text can be the name of most objects: a DNS subdomain.
+pub(super) fn is_dns_subdomain(text: &str) -> bool {
+    let is_label = |label: &str| {
+        let ends_well = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        let bytes = label.as_bytes();
+        ends_well(bytes.first())
+            && ends_well(bytes.last())
+            && bytes.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-')
+    };
+    text.len() <= 253 && text.split('.').all(is_label)
+}

@@ -1,0 +1,167 @@
+//! What the commands for authors of bundles do: `pack`, `unpack`, `validate`, `diff`. Their flags are in `cli/tools.rs`.
+//!
+//! Each command is a function from what was read to a text and an exit code; [`run`] reads files, opens connections and
+//! prints. `input.rs` reads files and documents, `bundles.rs` tells bundles from other manifests, `connect.rs` makes
+//! clients. `diff/` reads clusters through a [`kube::Client`] it is given, with the functions of the controller itself.
+//!
+//! Exit codes: 0 all is well; 1 a difference, or input with mistakes; 2 wrong usage, or a failure.
+
+mod bundles;
+mod connect;
+pub mod diff;
+mod input;
+mod pack;
+mod unpack;
+mod validate;
+
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, IsTerminal as _, Read, Write};
+
+use self::{
+    connect::ConnectError,
+    input::{InputError, Source},
+};
+use crate::{
+    api::producer::ProducerError,
+    cli::{DiffOptions, PackOptions, Tool, UnpackOptions, ValidateOptions},
+};
+
+/// Exit code: all is well.
+pub const OK: i32 = 0;
+/// Exit code: a difference, or mistakes in the input.
+pub const DIFFERENT: i32 = 1;
+/// Exit code: wrong usage, or a failure.
+pub const FAILED: i32 = 2;
+
+/// Where a command reads from and prints to.
+pub struct Streams<'a> {
+    /// For the path `-`.
+    pub stdin: &'a mut dyn Read,
+    /// Results.
+    pub stdout: &'a mut dyn Write,
+    /// Why there are none, and warnings.
+    pub stderr: &'a mut dyn Write,
+    /// Whether results may be coloured.
+    pub colours: bool,
+}
+
+/// A command could not do its work. Texts hold names and positions, no content.
+#[derive(Debug, thiserror::Error)]
+enum CommandError {
+    #[error(transparent)]
+    Input(#[from] InputError),
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Producer(#[from] Box<ProducerError>),
+    #[error(transparent)]
+    Diff(#[from] diff::DiffError),
+    #[error("cannot write {path}: {error}")]
+    Write { path: String, error: io::Error },
+    #[error("{0}")]
+    Usage(String),
+}
+
+/// What a command has to say.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Said {
+    /// The result.
+    out: String,
+    /// One line each, for the standard error.
+    remarks: Vec<String>,
+    /// Exit code.
+    code: i32,
+}
+
+/// Runs a command of this process; the exit code.
+pub fn run(tool: &Tool, env: &dyn Fn(&str) -> Option<String>) -> i32 {
+    let refused = env("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let (mut stdin, mut stdout, mut stderr) = (io::stdin(), io::stdout(), io::stderr());
+    let colours = stdout.is_terminal() && !refused;
+    let streams = Streams { stdin: &mut stdin, stdout: &mut stdout, stderr: &mut stderr, colours };
+    run_with(tool, env, streams)
+}
+
+/// Runs a command on given streams; the exit code.
+pub fn run_with(tool: &Tool, env: &dyn Fn(&str) -> Option<String>, streams: Streams<'_>) -> i32 {
+    let Streams { stdin, stdout, stderr, colours } = streams;
+    let said = match tool {
+        Tool::Pack(options) => pack(options, stdin),
+        Tool::Unpack(options) => unpack(options, env, stdin),
+        Tool::Validate(options) => validate(options, stdin),
+        Tool::Diff(options) => diff(options, env, stdin, colours),
+    };
+    let said =
+        said.unwrap_or_else(|error| Said { remarks: vec![format!("error: {error}")], code: FAILED, ..Said::default() });
+    // Nobody is left to be told that nobody reads.
+    stdout.write_all(said.out.as_bytes()).and_then(|()| stdout.flush()).ok();
+    for remark in &said.remarks {
+        writeln!(stderr, "{}", one_line(remark)).ok();
+    }
+    said.code
+}
+
+/// The text without line breaks and control characters: names come from files and clusters, and must not steer a terminal.
+fn one_line(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}
+
+fn pack(options: &PackOptions, stdin: &mut dyn Read) -> Result<Said, CommandError> {
+    let mut said = pack::pack(options, &input::read(&options.paths, stdin)?);
+    if let Some(path) = options.output.as_ref().filter(|_| said.code == OK) {
+        let text = std::mem::take(&mut said.out);
+        std::fs::write(path, text).map_err(|error| CommandError::Write { path: path.clone(), error })?;
+    }
+    Ok(said)
+}
+
+fn unpack(
+    options: &UnpackOptions,
+    env: &dyn Fn(&str) -> Option<String>,
+    stdin: &mut dyn Read,
+) -> Result<Said, CommandError> {
+    let Some(namespace) = &options.namespace else {
+        if options.kubeconfig.is_some() {
+            let text = "--kubeconfig needs --namespace: the ManagedResource is read from the cluster then";
+            return Err(CommandError::Usage(text.to_owned()));
+        }
+        let sources = input::read(std::slice::from_ref(&options.subject), stdin)?;
+        return Ok(unpack::from_files(&sources, options.list));
+    };
+    let secrets = connect::block_on(async {
+        let client = connect::client(options.kubeconfig.as_deref(), env)?;
+        let secrets = crate::api::producer::bundle::secrets(&client, namespace, &options.subject).await;
+        Ok::<_, CommandError>(secrets.map_err(Box::new)?)
+    });
+    Ok(unpack::secrets(&secrets??, options.list))
+}
+
+fn validate(options: &ValidateOptions, stdin: &mut dyn Read) -> Result<Said, CommandError> {
+    Ok(validate::validate(&input::read(&options.paths, stdin)?))
+}
+
+fn diff(
+    options: &DiffOptions,
+    env: &dyn Fn(&str) -> Option<String>,
+    stdin: &mut dyn Read,
+    colours: bool,
+) -> Result<Said, CommandError> {
+    let sources: Vec<Source> = match &options.managed_resource {
+        Some(_) => Vec::new(),
+        None => input::read(&options.paths, stdin)?,
+    };
+    let request = diff::Request::new(options, &sources)?;
+    let report = connect::block_on(async {
+        let source = connect::client(options.kubeconfig.as_deref(), env)?;
+        let target = match &options.target_kubeconfig {
+            Some(path) => connect::client(Some(path), env)?,
+            None => source.clone(),
+        };
+        Ok::<_, CommandError>(diff::compare(source, target, &request).await?)
+    });
+    let report = report??;
+    let code = report.exit_code();
+    Ok(Said { out: report.render(colours), remarks: report.remarks, code })
+}

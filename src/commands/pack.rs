@@ -1,0 +1,137 @@
+//! Manifests → Secret and ManagedResource.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{
+    DIFFERENT, OK, Said,
+    bundles::is_list,
+    input::{Document, Place, Source, is_dns_subdomain},
+};
+use crate::{
+    actors::managed_resource::identity,
+    api::{
+        object::{self, GroupVersionKind, ObjectKey},
+        producer::{Parts, Registry, yaml},
+    },
+    cli::PackOptions,
+};
+
+/// Data key of a bundle that is not compressed.
+const PLAIN_DATA_KEY: &str = "data.yaml";
+/// What the API server accepts as data of one Secret, in bytes.
+const LARGEST_SECRET: usize = 1 << 20;
+
+/// Packs all documents, or refuses with a line for each that cannot be packed.
+pub(super) fn pack(options: &PackOptions, sources: &[Source]) -> Said {
+    let mut refused = names(options);
+    let mut seen = BTreeMap::new();
+    let mut registry = Registry::default();
+    let mut count = 0;
+    for document in sources.iter().flat_map(Source::documents) {
+        count += 1;
+        if let Err(text) = add(&mut registry, &mut seen, &document) {
+            refused.push(format!("{}: {text}", document.place));
+        }
+    }
+    if count == 0 {
+        refused.push("there is no manifest in the input — name files that have some".to_owned());
+    }
+
+    let data = if options.plain {
+        BTreeMap::from([(PLAIN_DATA_KEY.to_owned(), registry.yaml().into_bytes())])
+    } else {
+        registry.data()
+    };
+    let size: usize = data.values().map(Vec::len).sum();
+    if size > LARGEST_SECRET {
+        refused.push(format!(
+            "the Secret would hold {size} bytes, more than the {LARGEST_SECRET} that API servers accept — pack the manifests \
+             into several bundles"
+        ));
+    }
+    if !refused.is_empty() {
+        return Said { remarks: refused, code: DIFFERENT, ..Said::default() };
+    }
+    Said { out: render(options, data), remarks: Vec::new(), code: OK }
+}
+
+fn names(options: &PackOptions) -> Vec<String> {
+    let mut refused = Vec::new();
+    if !is_dns_subdomain(&options.name) || options.name.len() > 200 {
+        let name = &options.name;
+        refused.push(format!(
+            "--name {name:?} cannot name a ManagedResource — use lower-case letters, digits, - and ., up to 200 of them"
+        ));
+    }
+    if let Some(namespace) = options.namespace.as_ref().filter(|name| !is_dns_subdomain(name) || name.contains('.')) {
+        refused.push(format!("--namespace {namespace:?} is no namespace — use lower-case letters, digits and -"));
+    }
+    refused
+}
+
+fn add(registry: &mut Registry, seen: &mut BTreeMap<ObjectKey, Place>, document: &Document) -> Result<(), String> {
+    let manifest = document.content.as_ref().map_err(|text| format!("{text} — correct the document"))?;
+    if GroupVersionKind::of(manifest).is_none() {
+        return Err("the object has no apiVersion or no kind — add it".to_owned());
+    }
+    let display = identity::display_of_object(manifest);
+    if object::name(manifest).is_empty() {
+        return Err(format!("{display} has no metadata.name — add it; generateName is not enough"));
+    }
+    if manifest.pointer("/metadata/namespace").is_some_and(|namespace| !namespace.is_string() && !namespace.is_null()) {
+        return Err(format!("{display}: metadata.namespace is no string — quote it"));
+    }
+    if is_list(manifest) {
+        return Err(format!(
+            "{display} is a list, which the controller refuses — make its items documents of their own"
+        ));
+    }
+    if let Some(warning) = document.warnings.first() {
+        let (field, key) = (warning.field, &warning.key);
+        return Err(format!(
+            "{display}: a value in metadata.{field} is no string (key {key:?}), so the controller would pass over all of \
+             them — quote it"
+        ));
+    }
+    let key = identity::key_of_object(manifest);
+    if let Some(first) = seen.get(&key) {
+        return Err(format!("{display} is in {first} already — remove one of them"));
+    }
+    seen.insert(key, document.place.clone());
+    registry.add(manifest).map_err(|error| error.to_string())
+}
+
+fn render(options: &PackOptions, data: BTreeMap<String, Vec<u8>>) -> String {
+    let parts = Parts {
+        namespace: options.namespace.clone().unwrap_or_default(),
+        name: options.name.clone(),
+        secret_name_with_prefix: true,
+        class: options.class.clone().unwrap_or_default(),
+        data,
+        ..Parts::default()
+    };
+    let mut secret = parts.secret().build();
+    if options.plain
+        && let Some(fields) = secret.as_object_mut()
+    {
+        fields.remove("data");
+        let text = parts.data.get(PLAIN_DATA_KEY).map(|data| String::from_utf8_lossy(data).into_owned());
+        fields.insert("stringData".to_owned(), serde_json::json!({PLAIN_DATA_KEY: text}));
+    }
+    let mut objects = vec![secret];
+    if !options.secret_only {
+        objects.push(parts.managed_resource().build());
+    }
+    objects.iter_mut().for_each(without_empty_namespace);
+    yaml::stream(&objects)
+}
+
+fn without_empty_namespace(object: &mut Value) {
+    if object::namespace(object).is_empty()
+        && let Some(metadata) = object["metadata"].as_object_mut()
+    {
+        metadata.remove("namespace");
+    }
+}

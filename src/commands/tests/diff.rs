@@ -1,0 +1,208 @@
+//! diff, against the simulator.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    actors::kit::{Clock, Random},
+    api::{
+        crd,
+        object::NamespacedName,
+        producer::{ManagedResourceBuilder, SecretBuilder},
+    },
+    cli::DiffOptions,
+    commands::{
+        DIFFERENT, FAILED, OK,
+        diff::{DiffError, Report, Request, compare},
+    },
+    sim::{Sim, SimOptions},
+};
+
+const MANAGED_RESOURCE: &str = "managedresources.resources.gardener.cloud";
+
+fn cluster() -> Sim {
+    let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
+    let sim = Sim::new(SimOptions::new(clock, Random::seeded(1)));
+    sim.put(serde_saphyr::from_str(crd::MANAGED_RESOURCES).unwrap()).unwrap();
+    sim.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}})).unwrap();
+    sim
+}
+
+async fn diff(sim: &Sim, options: &DiffOptions, text: &str) -> Result<Report, DiffError> {
+    let request = Request::new(options, &[source("f", text)])?;
+    sim.clear_requests();
+    let report = compare(sim.client(), sim.client(), &request).await;
+    assert!(
+        sim.requests().iter().all(|request| ["get", "list"].contains(&request.info.verb.as_str())),
+        "it only reads"
+    );
+    report
+}
+
+fn named() -> DiffOptions {
+    DiffOptions { name: Some(NamespacedName::new("ns", "mr")), ..DiffOptions::default() }
+}
+
+/// A live object as the controller leaves it behind.
+async fn applied(sim: &Sim, object: Value) {
+    let mut object = object;
+    let metadata = &mut object["metadata"];
+    metadata["labels"]["resources.gardener.cloud/managed-by"] = "gardener".into();
+    metadata["annotations"]["resources.gardener.cloud/origin"] = "ns/mr".into();
+    metadata["annotations"]["resources.gardener.cloud/description"] = crate::api::keys::DESCRIPTION_TEXT.into();
+    sim.put(object).unwrap();
+}
+
+fn object(kind: &str, name: &str, field: &str, content: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": kind, "metadata": {"namespace": "ns", "name": name}, field: content})
+}
+
+/// The bundle `ns/mr` in the cluster, with references to these ConfigMaps.
+async fn bundle(sim: &Sim, manifests: &str, refs: &[&str]) {
+    let client = sim.client();
+    let data = [("a.yaml".to_owned(), manifests.as_bytes().to_vec())].into();
+    SecretBuilder::new("ns", "s").data(data).reconcile(&client).await.unwrap();
+    ManagedResourceBuilder::new("ns", "mr").secret_ref("s").reconcile(&client).await.unwrap();
+    let refs: Vec<_> = refs
+        .iter()
+        .map(|name| json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "ns", "name": name}))
+        .collect();
+    sim.edit(MANAGED_RESOURCE, "ns", "mr", |mr| mr["status"]["resources"] = json!(refs));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_object_is_created_changed_deleted_kept_or_unchanged() {
+    let sim = cluster();
+    sim.put(object("ConfigMap", "keep", "data", json!({}))).unwrap();
+    bundle(&sim, "", &["changed", "gone", "keep", "same"]).await;
+    sim.edit("configmaps", "ns", "keep", |object| {
+        object["metadata"]["annotations"] = json!({"resources.gardener.cloud/keep-object": "true"});
+    });
+    for name in ["changed", "gone", "same"] {
+        applied(&sim, object("ConfigMap", name, "data", json!({"key": "value"}))).await;
+    }
+    sim.edit("configmaps", "ns", "changed", |object| object["data"]["key"] = "edited".into());
+    let text = [config_map("same"), config_map("changed"), config_map("new")].join("---\n");
+
+    let report = diff(&sim, &named(), &text).await.unwrap();
+
+    let actions: Vec<_> =
+        report.changes.iter().map(|change| (change.action.as_str(), change.object.as_str())).collect();
+    let expected = [
+        ("changed", "v1/ConfigMap/ns/changed"),
+        ("created", "v1/ConfigMap/ns/new"),
+        ("unchanged", "v1/ConfigMap/ns/same"),
+        ("deleted", "v1/ConfigMap/ns/gone"),
+        ("kept", "v1/ConfigMap/ns/keep"),
+    ];
+    assert_eq!(actions, expected);
+    assert_eq!(report.exit_code(), DIFFERENT);
+    let text = report.render(false);
+    assert!(text.contains("\n-  key: edited\n+  key: value\n"), "{text}");
+    assert!(text.contains("--- /dev/null\n+++ bundle/v1/ConfigMap/ns/new\n"), "{text}");
+    assert!(text.contains("kept v1/ConfigMap/ns/keep (annotation resources.gardener.cloud/keep-object)\n"), "{text}");
+    assert!(text.ends_with("\n1 created, 1 changed, 1 deleted, 0 released, 1 unchanged, 1 kept\n"), "{text}");
+    assert!(!text.contains('\x1b'));
+    assert!(report.render(true).contains("\x1b[32m+  key: value\x1b[0m\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_differs_from_what_was_applied() {
+    let sim = cluster();
+    bundle(&sim, &config_map("a"), &["a"]).await;
+    applied(&sim, object("ConfigMap", "a", "data", json!({"key": "value"}))).await;
+    let in_cluster = DiffOptions { managed_resource: Some(NamespacedName::new("ns", "mr")), ..DiffOptions::default() };
+
+    let report = diff(&sim, &in_cluster, "").await.unwrap();
+
+    assert_eq!((report.exit_code(), report.remarks.as_slice()), (OK, [].as_slice()));
+    assert_eq!(report.render(false), "0 created, 0 changed, 0 deleted, 0 released, 1 unchanged\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn values_of_secrets_are_never_shown() {
+    let sim = cluster();
+    let annotations = json!({"kubectl.kubernetes.io/last-applied-configuration": "b2xk"});
+    let mut live = object("Secret", "s1", "data", json!({"a": "b2xk", "b": "c2FtZQ==", "gone": "Z29uZQ=="}));
+    live["metadata"]["annotations"] = annotations;
+    applied(&sim, live).await;
+    let text = "apiVersion: v1\nkind: Secret\nmetadata: {namespace: ns, name: s1}\nstringData: {a: new, b: same}\n---\n\
+                apiVersion: v1\nkind: Secret\nmetadata: {namespace: ns, name: s2}\nstringData: {a: new}\n";
+
+    let report = diff(&sim, &named(), text).await.unwrap();
+
+    let shown = report.render(false);
+    for secret in ["b2xk", "bmV3", "c2FtZQ==", "Z29uZQ==", ": new", ": same"] {
+        assert!(!shown.contains(secret), "{shown}");
+    }
+    assert!(shown.contains("-  a: \"<hidden>\"\n+  a: \"<changed>\"\n   b: \"<hidden>\"\n"), "{shown}");
+    assert!(shown.contains("+stringData:\n+  a: \"<hidden>\"\n"), "{shown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_person_changed_and_what_the_bundle_drops_is_shown_but_defaults_are_not() {
+    let sim = cluster();
+    let service = |ports: &str| {
+        format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{namespace: ns, name: web}}\nspec:\n  sessionAffinity: ClientIP\n  {ports}\n  selector: {{a: b}}\n"
+        )
+    };
+    let old = service("ports: [{port: 80}]\n  publishNotReadyAddresses: true");
+    bundle(&sim, &old, &[]).await;
+    let live: Value = serde_saphyr::from_str(&old).unwrap();
+    applied(&sim, live).await;
+    sim.edit("services", "ns", "web", |live| {
+        live["metadata"]["managedFields"] =
+            json!([{"manager": "gardener-resource-manager", "fieldsV1": {"f:spec": {}}}]);
+    });
+
+    let report = diff(&sim, &named(), &service("ports: [{port: 80}]")).await.unwrap();
+
+    let text = report.render(false);
+    let removed: Vec<_> = text.lines().filter(|line| line.starts_with('-') && !line.starts_with("---")).collect();
+    assert_eq!(removed, ["-  publishNotReadyAddresses: true"], "{text}");
+    assert!(!text.lines().any(|line| line.starts_with('+') && !line.starts_with("+++")), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_applied_or_read_is_a_failure() {
+    let sim = cluster();
+    bundle(&sim, "- hidden", &["a"]).await;
+    applied(&sim, object("ConfigMap", "a", "data", json!({}))).await;
+    let of =
+        |name: &str| DiffOptions { managed_resource: Some(NamespacedName::new("ns", name)), ..DiffOptions::default() };
+
+    let undecodable = diff(&sim, &of("mr"), "").await.unwrap();
+    let missing = diff(&sim, &of("other"), "").await.unwrap_err();
+    let nameless = diff(&sim, &named(), "apiVersion: v1\nkind: ConfigMap\n").await.unwrap();
+    let unnamed = diff(&sim, &DiffOptions::default(), &config_map("a")).await.unwrap_err();
+    sim.remove("secrets", "ns", "s");
+    let without_secret = diff(&sim, &of("mr"), "").await.unwrap_err();
+
+    assert_eq!(undecodable.exit_code(), FAILED);
+    assert!(undecodable.changes.is_empty(), "nothing is deleted while something does not decode");
+    assert!(!undecodable.remarks.concat().contains("hidden"), "{:?}", undecodable.remarks);
+    assert!(missing.to_string().starts_with("there is no ManagedResource ns/other — "), "{missing}");
+    assert_eq!(nameless.remarks, ["error: v1/ConfigMap/default/: resource name may not be empty"]);
+    assert!(unnamed.to_string().contains("--name <namespace>/<name>"), "{unnamed}");
+    assert!(
+        without_secret.to_string().starts_with("ns/mr names Secret \"s\", which does not exist"),
+        "{without_secret}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn packed_files_stand_for_their_managed_resource_and_unknown_kinds_are_created() {
+    let sim = cluster();
+    let manifests = format!("{}---\napiVersion: g.io/v1\nkind: Thing\nmetadata: {{name: t}}\n", config_map("a"));
+    let options =
+        crate::cli::PackOptions { name: "web".to_owned(), namespace: Some("ns".to_owned()), ..Default::default() };
+    let packed = crate::commands::pack::pack(&options, &[source("f", &manifests)]);
+
+    let report = diff(&sim, &DiffOptions::default(), &packed.out).await.unwrap();
+
+    let objects: Vec<_> = report.changes.iter().map(|change| change.object.as_str()).collect();
+    assert_eq!(objects, ["v1/ConfigMap/ns/a", "g.io/v1/Thing/default/t"]);
+    assert_eq!(report.remarks, ["warning: g.io/v1/Thing/default/t: the target does not serve this kind yet"]);
+    assert!(report.render(false).contains("resources.gardener.cloud/origin: ns/web"));
+}

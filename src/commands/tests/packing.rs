@@ -1,0 +1,154 @@
+//! pack and unpack.
+
+use std::{collections::BTreeMap, io};
+
+use super::*;
+use crate::{
+    api::producer::decode::Limits,
+    cli::PackOptions,
+    commands::{DIFFERENT, OK, input, pack::pack, unpack},
+};
+
+fn options() -> PackOptions {
+    PackOptions { name: "web".to_owned(), namespace: Some("garden".to_owned()), ..PackOptions::default() }
+}
+
+#[test]
+fn what_was_packed_is_unpacked() {
+    let manifests = format!("{}---\n# nothing\n---\n{}", config_map("b"), config_map("a"));
+    for plain in [false, true] {
+        let packed =
+            pack(&PackOptions { plain, class: Some("seed".to_owned()), ..options() }, &[source("a.yaml", &manifests)]);
+
+        let unpacked = unpack::from_files(&[source("-", &packed.out)], false);
+        let listed = unpack::from_files(&[source("-", &packed.out)], true);
+
+        assert_eq!((packed.code, unpacked.code, unpacked.remarks.as_slice()), (OK, OK, [].as_slice()));
+        assert!(packed.out.contains("class: seed") && packed.out.contains("immutable: true"), "{}", packed.out);
+        assert_eq!(packed.out.contains("stringData:"), plain);
+        assert_eq!(unpacked.out.matches("kind: ConfigMap").count(), 2);
+        assert!(unpacked.out.find("name: a").unwrap() < unpacked.out.find("name: b").unwrap());
+        let rows: Vec<Vec<&str>> = listed.out.lines().map(|line| line.split_whitespace().collect()).collect();
+        let key = if plain { "data.yaml" } else { "data.yaml.br" };
+        assert_eq!(rows[0], ["KIND", "NAMESPACE", "NAME", "KEY", "BYTES"]);
+        assert_eq!(rows[1][..4], ["ConfigMap", "ns", "a", key]);
+    }
+}
+
+#[test]
+fn the_order_of_files_does_not_matter() {
+    let (a, b) = (config_map("a"), config_map("b"));
+
+    let one = pack(&options(), &[source("1.yaml", &a), source("2.yaml", &b)]);
+    let other = pack(&options(), &[source("1.yaml", &b), source("2.yaml", &a)]);
+
+    assert_eq!(one, other);
+}
+
+#[test]
+fn the_secret_may_come_alone_and_without_a_namespace() {
+    let said =
+        pack(&PackOptions { secret_only: true, namespace: None, ..options() }, &[source("a.yaml", &config_map("a"))]);
+
+    assert!(said.out.contains("name: managedresource-web-"), "{}", said.out);
+    assert!(!said.out.contains("ManagedResource\n") && !said.out.contains("namespace"), "{}", said.out);
+}
+
+#[test]
+fn what_cannot_be_packed_is_named_by_file_and_document_without_content() {
+    let duplicate = format!("{}---\n{}", config_map("a"), config_map("a"));
+    let table = [
+        ("kind: ConfigMap\nmetadata: {name: a}", "f.yaml: the object has no apiVersion or no kind"),
+        ("apiVersion: v1\nkind: ConfigMap", "f.yaml: v1/ConfigMap/default/ has no metadata.name"),
+        (duplicate.as_str(), "f.yaml:2: v1/ConfigMap/ns/a is in f.yaml:1 already"),
+        ("hidden: [", "f.yaml: yaml: line 1"),
+        ("- hidden", "f.yaml: the document is a list and no map"),
+        ("apiVersion: v1\nkind: List\nmetadata: {name: a}\nitems: []", "f.yaml: v1/List/default/a is a list"),
+        (
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: a, annotations: {on: hidden, x: yes}}",
+            "f.yaml: v1/Secret/default/a: a value in metadata.annotations is no string (key \"x\")",
+        ),
+        (
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: n}",
+            "f.yaml: v1/Secret/default/a: metadata.namespace is no string",
+        ),
+        ("", "there is no manifest in the input"),
+    ];
+
+    for (text, expected) in table {
+        let said = pack(&options(), &[source("f.yaml", text)]);
+
+        assert_eq!((said.code, said.out.as_str()), (DIFFERENT, ""));
+        assert!(said.remarks[0].starts_with(expected), "{:?}", said.remarks);
+        assert!(said.remarks[0].contains(" — ") && !said.remarks[0].contains("hidden"), "{:?}", said.remarks);
+    }
+}
+
+#[test]
+fn names_and_sizes_that_the_api_server_refuses_are_refused_before() {
+    let random = "x".repeat(1 << 20);
+    let huge = format!("{}  big: \"{random}\"\n", config_map("a"));
+
+    let named = pack(&PackOptions { name: "Web".to_owned(), ..options() }, &[source("f", &config_map("a"))]);
+    let placed =
+        pack(&PackOptions { namespace: Some("a/b".to_owned()), ..options() }, &[source("f", &config_map("a"))]);
+    let large = pack(&PackOptions { plain: true, ..options() }, &[source("f", &huge)]);
+
+    assert!(named.remarks[0].starts_with("--name \"Web\""), "{:?}", named.remarks);
+    assert!(placed.remarks[0].starts_with("--namespace \"a/b\""), "{:?}", placed.remarks);
+    assert!(large.remarks[0].starts_with("the Secret would hold "), "{:?}", large.remarks);
+}
+
+#[test]
+fn lists_of_secrets_are_unpacked_and_other_objects_are_refused() {
+    let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata: {name: s}\n  stringData: {a: 'kind: A'}\n";
+    let broken = "apiVersion: v1\nkind: Secret\nmetadata: {namespace: ns, name: s}\nstringData: {a: \"kind: A\\n---\\n- hidden\"}\n";
+
+    let list = unpack::from_files(&[source("-", list)], false);
+    let other = unpack::from_files(&[source("f", &config_map("a"))], false);
+    let broken = unpack::from_files(&[source("f", broken)], false);
+
+    assert_eq!((list.out.as_str(), list.code), ("kind: A\n", OK));
+    assert_eq!(errors(&other), ["f: v1/ConfigMap/ns/a is no Secret — give the Secret of a bundle"]);
+    assert_eq!((broken.out.as_str(), broken.code), ("kind: A\n", DIFFERENT));
+    let text = "Could not decode resource at index 1 in 'a' in secret 'ns/s': the document is a list and no map.";
+    assert_eq!(broken.remarks, [text]);
+}
+
+#[test]
+fn a_bomb_is_refused_by_the_limits_of_the_decoder() {
+    let mut registry = crate::api::producer::Registry::default();
+    registry.add_serialized("bomb", format!("a: {}", "x".repeat(2000)));
+    let secret = crate::api::producer::SecretBuilder::new("ns", "s").data(registry.data()).build();
+    let limits = Limits { decompressed: 1000, ..Limits::default() };
+
+    let said = unpack::secrets_within(&[secret], false, limits);
+
+    assert_eq!((said.code, said.out.as_str()), (DIFFERENT, ""));
+    assert!(said.remarks[0].contains("decompressed data is larger than 1000 bytes"), "{:?}", said.remarks);
+}
+
+#[test]
+fn folders_are_read_in_order_and_only_their_manifests() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |path: &str| folder.path().join(path);
+    std::fs::create_dir(at("b")).unwrap();
+    for (path, text) in [("c.json", "{}"), ("b/x.yml", "b"), ("a.yaml", "a"), ("ignored.txt", "t")] {
+        std::fs::write(at(path), text).unwrap();
+    }
+    let paths = |paths: &[&str]| -> Vec<String> { paths.iter().map(|path| (*path).to_owned()).collect() };
+    let root = folder.path().display().to_string();
+
+    let read = input::read(&paths(&[&root, "-"]), &mut io::Cursor::new("in")).unwrap();
+    let twice = input::read(&paths(&["-", "-"]), &mut io::empty());
+    let missing = input::read(&paths(&["/nowhere.yaml"]), &mut io::empty());
+    std::fs::create_dir(at("empty")).unwrap();
+    let empty = input::read(&paths(&[&at("empty").display().to_string()]), &mut io::empty());
+
+    let names: BTreeMap<usize, String> = read.iter().map(|source| source.name.replace(&root, "")).enumerate().collect();
+    assert_eq!(names.into_values().collect::<Vec<_>>(), ["/a.yaml", "/b/x.yml", "/c.json", "-"]);
+    assert_eq!(read[3].bytes, b"in");
+    assert!(twice.is_err());
+    assert!(missing.err().unwrap().to_string().starts_with("cannot read /nowhere.yaml: "));
+    assert!(empty.err().unwrap().to_string().contains("has no *.yaml"));
+}

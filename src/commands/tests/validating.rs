@@ -1,0 +1,211 @@
+//! validate.
+
+use super::*;
+use crate::{
+    cli::PackOptions,
+    commands::{DIFFERENT, OK, pack::pack, validate::validate},
+};
+
+/// The findings about one file.
+fn findings(text: &str) -> Vec<String> {
+    validate(&[source("f", text)]).out.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn good_input_has_no_findings() {
+    let manifests = format!("{}---\n{}", config_map("a"), config_map("b"));
+    let options = PackOptions { name: "web".to_owned(), namespace: Some("ns".to_owned()), ..PackOptions::default() };
+    let packed = pack(&options, &[source("f", &manifests)]);
+
+    for text in [manifests.as_str(), &packed.out, include_str!("../../../config/component-config.yaml")] {
+        let said = validate(&[source("f", text)]);
+
+        assert_eq!((said.out.as_str(), said.code), ("", OK));
+    }
+}
+
+#[test]
+fn manifests_have_their_mistakes_named() {
+    let table = [
+        ("- hidden", "f: the document is a list and no map — "),
+        ("kind: A", "f /A/default/: there is no apiVersion — add it"),
+        (
+            "apiVersion: v1\nkind: A\nmetadata: {generateName: a}",
+            "f v1/A/default/: there is no metadata.name — give it a name",
+        ),
+        ("apiVersion: v1\nkind: A\nmetadata: {name: yes}", "f v1/A/default/: metadata.name is no string — quote it"),
+        (
+            "apiVersion: v1\nkind: A\nmetadata: {name: a/b}",
+            "f v1/A/default/a/b: metadata.name cannot be part of a path — ",
+        ),
+        (
+            "apiVersion: v1\nkind: A\nmetadata: {name: a, resourceVersion: '1'}",
+            "f v1/A/default/a: metadata.resourceVersion ",
+        ),
+        (
+            "apiVersion: v1\nkind: A\nmetadata: {name: a, annotations: {b: true}}",
+            "f v1/A/default/a: all metadata.annotations are passed over, because the value of \"b\" is no string — quote",
+        ),
+        (
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {b: 1}",
+            "f v1/ConfigMap/default/a: data.b is no string — ",
+        ),
+        (
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {b: hidden!}",
+            "f v1/Secret/default/a: data.b is no Base64 text — ",
+        ),
+        (
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {template: {metadata: {labels: {x: 1}}}}",
+            "f apps/v1/Deployment/default/a: .spec.template.metadata.labels: the value of \"x\" is no string — ",
+        ),
+        (
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {template: {spec: {containers: [{env: [{name: a, value: on}]}]}}}",
+            "f apps/v1/Deployment/default/a: .spec.template.spec.containers[0].env[0].value is no string — ",
+        ),
+        (
+            "apiVersion: batch/v2\nkind: CronJob\nmetadata: {name: a}",
+            "f batch/v2/CronJob/default/a: CronJobs of version v2 ",
+        ),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: a}", "f v1/Pod/default/a: warning: the API server fills in "),
+    ];
+
+    for (text, expected) in table {
+        let found = findings(text);
+
+        assert!(found.iter().any(|line| line.starts_with(expected)), "{expected}\n{found:#?}");
+        assert!(found.iter().all(|line| line.contains(" — ") && !line.contains("hidden")), "{found:#?}");
+    }
+}
+
+/// spec 10 §2.7
+#[test]
+fn annotations_follow_the_rules_of_their_table() {
+    let table = [
+        (
+            "mode",
+            "ignore",
+            "annotation resources.gardener.cloud/mode: \"ignore\" has no effect — write exactly \"Ignore\"",
+        ),
+        ("mode", "Ignore", ""),
+        ("ignore", "yes", "warning: annotation resources.gardener.cloud/ignore: \"yes\" counts as false — "),
+        ("ignore", "T", ""),
+        ("ignore", "false", ""),
+        ("preserve-replicas", "1", "annotation resources.gardener.cloud/preserve-replicas: \"1\" has no effect — "),
+        ("preserve-replicas", "true", ""),
+        (
+            "finalize-deletion-after",
+            "1d",
+            "annotation resources.gardener.cloud/finalize-deletion-after: \"1d\" is no duration — ",
+        ),
+        ("finalize-deletion-after", "1h30m", ""),
+        (
+            "deletion-propagation-on-invalid-update",
+            "orphan",
+            "annotation resources.gardener.cloud/deletion-propagation-on-invalid-update: \"orphan\" is no propagation policy — write one of Background, Foreground, Orphan",
+        ),
+        ("origin", "x", "warning: annotation resources.gardener.cloud/origin is overwritten"),
+        ("keep-objects", "true", "warning: annotation resources.gardener.cloud/keep-objects is not known"),
+    ];
+
+    for (key, value, expected) in table {
+        let text = format!(
+            "apiVersion: v1\nkind: A\nmetadata: {{name: a, annotations: {{resources.gardener.cloud/{key}: \"{value}\"}}}}"
+        );
+        let found = findings(&text);
+
+        let prefix = format!("f v1/A/default/a: {expected}");
+        let as_expected =
+            if expected.is_empty() { found.is_empty() } else { found.iter().any(|line| line.starts_with(&prefix)) };
+        assert!(as_expected, "{key}: {value}: {found:#?}");
+    }
+}
+
+#[test]
+fn duplicates_are_found_within_what_is_applied_together() {
+    let deployment = |group: &str| format!("apiVersion: {group}\nkind: Deployment\nmetadata: {{name: a}}\n");
+    let said = validate(&[
+        source("a", &config_map("a")),
+        source(
+            "b",
+            &format!("{}---\n{}---\n{}", config_map("a"), deployment("apps/v1"), deployment("extensions/v1beta1")),
+        ),
+    ]);
+
+    let lines: Vec<&str> = said.out.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "b:1 v1/ConfigMap/ns/a: the same object is in a — remove one of them",
+            "b:3 extensions/v1beta1/Deployment/default/a: stands for the same object as Deployment.apps in b:2 — remove one of them",
+        ]
+    );
+    assert_eq!((said.code, said.remarks[0].as_str()), (DIFFERENT, "documents: 4, errors: 2, warnings: 0"));
+}
+
+#[test]
+fn documents_inside_of_secrets_are_looked_at() {
+    let text = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: ns}\nstringData:\n  a.yaml: |\n    apiVersion: v1\n    kind: ConfigMap\n    metadata: {name: on}\n    ---\n    hidden: [\n";
+
+    let found = findings(text);
+
+    assert!(found[0].starts_with("f[a.yaml:1] v1/ConfigMap/default/: metadata.name is no string"), "{found:#?}");
+    assert!(found[1].starts_with("f[a.yaml:2] v1/Secret/ns/s: yaml: line "), "{found:#?}");
+    assert!(!found.concat().contains("hidden"));
+}
+
+#[test]
+fn managed_resources_have_their_mistakes_named() {
+    let table = [
+        ("{}", "there is no spec.secretRefs — "),
+        ("{secretRefs: [{name: a}, {name: a}]}", "spec.secretRefs[1] names Secret \"a\" again"),
+        ("{secretRefs: [{name: a}]}", "warning: Secret \"a\" is not in the input"),
+        ("{secretRefs: [{}]}", "spec.secretRefs[0].name is no name"),
+        ("{secretRefs: x}", "spec.secretRefs is no list"),
+        ("{secretRefs: [], keepObjects: 'true'}", "spec.keepObjects is no boolean"),
+        ("{secretRefs: [], injectLabels: {a: true}}", "spec.injectLabels: the value of \"a\" is no string"),
+        ("{secretRefs: [], secretRef: a}", "warning: spec.secretRef is not known"),
+        ("{secretRefs: [], equivalences: [[{group: a, kind: K}]]}", "spec.equivalences[0] has less than two"),
+        ("{secretRefs: [], equivalences: [[{kind: K}]]}", "spec.equivalences[0] has a member without group or kind"),
+        (
+            "{secretRefs: [], equivalences: [[{group: '', kind: Secret}, {group: '', kind: ConfigMap}]]}",
+            "spec.equivalences[0] makes different kinds of the API server one: ConfigMap, Secret",
+        ),
+        (
+            "{secretRefs: [], equivalences: [[{group: a, kind: K}, {group: b, kind: K}], [{group: b, kind: K}, {group: c, kind: K}]]}",
+            "warning: spec.equivalences[1] names K.b, as spec.equivalences[0] does",
+        ),
+    ];
+
+    for (spec, expected) in table {
+        let text = format!(
+            "apiVersion: resources.gardener.cloud/v1alpha1\nkind: ManagedResource\nmetadata: {{name: m, namespace: ns}}\nspec: {spec}"
+        );
+        let found = findings(&text);
+
+        let prefix = format!("f resources.gardener.cloud/v1alpha1/ManagedResource/ns/m: {expected}");
+        assert!(found.iter().any(|line| line.starts_with(&prefix)), "{prefix}\n{found:#?}");
+    }
+}
+
+#[test]
+fn component_configurations_are_validated_by_their_own_rules() {
+    let text = "apiVersion: resourcemanager.config.gardener.cloud/v1alpha1\nkind: ResourceManagerConfiguration\n\
+                controllers: {managedResource: {concurrentSyncs: 0}}\nunknown: 1\n";
+
+    let found = findings(text);
+
+    assert!(
+        found.iter().any(|line| line.contains("controllers.managedResources.concurrentSyncs: Invalid value: 0")),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn an_edited_immutable_secret_is_noticed() {
+    let options = PackOptions { name: "web".to_owned(), plain: true, secret_only: true, ..PackOptions::default() };
+    let packed = pack(&options, &[source("f", &config_map("a"))]).out;
+
+    let found = findings(&packed.replace("key: value", "key: other"));
+
+    assert!(found[0].contains("warning: the checksum in the name is not that of the data, "), "{found:#?}");
+}

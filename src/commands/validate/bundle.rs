@@ -1,0 +1,267 @@
+//! ManagedResources and their Secrets.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::{Finding, Issue, Manifest, check_set};
+use crate::{
+    actors::managed_resource::identity::{Equivalences, is_built_in_group},
+    api::{
+        keys,
+        managed_resource::ManagedResource,
+        object::{self, GroupKind, truthy},
+        producer::{
+            decode::{Decoder, Document, Limits, SecretData},
+            unique,
+        },
+    },
+    commands::{bundles::Located, input::is_dns_subdomain},
+};
+
+/// Values of the operation annotation.
+const OPERATIONS: [&str; 4] =
+    [keys::OPERATION_RECONCILE, keys::OPERATION_MIGRATE, keys::OPERATION_RESTORE, keys::OPERATION_WAIT_FOR_STATE];
+/// Fields of the spec.
+const FIELDS: [&str; 8] = [
+    "class",
+    "secretRefs",
+    "injectLabels",
+    "forceOverwriteLabels",
+    "forceOverwriteAnnotations",
+    "keepObjects",
+    "equivalences",
+    "deletePersistentVolumeClaims",
+];
+
+/// A Secret and what came out of it.
+struct Opened<'a> {
+    secret: &'a Located,
+    documents: Vec<Document>,
+}
+
+/// Looks at all ManagedResources, at all Secrets, and at what would be applied together.
+pub(super) fn check(managed_resources: &[Located], secrets: &[Located], findings: &mut Vec<Finding>) {
+    let opened: Vec<Opened<'_>> = secrets.iter().map(|secret| open(secret, findings)).collect();
+    let mut used = BTreeSet::new();
+    for located in managed_resources {
+        let mr = ManagedResource::from_value(&located.object);
+        findings.extend(issues(&located.object, mr.is_err()).into_iter().map(|issue| located.finding(issue)));
+        let Ok(mr) = mr else { continue };
+        let equivalences = Equivalences::with(&mr.spec.equivalences);
+        let mut set = Vec::new();
+        for reference in &mr.spec.secret_refs {
+            let found = opened.iter().position(|opened| {
+                let namespace = object::namespace(&opened.secret.object);
+                object::name(&opened.secret.object) == reference.name && namespace == mr.metadata.namespace
+            });
+            match found {
+                Some(index) => {
+                    used.insert(index);
+                    set.push(index);
+                }
+                None if !reference.name.is_empty() => {
+                    let what =
+                        format!("Secret {:?} is not in the input, so its manifests are not looked at", reference.name);
+                    findings.push(located.finding(Issue::warning(what, "give its file as well")));
+                }
+                None => {}
+            }
+        }
+        check_set(set.iter().flat_map(|index| opened[*index].manifests()), &equivalences, findings);
+    }
+    for (_, alone) in opened.iter().enumerate().filter(|(index, _)| !used.contains(index)) {
+        check_set(alone.manifests(), &Equivalences::predefined(), findings);
+    }
+}
+
+fn open<'a>(secret: &'a Located, findings: &mut Vec<Finding>) -> Opened<'a> {
+    let mut opened = Opened { secret, documents: Vec::new() };
+    if object::name(&secret.object).is_empty() {
+        findings.push(secret.finding(Issue::error("there is no metadata.name", "add it")));
+    }
+    let data = match unique::content(&secret.object) {
+        Ok(data) => data,
+        Err(error) => {
+            findings.push(secret.finding(Issue::error(error.to_string(), "encode the value")));
+            return opened;
+        }
+    };
+    let (namespace, name) = (object::namespace(&secret.object), object::name(&secret.object));
+    for read in Decoder::new([SecretData { namespace, name, data: &data }], Limits::default()) {
+        match read {
+            Ok(document) => opened.documents.push(document),
+            Err(error) => {
+                let mut finding = secret.finding(Issue::error(error.text, "correct the document"));
+                finding.inside = format!("{}:{}", error.data_key, error.index + 1);
+                findings.push(finding);
+            }
+        }
+    }
+    findings.extend(checksum_issue(&secret.object, &data).map(|issue| secret.finding(issue)));
+    opened
+}
+
+/// An immutable Secret whose name says that it holds something else.
+fn checksum_issue(secret: &Value, data: &BTreeMap<String, Vec<u8>>) -> Option<Issue> {
+    let is_unique = secret["immutable"] == true && truthy(object::label(secret, keys::GARBAGE_COLLECTABLE));
+    let (_, suffix) = object::name(secret).rsplit_once('-')?;
+    let is_checksum = suffix.len() == 8 && suffix.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let expected = unique::checksum(data.values());
+    (is_unique && is_checksum && !expected.starts_with(suffix)).then(|| {
+        let what = format!("the checksum in the name is not that of the data, {}", &expected[..8]);
+        Issue::warning(what, "pack the manifests again instead of editing the Secret")
+    })
+}
+
+fn issues(object: &Value, is_unreadable: bool) -> Vec<Issue> {
+    let mut issues = Vec::new();
+    let name = object::name(object);
+    if name.is_empty() {
+        issues.push(Issue::error("there is no metadata.name", "add it"));
+    } else if !is_dns_subdomain(name) {
+        issues.push(Issue::error("metadata.name is no DNS subdomain", "use lower-case letters, digits, - and ."));
+    }
+    let namespace = object.pointer("/metadata/namespace");
+    if namespace.is_some_and(|namespace| !namespace.is_string() && !namespace.is_null()) {
+        issues.push(Issue::error("metadata.namespace is no string", "quote it"));
+    }
+    let empty = serde_json::Map::new();
+    let spec = object["spec"].as_object().unwrap_or(&empty);
+    types(spec, &mut issues);
+    if is_unreadable && issues.is_empty() {
+        issues.push(Issue::error(
+            "it does not fit the schema of ManagedResources",
+            "see deploy/crd-managedresources.yaml",
+        ));
+    }
+    for field in spec.keys().filter(|field| !FIELDS.contains(&field.as_str())) {
+        issues.push(Issue::warning(format!("spec.{field} is not known"), "leave it out"));
+    }
+    annotations(object, &mut issues);
+    equivalences(&spec.get("equivalences").cloned().unwrap_or_default(), &mut issues);
+    issues
+}
+
+fn types(spec: &serde_json::Map<String, Value>, issues: &mut Vec<Issue>) {
+    match spec.get("secretRefs") {
+        None => issues.push(Issue::error("there is no spec.secretRefs", "add it; it may be empty: []")),
+        Some(Value::Array(refs)) => {
+            let mut seen = BTreeSet::new();
+            for (index, reference) in refs.iter().enumerate() {
+                match reference.get("name").and_then(Value::as_str) {
+                    Some(name) if !name.is_empty() && seen.insert(name) => {}
+                    Some(name) if !name.is_empty() => issues.push(Issue::error(
+                        format!(
+                            "spec.secretRefs[{index}] names Secret {name:?} again, so its objects are applied twice"
+                        ),
+                        "name it once",
+                    )),
+                    Some(_) | None => {
+                        issues.push(Issue::error(format!("spec.secretRefs[{index}].name is no name"), "name a Secret"));
+                    }
+                }
+            }
+        }
+        Some(_) => issues.push(Issue::error("spec.secretRefs is no list", "write a list of {name: <Secret>}")),
+    }
+    let flags = ["forceOverwriteLabels", "forceOverwriteAnnotations", "keepObjects", "deletePersistentVolumeClaims"];
+    for flag in flags {
+        if spec.get(flag).is_some_and(|value| !value.is_boolean() && !value.is_null()) {
+            issues.push(Issue::error(format!("spec.{flag} is no boolean"), "write true or false without quotes"));
+        }
+    }
+    if spec.get("class").is_some_and(|class| !class.is_string() && !class.is_null()) {
+        issues.push(Issue::error("spec.class is no string", "quote it"));
+    }
+    match spec.get("injectLabels") {
+        None | Some(Value::Null) => {}
+        Some(Value::Object(labels)) => {
+            for (key, _) in labels.iter().filter(|(_, value)| !value.is_string()) {
+                issues.push(Issue::error(format!("spec.injectLabels: the value of {key:?} is no string"), "quote it"));
+            }
+            if labels.contains_key(keys::MANAGED_BY) {
+                let what = format!("spec.injectLabels: {} is overwritten by the controller", keys::MANAGED_BY);
+                issues.push(Issue::warning(what, "leave it out"));
+            }
+        }
+        Some(_) => issues.push(Issue::error("spec.injectLabels is no map", "write key: \"value\" pairs")),
+    }
+}
+
+fn annotations(object: &Value, issues: &mut Vec<Issue>) {
+    if let Some(value) = object::annotation(object, keys::OPERATION).filter(|value| !OPERATIONS.contains(value)) {
+        let what = format!("annotation {}: {value:?} has no effect", keys::OPERATION);
+        issues.push(Issue::warning(what, format!("write one of {}", OPERATIONS.join(", "))));
+    }
+    if truthy(object::annotation(object, keys::IGNORE)) {
+        let what = format!("annotation {} keeps the controller from applying anything", keys::IGNORE);
+        issues.push(Issue::warning(what, "remove it when it is no longer wanted"));
+    }
+}
+
+/// Sets that name one kind only, or twice the same one, or kinds that cannot stand for the same objects.
+fn equivalences(lists: &Value, issues: &mut Vec<Issue>) {
+    let Some(lists) = lists.as_array() else {
+        if !lists.is_null() {
+            issues.push(Issue::error("spec.equivalences is no list", "write lists of {group: …, kind: …}"));
+        }
+        return;
+    };
+    let mut sets_of: BTreeMap<GroupKind, usize> = BTreeMap::new();
+    for (index, list) in lists.iter().enumerate() {
+        let mut error = |what: &str, remedy: &str| {
+            issues.push(Issue::error(format!("spec.equivalences[{index}] {what}"), remedy));
+        };
+        let text = |item: &Value, field: &str| item.get(field).and_then(Value::as_str).map(str::to_owned);
+        let members: Option<Vec<GroupKind>> = list.as_array().and_then(|items| {
+            items.iter().map(|item| Some(GroupKind::new(text(item, "group")?, text(item, "kind")?))).collect()
+        });
+        let Some(members) = members else {
+            error("has a member without group or kind", "give both; the group may be \"\"");
+            continue;
+        };
+        let distinct: BTreeSet<&GroupKind> = members.iter().collect();
+        if distinct.len() < 2 {
+            error(
+                "has less than two different kinds, so it has no effect",
+                "name all kinds that are one, or remove it",
+            );
+        }
+        if members.iter().any(|member| member.kind.is_empty()) {
+            error("has an empty kind", "name the kind");
+        }
+        let built_in: BTreeSet<&str> = distinct
+            .iter()
+            .filter(|member| is_built_in_group(&member.group))
+            .map(|member| member.kind.as_str())
+            .collect();
+        if built_in.len() > 1 {
+            let all = built_in.into_iter().collect::<Vec<_>>().join(", ");
+            error(
+                &format!("makes different kinds of the API server one: {all}"),
+                "name kinds that hold the same objects",
+            );
+        }
+        for member in distinct {
+            if let Some(first) = sets_of.get(member).filter(|first| **first != index) {
+                let what = format!("names {member}, as spec.equivalences[{first}] does: only one of them is joined");
+                issues.push(Issue::warning(format!("spec.equivalences[{index}] {what}"), "make one list of both"));
+            }
+            sets_of.entry(member.clone()).or_insert(index);
+        }
+    }
+}
+
+// === impl Opened ===
+
+impl Opened<'_> {
+    fn manifests(&self) -> impl Iterator<Item = Manifest<'_>> {
+        self.documents.iter().map(|document| Manifest {
+            place: &self.secret.place,
+            inside: format!("{}:{}", document.data_key, document.index + 1),
+            object: &document.manifest,
+            warnings: &document.warnings,
+        })
+    }
+}

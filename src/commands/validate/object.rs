@@ -1,0 +1,172 @@
+//! One manifest.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::{Issue, metadata};
+use crate::{
+    actors::managed_resource::{inject, merge},
+    api::{
+        keys,
+        object::{self, GroupVersionKind, truthy},
+        producer::{decode::LabelWarning, unique},
+    },
+    commands::bundles::is_list,
+};
+
+/// Maps of the API whose values are strings: an unquoted boolean or number in them is refused by the API server.
+const TEXT_MAPS: [&str; 5] = ["matchLabels", "nodeSelector", "selector", "labels", "annotations"];
+/// Deepest level that is looked at.
+const DEPTH: usize = 100;
+
+/// All that can be said about one manifest. Texts name fields, never the content of Secrets.
+pub(super) fn check(manifest: &Value, warnings: &[LabelWarning]) -> Vec<Issue> {
+    let mut issues = Vec::new();
+    identity(manifest, &mut issues);
+    if is_list(manifest) {
+        issues.push(Issue::error("the controller refuses lists", "make its items documents of their own"));
+        return issues;
+    }
+    for LabelWarning { field, key, .. } in warnings {
+        issues.push(if key.is_empty() {
+            Issue::error(format!("metadata.{field} is no map"), "write key: \"value\" pairs")
+        } else {
+            let what = format!("all metadata.{field} are passed over, because the value of {key:?} is no string");
+            Issue::error(what, "quote the value")
+        });
+    }
+    metadata::check(manifest, &mut issues);
+    shape(manifest, &mut issues);
+    data(manifest, &mut issues);
+    texts(manifest, &mut String::new(), DEPTH, &mut issues);
+    kind(manifest, &mut issues);
+    issues
+}
+
+/// What names the object.
+fn identity(manifest: &Value, issues: &mut Vec<Issue>) {
+    for field in ["apiVersion", "kind"] {
+        match manifest.get(field) {
+            None | Some(Value::Null) => issues.push(Issue::error(format!("there is no {field}"), "add it")),
+            Some(Value::String(text)) if text.is_empty() => {
+                issues.push(Issue::error(format!("{field} is empty"), "add it"));
+            }
+            Some(Value::String(text)) if field == "apiVersion" && text.matches('/').count() > 1 => {
+                issues.push(Issue::error("apiVersion is no <group>/<version>", "correct it"));
+            }
+            Some(Value::String(_)) => {}
+            Some(_) => issues.push(Issue::error(format!("{field} is no string"), "quote it")),
+        }
+    }
+    let metadata = &manifest["metadata"];
+    for field in ["name", "namespace", "generateName"] {
+        if metadata.get(field).is_some_and(|value| !value.is_string() && !value.is_null()) {
+            issues.push(Issue::error(format!("metadata.{field} is no string"), "quote it"));
+        }
+    }
+    let name = object::name(manifest);
+    if name.is_empty() && !metadata.get("name").is_some_and(|name| !name.is_null() && !name.is_string()) {
+        let remedy = if metadata.get("generateName").is_some_and(Value::is_string) {
+            "give it a name: an object with generateName alone would be made anew each time"
+        } else {
+            "add it"
+        };
+        issues.push(Issue::error("there is no metadata.name", remedy));
+    }
+    for (field, text) in [("name", name), ("namespace", object::namespace(manifest))] {
+        if matches!(text, "." | "..") || text.contains(['/', '%']) {
+            issues.push(Issue::error(format!("metadata.{field} cannot be part of a path"), "leave out / and %"));
+        }
+    }
+}
+
+/// Whether the labels every object gets find their place.
+fn shape(manifest: &Value, issues: &mut Vec<Issue>) {
+    let labels = inject::labels_to_inject(&BTreeMap::new(), keys::DEFAULT_MANAGED_BY);
+    if let Err(error) = inject::inject_labels(&mut manifest.clone(), &labels) {
+        issues.push(Issue::error(error.to_string(), "correct the type"));
+    }
+}
+
+/// What Secrets and ConfigMaps hold.
+fn data(manifest: &Value, issues: &mut Vec<Issue>) {
+    if manifest["apiVersion"] == "v1"
+        && matches!(manifest["kind"].as_str(), Some("Secret" | "ConfigMap"))
+        && let Err(error) = unique::content(manifest)
+    {
+        issues.push(Issue::error(error.to_string(), "quote the value, or encode it"));
+    }
+}
+
+/// Unquoted booleans and numbers where the API wants strings: selectors, labels of templates, environment variables. Only
+/// in the kinds of the API server; what custom kinds want is not known.
+fn texts(value: &Value, path: &mut String, depth: usize, issues: &mut Vec<Issue>) {
+    let Some(fields) = value.as_object() else {
+        for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+            descend(item, &format!("[{index}]"), path, depth, issues);
+        }
+        return;
+    };
+    for (name, field) in fields {
+        // Those of the object itself are looked at before; definitions of custom kinds describe fields of these names.
+        if path.is_empty() && (name == "metadata" || !is_of_the_api_server(value)) || name == "openAPIV3Schema" {
+            continue;
+        }
+        if TEXT_MAPS.contains(&name.as_str()) {
+            let wrong = field.as_object().and_then(unquoted);
+            issues.extend(wrong.map(|key| {
+                Issue::error(format!("{path}.{name}: the value of {key:?} is no string"), "quote the value")
+            }));
+        }
+        if name == "env" {
+            for (index, item) in field.as_array().into_iter().flatten().enumerate() {
+                if item.get("value").is_some_and(|value| !value.is_string() && !value.is_null()) {
+                    issues.push(Issue::error(format!("{path}.env[{index}].value is no string"), "quote the value"));
+                }
+            }
+        }
+        descend(field, &format!(".{name}"), path, depth, issues);
+    }
+}
+
+fn descend(value: &Value, step: &str, path: &mut String, depth: usize, issues: &mut Vec<Issue>) {
+    if depth == 0 {
+        return;
+    }
+    let length = path.len();
+    path.push_str(step);
+    texts(value, path, depth - 1, issues);
+    path.truncate(length);
+}
+
+fn is_of_the_api_server(manifest: &Value) -> bool {
+    let group = GroupVersionKind::of(manifest).map(|gvk| gvk.group);
+    group.is_some_and(|group| crate::actors::managed_resource::identity::is_built_in_group(&group))
+}
+
+/// The first key whose value is a boolean or a number. Lists and maps may be right: some fields of these names are others.
+fn unquoted(map: &Map<String, Value>) -> Option<&str> {
+    map.iter().find(|(_, value)| value.is_boolean() || value.is_number()).map(|(key, _)| key.as_str())
+}
+
+/// Kinds that need care (spec 10 §12.4, §12.9).
+fn kind(manifest: &Value, issues: &mut Vec<Issue>) {
+    let gvk = GroupVersionKind::of(manifest).unwrap_or_default();
+    let ignored = merge::is_ignored(manifest);
+    match (gvk.group.as_str(), gvk.kind.as_str()) {
+        ("", "Pod" | "PersistentVolumeClaim") if !ignored => issues.push(Issue::warning(
+            format!("the API server fills in immutable fields of a {}, so later updates fail", gvk.kind),
+            format!("create it once only: annotation {}: \"true\"", keys::IGNORE),
+        )),
+        ("batch", "CronJob") if !matches!(gvk.version.as_str(), "v1" | "v1beta1") => {
+            issues.push(Issue::error(format!("CronJobs of version {} cannot be merged", gvk.version), "use batch/v1"));
+        }
+        (_, "Secret" | "ConfigMap") if gvk.group.is_empty() => {}
+        _ if truthy(object::label(manifest, keys::GARBAGE_COLLECTABLE)) => issues.push(Issue::warning(
+            format!("label {} has no effect on this kind", keys::GARBAGE_COLLECTABLE),
+            "use it for Secrets and ConfigMaps only",
+        )),
+        _ => {}
+    }
+}
