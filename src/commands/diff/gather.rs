@@ -176,7 +176,7 @@ impl Clusters {
             old: &bundle.mr.status.resources,
             equivalences: &equivalences,
             labels: &labels,
-            decoding_failed: bundle.decoding_failed,
+            incomplete: bundle.decoding_failed,
             scope: &|kind| scope(&kinds, kind),
         });
         for key in &plan.duplicates {
