@@ -178,9 +178,33 @@ impl<'a> OldIndex<'a> {
     /// `extensions/Ingress a` and `networking.k8s.io/Ingress a` may be listed (spec 10 §9.7 records the union of old
     /// and new references), and deleting one would delete the other.
     pub fn find(&mut self, key: &ObjectKey, equivalences: &Equivalences) -> Option<&'a ResourceRef> {
+        self.find_if(key, equivalences, |_| true)
+    }
+
+    /// Finds the old reference of a wanted object whose scope is unknown at the moment, in case it was known when the
+    /// reference was recorded. What has no namespace there has none, whatever the key says; and where the key has none, as
+    /// kinds called `Namespace` can, it was `default`. Counts as found like those of [`Self::find`].
+    pub fn find_despite_namespace(&mut self, key: &ObjectKey, equivalences: &Equivalences) -> Option<&'a ResourceRef> {
+        let in_namespace = |namespace| ObjectKey { namespace, ..key.clone() };
+        let without = in_namespace(effective_namespace(&key.kind, "").to_owned());
+        let hit = self.find_if(&without, equivalences, |reference| reference.namespace.is_empty());
+        if !key.namespace.is_empty() {
+            return hit;
+        }
+        hit.or(self.find(&in_namespace("default".to_owned()), equivalences))
+    }
+
+    fn find_if(
+        &mut self,
+        key: &ObjectKey,
+        equivalences: &Equivalences,
+        is_meant: impl Fn(&ResourceRef) -> bool,
+    ) -> Option<&'a ResourceRef> {
         let mut hit = None;
         for candidate in std::iter::once(key.clone()).chain(equivalences.of_key(key)) {
-            if let Some(entry) = self.entries.get_mut(&candidate) {
+            if let Some(entry) = self.entries.get_mut(&candidate)
+                && is_meant(entry.reference)
+            {
                 entry.found = true;
                 hit = hit.or(Some(entry.reference));
             }

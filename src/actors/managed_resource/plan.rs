@@ -122,9 +122,13 @@ pub fn plan(input: Input<'_>) -> Plan {
     let mut released = BTreeMap::new();
     for (document, mut manifest) in documents.into_iter().enumerate() {
         let gvk = identity::gvk_of(&manifest);
-        normalise::normalise_namespace(&mut manifest, scope(&gvk));
+        let scope = scope(&gvk);
+        normalise::normalise_namespace(&mut manifest, scope);
         let key = identity::key_of_object(&manifest);
-        let hit = index.find(&key, equivalences);
+        let mut hit = index.find(&key, equivalences);
+        if scope == Scope::Unknown {
+            hit = hit.or(index.find_despite_namespace(&key, equivalences));
+        }
 
         let annotations = inject::string_map(&manifest, "annotations");
         if annotations.get(keys::MODE).is_some_and(|mode| mode == keys::MODE_IGNORE) {
@@ -153,6 +157,7 @@ pub fn plan(input: Input<'_>) -> Plan {
     }
     sort_references(&mut plan.references);
     sort_references(&mut plan.added);
+    sort_references(&mut plan.removed);
     sort_references(&mut plan.released);
     plan
 }
