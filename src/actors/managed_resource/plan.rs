@@ -147,8 +147,11 @@ pub fn plan(input: Input<'_>) -> Plan {
     let references = valid().map(|object| object.reference.clone()).collect();
     let added = valid().filter(|object| object.old.is_none()).map(|object| object.reference.clone()).collect();
     (plan.references, plan.added) = (references, added);
-    plan.released =
-        released.into_iter().filter(|(key, _)| !seen.contains(key)).map(|(_, reference)| reference).collect();
+    let is_applied =
+        |key: &ObjectKey| seen.contains(key) || equivalences.of_key(key).any(|other| seen.contains(&other));
+    let is_released =
+        |(key, reference): &(ObjectKey, ResourceRef)| !is_applied(key) && !is_applied(&old_key(reference));
+    plan.released = released.into_iter().filter(is_released).map(|(_, reference)| reference).collect();
     let not_found = index.not_found().into_iter().cloned();
     if decoding_failed {
         plan.references.extend(not_found)

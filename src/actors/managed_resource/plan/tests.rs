@@ -146,6 +146,21 @@ fn an_object_in_ignore_mode_is_released_and_neither_applied_nor_removed() {
     assert!(plan.objects.is_empty() && plan.references.is_empty() && plan.removed.is_empty());
 }
 
+/// spec 10 §9.4, §10.2: one of them wants the object, so it is not let go
+#[test]
+fn an_object_in_ignore_mode_is_not_released_while_an_equivalent_manifest_is_applied() {
+    let ingress = |api_version: &str, mode: &str| {
+        let annotations = json!({keys::MODE: mode});
+        json!({"apiVersion": api_version, "kind": "Ingress", "metadata": {"name": "a", "annotations": annotations}})
+    };
+    let manifests = vec![ingress("extensions/v1beta1", "Ignore"), ingress("networking.k8s.io/v1", "")];
+
+    let plan = plan_of(manifests, &[reference("networking.k8s.io/v1", "Ingress", "default", "a")]);
+
+    assert!(plan.released.is_empty());
+    assert_eq!(plan.objects.len(), 1);
+}
+
 /// spec 10 §9.4: exactly `Ignore`
 #[test]
 fn another_mode_has_no_meaning() {
