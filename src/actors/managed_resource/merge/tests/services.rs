@@ -182,3 +182,31 @@ fn annotations_of_the_openstack_load_balancer_survive_forced_annotations() {
     assert_eq!(annotations["loadbalancer.openstack.org/keep-floatingip"], json!("manifest"));
     assert_eq!(annotations.get("other"), None);
 }
+
+/// spec 10 §12.7: the API server is to refuse them; overwritten, nobody would learn of the mistake
+#[test]
+fn fields_of_a_wrong_type_are_sent_as_they_are() {
+    let live = service(json!({"type": "LoadBalancer", "clusterIP": "10.0.0.1", "loadBalancerIP": "1.1.1.1",
+        "externalTrafficPolicy": "Local", "healthCheckNodePort": 31000, "ports": [{"port": 80, "nodePort": 30000}]}));
+    let with_type = |spec: Value| {
+        let mut spec = spec;
+        spec["type"] = json!("LoadBalancer");
+        spec["clusterIP"] = json!("10.0.0.1");
+        spec["externalTrafficPolicy"] = json!("Local");
+        spec
+    };
+
+    for spec in [
+        json!({"type": 5, "ports": [{"port": 80}]}),
+        with_type(json!({"loadBalancerIP": 1, "healthCheckNodePort": 32000, "ports": []})),
+        with_type(json!({"loadBalancerIP": "1.1.1.1", "healthCheckNodePort": "31001", "ports": []})),
+        with_type(
+            json!({"loadBalancerIP": "1.1.1.1", "healthCheckNodePort": 1, "ports": [{"port": 80, "nodePort": "x"}]}),
+        ),
+        with_type(
+            json!({"loadBalancerIP": "1.1.1.1", "healthCheckNodePort": 1, "ports": [{"port": 80, "nodePort": 0.5}]}),
+        ),
+    ] {
+        assert_eq!(merged(&service(spec.clone()), &live)["spec"], spec);
+    }
+}
