@@ -65,6 +65,8 @@
 //! * `controlplane/`, `support/`: how that control plane is built and started.
 //! * `demo.rs`: the demonstration, as the built binary shows it.
 //! * `docs.rs`: what README and `docs/` name exists.
+//! * `checks/`: what holds for any input of decoder, merge and plan. `properties/` generates values for it,
+//!   `fuzz_corpora.rs` takes those of `fuzz/corpus/`.
 //!
 //! # Where to start reading
 //!

@@ -62,11 +62,11 @@ pub(super) fn may_differ(case: &Case, kind: &GroupKind, path: &[&str]) -> bool {
         ("apps", "DaemonSet") | ("batch", "CronJob") => template.is_some_and(|rest| template_may_differ(case, rest)),
         ("batch", "Job") => match path {
             ["spec", "selector", ..] => true,
-            ["spec", "template", "metadata", "labels", key] => manifest_lacks(case, path, key),
+            ["spec", "template", "metadata", "labels", _, ..] => at(&case.manifest, &path[..5]).is_none(),
             _ => template.is_some_and(|rest| template_may_differ(case, rest)),
         },
         ("apps" | "extensions", "Deployment" | "StatefulSet") => match path {
-            ["spec", "replicas"] => {
+            ["spec", "replicas", ..] => {
                 case.keeps_replicas() || at(&case.manifest, &["spec", "replicas"]).is_none_or(Value::is_null)
             }
             ["spec", "volumeClaimTemplates", ..] if kind.kind == "StatefulSet" => {
@@ -91,20 +91,15 @@ fn template_may_differ(case: &Case, path: &[&str]) -> bool {
 
 /// spec 10 §12.7: the API server allocates these, where the manifest leaves them open.
 fn service_may_differ(case: &Case, path: &[&str]) -> bool {
-    let value = at(&case.manifest, path).unwrap_or(&Value::Null);
-    let is_zero = || value.is_null() || value.as_f64() == Some(0.0);
+    let manifest = |length: usize| at(&case.manifest, &path[..length]).unwrap_or(&Value::Null);
+    let is_zero = |value: &Value| value.is_null() || value.as_f64() == Some(0.0);
     match path {
-        ["spec", "type" | "loadBalancerIP"] => value.is_null() || value == "",
-        ["spec", "ports", _, "nodePort"] | ["spec", "healthCheckNodePort"] => is_zero(),
-        ["spec", "clusterIP", ..] => *value != "None",
+        ["spec", "type" | "loadBalancerIP", ..] => manifest(2).is_null() || manifest(2) == "",
+        ["spec", "ports", _, "nodePort", ..] => is_zero(manifest(4)),
+        ["spec", "healthCheckNodePort", ..] => is_zero(manifest(2)),
+        ["spec", "clusterIP", ..] => manifest(2) != "None",
         _ => false,
     }
-}
-
-/// Whether the map that a path leads into has no such key in the manifest.
-fn manifest_lacks(case: &Case, path: &[&str], key: &str) -> bool {
-    let map = at(&case.manifest, &path[..path.len() - 1]);
-    map.and_then(|map| map.get(key)).is_none()
 }
 
 /// What is at a path of fields and list positions.

@@ -11,7 +11,7 @@ use gardener_resource_manager::{
     },
     api::{
         keys,
-        object::{GroupVersionKind, truthy},
+        object::{GroupKind, truthy},
     },
 };
 use serde::Deserialize;
@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::{
     fields::{at, differences, may_differ},
-    settings_and_objects,
+    kind_of, settings_and_objects,
 };
 
 const ORIGIN: &str = "ns/mr";
@@ -117,7 +117,7 @@ fn check_ignored(case: &Case, merged: &Value) {
 
 /// Outside of metadata and status: no field of the manifest is lost and no field is made up, except where a rule says so.
 fn check_fields(case: &Case, merged: &Value) {
-    let kind = GroupVersionKind::of(&case.manifest).unwrap_or_default().group_kind();
+    let kind = kind_of(&case.manifest).group_kind();
     for path in differences(&case.manifest, merged) {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         match path[..] {
@@ -151,7 +151,7 @@ fn check_metadata(case: &Case, merged: &Value) {
     let mut wanted = inject::string_map(&case.manifest, "annotations");
     wanted.insert(keys::DESCRIPTION.to_owned(), keys::DESCRIPTION_TEXT.to_owned());
     wanted.insert(keys::ORIGIN.to_owned(), ORIGIN.to_owned());
-    let is_service = GroupVersionKind::of(&case.manifest).is_some_and(|it| it.group.is_empty() && it.kind == "Service");
+    let is_service = kind_of(&case.manifest).group_kind() == GroupKind::new("", "Service");
     let keep_annotations = |key: &str| {
         if case.settings.force_annotations {
             is_service && key.starts_with(keys::OPENSTACK_LOAD_BALANCER_PREFIX)

@@ -8,12 +8,17 @@
 //! * [`plan`]: manifests and old references. Nothing that is wanted is removed, nothing is forgotten.
 //! * [`merge`]: manifest and live object. Idempotence, and no field lost or made up.
 
+#![allow(unreachable_pub, reason = "for the fuzz targets these modules are part of a library")]
+
 pub mod decode;
 mod fields;
 pub mod merge;
 pub mod plan;
 
-use gardener_resource_manager::actors::managed_resource::decode::{Decoder, Limits, SecretData};
+use gardener_resource_manager::{
+    actors::managed_resource::decode::{Decoder, Limits, SecretData},
+    api::object::GroupVersionKind,
+};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -30,4 +35,10 @@ fn settings_and_objects<S: DeserializeOwned>(input: &[u8]) -> Result<(S, impl It
     let mut objects = objects(input).ok_or("no stream of objects")?.into_iter();
     let settings = serde_json::from_value(objects.next().ok_or("no settings")?).map_err(|error| error.to_string())?;
     Ok((settings, objects))
+}
+
+/// What an object says it is; what is missing or no text is empty.
+fn kind_of(object: &Value) -> GroupVersionKind {
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    GroupVersionKind::from_api_version(text("apiVersion"), text("kind"))
 }

@@ -17,7 +17,7 @@ use gardener_resource_manager::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::settings_and_objects;
+use super::{kind_of, settings_and_objects};
 
 /// One plan.
 #[derive(Debug, Clone)]
@@ -191,7 +191,7 @@ impl Case {
     fn wanted(&self) -> Vec<(ObjectKey, Scope)> {
         let key = |manifest: &Value| {
             let mut manifest = manifest.clone();
-            let scope = self.scope(&GroupVersionKind::of(&manifest).unwrap_or_default());
+            let scope = self.scope(&kind_of(&manifest));
             normalise::normalise_namespace(&mut manifest, scope);
             (identity::key_of_object(&manifest), scope)
         };
