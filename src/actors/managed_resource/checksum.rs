@@ -56,4 +56,14 @@ mod tests {
 
         assert_eq!(checksum.finish(), whole.finish());
     }
+
+    /// The example of RFC 6234, so that the value is comparable with what the Go program wrote.
+    #[test]
+    fn the_checksum_is_sha_256_in_lower_case() {
+        let mut checksum = Checksum::default();
+        checksum.add(b"abc");
+
+        assert_eq!(format!("{checksum:?}"), "Checksum");
+        assert_eq!(checksum.finish(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
 }

@@ -184,14 +184,39 @@ impl<'a> OldIndex<'a> {
     ///
     /// It counts as found from then on, and so does each reference to the same object under a predefined group: of
     /// `extensions/Ingress a` and `networking.k8s.io/Ingress a` deleting one would delete the other. What a bundle itself
-    /// declares to be equivalent may be two objects if both are listed.
+    /// declares to be equivalent are two objects if the wanted one is listed by its own key.
     pub fn find(&mut self, key: &ObjectKey, equivalences: &Equivalences) -> Option<&'a ResourceRef> {
+        self.find_if(key, equivalences, |_| true)
+    }
+
+    /// Finds the old reference of a wanted object whose scope is unknown at the moment, in case it was known when the
+    /// reference was recorded. What has no namespace there has none, whatever the key says; and where the key has none, as
+    /// kinds called `Namespace` can, it was `default`. Counts as found like those of [`Self::find`].
+    pub fn find_despite_namespace(&mut self, key: &ObjectKey, equivalences: &Equivalences) -> Option<&'a ResourceRef> {
+        let in_namespace = |namespace| ObjectKey { namespace, ..key.clone() };
+        let without = in_namespace(effective_namespace(&key.kind, "").to_owned());
+        let hit = self.find_if(&without, equivalences, |reference| reference.namespace.is_empty());
+        if !key.namespace.is_empty() {
+            return hit;
+        }
+        hit.or(self.find(&in_namespace("default".to_owned()), equivalences))
+    }
+
+    fn find_if(
+        &mut self,
+        key: &ObjectKey,
+        equivalences: &Equivalences,
+        is_meant: impl Fn(&ResourceRef) -> bool,
+    ) -> Option<&'a ResourceRef> {
+        let is_listed = self.entries.get(key).is_some_and(|entry| is_meant(entry.reference));
         let mut hit = None;
         for candidate in std::iter::once(key.clone()).chain(equivalences.of_key(key)) {
-            if hit.is_some() && !is_one_object(key, &candidate) {
+            if is_listed && candidate != *key && !is_one_object(key, &candidate) {
                 continue;
             }
-            if let Some(entry) = self.entries.get_mut(&candidate) {
+            if let Some(entry) = self.entries.get_mut(&candidate)
+                && is_meant(entry.reference)
+            {
                 entry.found = true;
                 hit = hit.or(Some(entry.reference));
             }

@@ -44,10 +44,12 @@ pub fn normalise_namespace(manifest: &mut Value, scope: Scope) {
 /// The key of a recorded object as it would be if the scope had been known when it was recorded (spec 10 §11.8).
 ///
 /// The reference to a cluster-scoped custom object may carry a namespace from the time before its kind was served.
-/// Taken literally it would be another object than the one of today's manifest, and be deleted.
+/// Taken literally it would be another object than the one of today's manifest, and be deleted. So would one of a
+/// namespaced kind called `Namespace`, which was recorded without a namespace then.
 pub fn scope_normalised_key(key: ObjectKey, scope: Scope) -> ObjectKey {
     match scope {
         Scope::Cluster => identity::index_key(&key.group, &key.kind, "", &key.name),
+        Scope::Namespaced if key.namespace.is_empty() => ObjectKey { namespace: "default".to_owned(), ..key },
         Scope::Namespaced | Scope::Unknown => key,
     }
 }
@@ -88,12 +90,22 @@ mod tests {
 
     /// spec 10 §11.8
     #[test]
-    fn a_reference_recorded_before_discovery_has_the_key_of_the_cluster_scoped_object() {
-        let recorded = identity::index_key("g.io", "Thing", "foo", "a");
+    fn a_reference_recorded_before_discovery_has_the_key_that_it_would_have_now() {
+        let key = |kind, namespace: &str| ObjectKey {
+            namespace: namespace.to_owned(),
+            ..identity::index_key("g.io", kind, "", "a")
+        };
 
-        let key = scope_normalised_key(recorded.clone(), Scope::Cluster);
-
-        assert_eq!(key, identity::index_key("g.io", "Thing", "", "a"));
-        assert_eq!(scope_normalised_key(recorded.clone(), Scope::Unknown), recorded);
+        for (recorded, scope, expected) in [
+            (key("Thing", "foo"), Scope::Cluster, key("Thing", "default")),
+            (key("Thing", "foo"), Scope::Namespaced, key("Thing", "foo")),
+            (key("Thing", "foo"), Scope::Unknown, key("Thing", "foo")),
+            (key("Namespace", "foo"), Scope::Cluster, key("Namespace", "")),
+            (key("Namespace", ""), Scope::Namespaced, key("Namespace", "default")),
+            (key("Namespace", "foo"), Scope::Namespaced, key("Namespace", "foo")),
+            (key("Namespace", ""), Scope::Unknown, key("Namespace", "")),
+        ] {
+            assert_eq!(scope_normalised_key(recorded.clone(), scope), expected, "{recorded} {scope:?}");
+        }
     }
 }

@@ -123,9 +123,13 @@ pub fn plan(input: Input<'_>) -> Plan {
     let mut released = BTreeMap::new();
     for (document, mut manifest) in documents.into_iter().enumerate() {
         let gvk = identity::gvk_of(&manifest);
-        normalise::normalise_namespace(&mut manifest, scope(&gvk));
+        let scope = scope(&gvk);
+        normalise::normalise_namespace(&mut manifest, scope);
         let key = identity::key_of_object(&manifest);
-        let hit = index.find(&key, equivalences);
+        let mut hit = index.find(&key, equivalences);
+        if scope == Scope::Unknown {
+            hit = hit.or(index.find_despite_namespace(&key, equivalences));
+        }
 
         let annotations = inject::string_map(&manifest, "annotations");
         if annotations.get(keys::MODE).is_some_and(|mode| mode == keys::MODE_IGNORE) {
@@ -144,8 +148,11 @@ pub fn plan(input: Input<'_>) -> Plan {
     let references = valid().map(|object| object.reference.clone()).collect();
     let added = valid().filter(|object| object.old.is_none()).map(|object| object.reference.clone()).collect();
     (plan.references, plan.added) = (references, added);
-    plan.released =
-        released.into_iter().filter(|(key, _)| !seen.contains(key)).map(|(_, reference)| reference).collect();
+    let is_applied =
+        |key: &ObjectKey| seen.contains(key) || equivalences.of_key(key).any(|other| seen.contains(&other));
+    let is_released =
+        |(key, reference): &(ObjectKey, ResourceRef)| !is_applied(key) && !is_applied(&old_key(reference));
+    plan.released = released.into_iter().filter(is_released).map(|(_, reference)| reference).collect();
     let not_found = index.not_found().into_iter().cloned();
     // What a manifest without a name, say, was meant to describe is not known: it may be an old object.
     if incomplete || plan.objects.iter().any(|object| object.error.is_some()) {
@@ -155,6 +162,7 @@ pub fn plan(input: Input<'_>) -> Plan {
     }
     sort_references(&mut plan.references);
     sort_references(&mut plan.added);
+    sort_references(&mut plan.removed);
     sort_references(&mut plan.released);
     plan
 }

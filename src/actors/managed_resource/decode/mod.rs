@@ -55,7 +55,7 @@ pub struct Document {
     pub data_key: Arc<str>,
     /// Zero-based position within the data key.
     pub index: usize,
-    /// Which raw value it comes from: index into [`Decoder::raw`] and [`Decoded::raw`].
+    /// Which raw value it comes from: index into [`Decoded::raw`].
     pub raw: usize,
     /// Labels and annotations that had to be dropped.
     pub warnings: Vec<LabelWarning>,
@@ -153,11 +153,6 @@ impl<'a, I: Iterator<Item = SecretData<'a>>> Decoder<'a, I> {
             current: None,
             raw: Vec::new(),
         }
-    }
-
-    /// The raw value of a data key: the bytes a document's checksum is made of, compressed if they are.
-    pub fn raw(&self, index: usize) -> &'a [u8] {
-        self.raw.get(index).copied().unwrap_or_default()
     }
 
     /// Goes on to the next data key; `None` at the end of the bundle.

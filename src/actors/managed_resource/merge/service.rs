@@ -39,6 +39,10 @@ pub(super) fn merge_service(merged: &mut Value, rule: &Rule<'_>) {
 }
 
 fn merge_spec(spec: &mut Map<String, Value>, live: &Value) {
+    // Something that is no text is left for the API server to refuse.
+    if spec.get("type").is_some_and(|value| !(value.is_null() || value.is_string())) {
+        return;
+    }
     let new_type = service_type(spec.get("type")).to_owned();
     let old_type = service_type(live.get("type"));
     spec.insert("type".to_owned(), Value::String(new_type.clone()));
@@ -60,7 +64,7 @@ fn merge_spec(spec: &mut Map<String, Value>, live: &Value) {
         && old_type == LOAD_BALANCER
         && is_local(spec.get("externalTrafficPolicy"))
         && is_local(live.get("externalTrafficPolicy"))
-        && number(spec.get("healthCheckNodePort")) == 0
+        && is_zero(spec.get("healthCheckNodePort"))
         && number(live.get("healthCheckNodePort")) != 0
     {
         copy_field(spec, Some(live), "healthCheckNodePort");
@@ -80,7 +84,7 @@ fn keep_node_ports(spec: &mut Map<String, Value>, live: &Value) {
         .collect();
 
     for matches in MATCHES {
-        for port in ports.iter_mut().filter(|port| port.is_object() && node_port(port) == 0) {
+        for port in ports.iter_mut().filter(|port| port.is_object() && is_zero(port.get("nodePort"))) {
             let is_taken = |by: &Value, number| taken.contains(&(protocol(by).to_owned(), number));
             let is_free = |old: &&Value| {
                 let number = node_port(old);
@@ -112,7 +116,11 @@ fn service_type(value: Option<&Value>) -> &str {
 }
 
 fn is_empty_text(value: Option<&Value>) -> bool {
-    value.and_then(Value::as_str).is_none_or(str::is_empty)
+    value.is_none_or(|value| value.is_null() || value == "")
+}
+
+fn is_zero(value: Option<&Value>) -> bool {
+    value.is_none_or(|value| value.is_null() || value.as_f64() == Some(0.0))
 }
 
 fn number(value: Option<&Value>) -> i64 {

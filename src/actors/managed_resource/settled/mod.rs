@@ -158,8 +158,11 @@ impl Comparison {
             (amounts || self.is_amount(name)) && quantity::same_amount(value, live)
                 || self.covers(value, live, &foreign.field(name), Holder::Field(name))
         });
-        let is_further = |name: &String| merged.get(name).is_none_or(Value::is_null);
-        let mut further = live.iter().filter(is_compared).filter(|(name, _)| is_further(name));
+        let is_further = |(name, value): &(&String, &Value)| match merged.get(*name) {
+            Some(merged) => merged.is_null() && !is_empty(value),
+            None => true,
+        };
+        let mut further = live.iter().filter(is_compared).filter(is_further);
         merged_are_covered && further.all(|(name, _)| !foreign.field(name).own_something())
     }
 

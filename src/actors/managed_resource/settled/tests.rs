@@ -280,3 +280,13 @@ fn the_strict_comparison_knows_null_empty_and_numbers() {
         assert_eq!(differs(&b, &a), expected, "{b} {a}");
     }
 }
+
+/// Nothing tells them apart, so nobody's field is lost.
+#[test]
+fn an_empty_map_in_place_of_a_null_is_settled_whoever_owns_it() {
+    let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": null});
+    let foreign = json!([entry("other", json!({"f:data": {}}))]);
+
+    assert!(is_settled(&body, &live(&body, json!({"data": {}}), foreign.clone())));
+    assert!(!is_settled(&body, &live(&body, json!({"data": {"a": "b"}}), foreign)));
+}

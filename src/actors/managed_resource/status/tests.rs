@@ -247,3 +247,53 @@ fn a_message_is_cut_between_characters() {
     let status = finished(&status, Outcome { errors: &errors, ..Outcome::default() }, now());
     assert!(status.conditions[0].message.len() <= MESSAGE_LIMIT);
 }
+
+/// The room for the frame of the message is part of what is promised: what fits is shown, and no byte more.
+#[test]
+fn a_list_shows_as_many_items_as_fit() {
+    const ROOM: usize = 30 * 1024 - 256;
+    let list = |second: usize| {
+        let items = ["a".repeat(1000), "b".repeat(second), "c".to_owned()];
+        aggregate("p", &items)
+    };
+    let fits = list(ROOM - 1000 - ", ".len());
+    let is_too_long = list(ROOM - 1000 - ", ".len() + 1);
+
+    assert!(fits.ends_with("b, … and 1 more]"), "{}", &fits[fits.len() - 30..]);
+    assert!(is_too_long.ends_with("a, … and 2 more]"), "{}", &is_too_long[is_too_long.len() - 30..]);
+}
+
+#[test]
+fn an_item_that_is_too_long_is_cut_so_that_it_fills_the_room() {
+    let text = aggregate("p", &["a".repeat(100_000), "b".to_owned()]);
+
+    assert_eq!(text, format!("p: 2 errors occurred: [{}…, … and 1 more]", "a".repeat(30 * 1024 - 256 - "…".len())));
+}
+
+#[test]
+fn a_message_that_is_cut_is_as_long_as_it_may_be() {
+    let status = deletion_pending(&Status::default(), &"a".repeat(MESSAGE_LIMIT + 1), now());
+    let fits = deletion_pending(&Status::default(), &"a".repeat(MESSAGE_LIMIT), now());
+
+    assert_eq!(status.conditions[0].message.len(), 30 * 1024);
+    assert!(fits.conditions[0].message.ends_with('a'));
+}
+
+/// spec 10 §9.7
+#[test]
+fn refs_that_join_an_announced_set_change_nothing_else() {
+    let before = Status { resources: vec![reference("a", "old")], ..with_reason("ApplyFailed", "why") };
+
+    let status = remembered(&before, &[reference("a", "new"), reference("b", "new")]);
+
+    assert_eq!(status.resources, [reference("a", "old"), reference("b", "new")]);
+    assert_eq!(status.conditions, before.conditions);
+}
+
+#[test]
+fn a_status_is_written_when_something_in_it_differs() {
+    let status = with_reason("ApplyFailed", "why");
+
+    assert!(needs_write(&status, &with_reason("ApplyFailed", "something else")));
+    assert!(!needs_write(&status, &status.clone()));
+}

@@ -225,3 +225,12 @@ fn debug_output_holds_no_manifest() {
 
     assert!(!format!("{document:?}").contains("geheim"));
 }
+
+#[test]
+fn a_document_is_shown_with_its_place_and_without_its_content() {
+    let data = data(&[("k", b"password: geheim\n")]);
+
+    let shown = format!("{:?}", decode([secret(&data)]).documents[0]);
+
+    assert!(shown.contains("ns/s") && !shown.contains("geheim"), "{shown}");
+}

@@ -46,6 +46,48 @@ fn each_bound_is_named_in_its_error() {
     }
 }
 
+/// What a bundle may cost is a promise, so what each part costs is fixed: its text, 64 bytes for each list, map, scalar and
+/// key, and a copy for each anchor and alias.
+#[test]
+fn each_part_of_a_document_is_counted() {
+    for (input, nodes, text) in [
+        ("{\"a\":null}", 3, 1),
+        ("{\"a\":[true,1,-1,1.5,\"xyz\",{}]}", 9, 4),
+        ("a: ~\n", 3, 2),
+        ("a: [1, 22, 'xyz', {}]\n", 7, 7),
+        ("a: &x [1, 2]\n", 5 + 3, 3 + 2),
+        ("a: &x [1, 2]\nb: *x\n", 5 + 3 + 1 + 3, 3 + 2 + 1 + 2),
+        ("&x a: *x\n", 2 + 1 + 1, 1 + 1 + 1),
+        ("a: {<<: {b: 1}}\n", 7, 5),
+        ("a:\n  b: \"x\n    y\"\n", 5, 5),
+    ] {
+        let cost = input.len() + 64 * nodes + text;
+        let succeeds = |bundle| with_limits(input.as_bytes(), Limits { bundle, ..small() })[0].1.is_ok();
+
+        assert!(succeeds(cost), "{input:?} costs more than {cost}");
+        assert!(!succeeds(cost - 1), "{input:?} costs less than {cost}");
+    }
+}
+
+/// A repair costs the text once more, and what was read before is given back.
+#[test]
+fn a_repaired_document_is_counted_once() {
+    let input = "a:\n  b: \"x\ny\"\n";
+    let repaired = input.len() + 64;
+    let cost = input.len() + repaired + 64 * 5 + 5;
+    let succeeds = |bundle| with_limits(input.as_bytes(), Limits { bundle, ..small() })[0].1.is_ok();
+
+    assert!(succeeds(cost) && !succeeds(cost - 1));
+}
+
+#[test]
+fn errors_are_counted() {
+    let input = "[\n---\n".repeat(40);
+    let errors = with_limits(input.as_bytes(), Limits { bundle: input.len() + 10 * (512 + 64), ..small() }).len();
+
+    assert!((10..=12).contains(&errors), "{errors}");
+}
+
 #[test]
 fn decompression_is_bounded() {
     let value = compress(&vec![b'\n'; 10_001]);

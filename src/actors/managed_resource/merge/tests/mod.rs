@@ -5,7 +5,6 @@ use serde_json::json;
 use super::*;
 
 mod objects;
-mod properties;
 mod services;
 mod workloads;
 

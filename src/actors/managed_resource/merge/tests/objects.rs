@@ -52,6 +52,10 @@ fn only_the_manifests_owner_references_remain() {
 
     assert_eq!(merged(&manifest, &live)["metadata"].get("ownerReferences"), None);
 
+    for none in [json!(null), json!([])] {
+        manifest["metadata"]["ownerReferences"] = none;
+        assert_eq!(merged(&manifest, &live)["metadata"].get("ownerReferences"), None);
+    }
     manifest["metadata"]["ownerReferences"] = json!([{"name": "ours"}]);
     assert_eq!(merged(&manifest, &live)["metadata"]["ownerReferences"], json!([{"name": "ours"}]));
 }

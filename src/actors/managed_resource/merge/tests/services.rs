@@ -66,6 +66,59 @@ fn node_ports_are_kept_once_by_name_before_port() {
     }
 }
 
+/// spec 10 §12.7.2: what two ports have in common, with ports that have no name or other names than before
+#[test]
+fn node_ports_follow_name_port_and_protocol() {
+    let dns = json!([{"port": 53, "nodePort": 30001}, {"port": 53, "protocol": "UDP", "nodePort": 30002}]);
+    let named_dns = json!([
+        {"name": "a", "port": 53, "nodePort": 30001},
+        {"name": "b", "port": 53, "protocol": "UDP", "nodePort": 30002},
+    ]);
+    let udp = json!([{"name": "b", "port": 53, "protocol": "UDP", "nodePort": 30002}]);
+    let table = [
+        ("by port and protocol", json!([{"port": 53, "protocol": "UDP"}, {"port": 53}]), &dns, vec![30002, 30001]),
+        (
+            "by port and protocol, renamed",
+            json!([{"name": "x", "port": 53, "protocol": "UDP"}, {"name": "y", "port": 53, "protocol": "TCP"}]),
+            &named_dns,
+            vec![30002, 30001],
+        ),
+        (
+            "by port and protocol, renamed, in the other order",
+            json!([{"name": "y", "port": 53}, {"name": "x", "port": 53, "protocol": "UDP"}]),
+            &named_dns,
+            vec![30001, 30002],
+        ),
+        ("by port alone", json!([{"name": "x", "port": 53}]), &udp, vec![30002]),
+        ("an empty name is no name", json!([{"name": "", "port": 9}]), &dns, vec![30002]),
+        ("a name is not like no name", json!([{"port": 9}]), &udp, vec![0]),
+        ("no name is not like a name", json!([{"name": "x", "port": 9}]), &dns, vec![0]),
+        ("explicit stays", json!([{"name": "b", "port": 53, "nodePort": 30009}]), &udp, vec![30009]),
+        (
+            "taken for the protocol of the new port",
+            json!([{"name": "x", "port": 1, "nodePort": 30002}, {"name": "y", "port": 53}]),
+            &udp,
+            vec![30002, 0],
+        ),
+        (
+            "taken for the protocol of the old port",
+            json!([{"name": "x", "port": 1, "protocol": "UDP", "nodePort": 30002}, {"name": "y", "port": 53}]),
+            &udp,
+            vec![30002, 0],
+        ),
+    ];
+
+    for (case, ports, old_ports, expected) in table {
+        let live = service(json!({"type": "NodePort", "ports": old_ports}));
+
+        let merged = merged(&service(json!({"type": "NodePort", "ports": ports})), &live);
+
+        let node_ports = merged["spec"]["ports"].as_array().unwrap().iter();
+        let node_ports: Vec<_> = node_ports.map(|port| port["nodePort"].as_i64().unwrap_or_default()).collect();
+        assert_eq!(node_ports, expected, "{case}");
+    }
+}
+
 /// spec 10 §12.7.2: two missing names are equal
 #[test]
 fn the_only_port_keeps_its_node_port_when_its_number_changes() {
@@ -181,4 +234,32 @@ fn annotations_of_the_openstack_load_balancer_survive_forced_annotations() {
     assert_eq!(annotations["loadbalancer.openstack.org/load-balancer-id"], json!("live"));
     assert_eq!(annotations["loadbalancer.openstack.org/keep-floatingip"], json!("manifest"));
     assert_eq!(annotations.get("other"), None);
+}
+
+/// spec 10 §12.7: the API server is to refuse them; overwritten, nobody would learn of the mistake
+#[test]
+fn fields_of_a_wrong_type_are_sent_as_they_are() {
+    let live = service(json!({"type": "LoadBalancer", "clusterIP": "10.0.0.1", "loadBalancerIP": "1.1.1.1",
+        "externalTrafficPolicy": "Local", "healthCheckNodePort": 31000, "ports": [{"port": 80, "nodePort": 30000}]}));
+    let with_type = |spec: Value| {
+        let mut spec = spec;
+        spec["type"] = json!("LoadBalancer");
+        spec["clusterIP"] = json!("10.0.0.1");
+        spec["externalTrafficPolicy"] = json!("Local");
+        spec
+    };
+
+    for spec in [
+        json!({"type": 5, "ports": [{"port": 80}]}),
+        with_type(json!({"loadBalancerIP": 1, "healthCheckNodePort": 32000, "ports": []})),
+        with_type(json!({"loadBalancerIP": "1.1.1.1", "healthCheckNodePort": "31001", "ports": []})),
+        with_type(
+            json!({"loadBalancerIP": "1.1.1.1", "healthCheckNodePort": 1, "ports": [{"port": 80, "nodePort": "x"}]}),
+        ),
+        with_type(
+            json!({"loadBalancerIP": "1.1.1.1", "healthCheckNodePort": 1, "ports": [{"port": 80, "nodePort": 0.5}]}),
+        ),
+    ] {
+        assert_eq!(merged(&service(spec.clone()), &live)["spec"], spec);
+    }
 }

@@ -1,0 +1,5 @@
+//! What the fuzz targets share.
+
+#[path = "../../tests/checks/mod.rs"]
+pub mod checks;
+pub mod mutate;

@@ -1,0 +1,204 @@
+//! Changes streams of objects as objects.
+//!
+//! Nearly every change of single bytes makes them something that is no stream of objects any more, and nothing is learned
+//! of merge and plan. So the parts of the objects change places, go, or get values that mean something.
+
+use libfuzzer_sys::fuzzer_mutate;
+use serde_json::{Value, json};
+
+use crate::checks;
+
+/// Field names and keys that rules look at.
+const KEYS: [&str; 40] = [
+    "metadata",
+    "name",
+    "namespace",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "creationTimestamp",
+    "status",
+    "spec",
+    "template",
+    "replicas",
+    "selector",
+    "jobTemplate",
+    "volumeClaimTemplates",
+    "containers",
+    "resources",
+    "requests",
+    "limits",
+    "cpu",
+    "memory",
+    "secrets",
+    "imagePullSecrets",
+    "type",
+    "clusterIP",
+    "loadBalancerIP",
+    "externalTrafficPolicy",
+    "healthCheckNodePort",
+    "ports",
+    "port",
+    "nodePort",
+    "protocol",
+    "stringData",
+    "resources.gardener.cloud/mode",
+    "resources.gardener.cloud/ignore",
+    "resources.gardener.cloud/preserve-replicas",
+    "resources.gardener.cloud/preserve-resources",
+    "resources.gardener.cloud/managed-by",
+    "kubectl.kubernetes.io/restartedAt",
+    "loadbalancer.openstack.org/id",
+];
+
+/// Texts that rules look at.
+const TEXTS: [&str; 24] = [
+    "",
+    "a",
+    "b",
+    "v1",
+    "apps/v1",
+    "batch/v1",
+    "extensions/v1beta1",
+    "networking.k8s.io/v1",
+    "g.io/v1",
+    "Service",
+    "Deployment",
+    "StatefulSet",
+    "Job",
+    "CronJob",
+    "Namespace",
+    "None",
+    "ClusterIP",
+    "LoadBalancer",
+    "NodePort",
+    "ExternalName",
+    "Local",
+    "UDP",
+    "Ignore",
+    "true",
+];
+
+/// Changes the first `size` bytes of `data`, which has room for `max_size`; gives the new size.
+pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
+    let mut random = Random(u64::from(seed) << 1 | 1);
+    let objects = checks::objects(&data[..size]).filter(|objects| !objects.is_empty());
+    let Some(mut objects) = objects.filter(|_| random.below(16) > 0) else {
+        return fuzzer_mutate(data, size, max_size);
+    };
+    for _ in 0..=random.below(3) {
+        change(&mut objects, &mut random);
+    }
+    let text = objects.iter().map(|object| format!("{object}\n")).collect::<String>();
+    if text.len() > max_size {
+        return fuzzer_mutate(data, size, max_size);
+    }
+    data[..text.len()].copy_from_slice(text.as_bytes());
+    text.len()
+}
+
+/// Changes one place in one of the objects.
+fn change(objects: &mut Vec<Value>, random: &mut Random) {
+    let new = match random.below(3) {
+        0 => value(random),
+        _ => copy(objects, random),
+    };
+    let object = random.below(objects.len());
+    match random.below(24) {
+        0 if objects.len() > 1 => drop(objects.remove(object)),
+        1 => objects.push(objects[object].clone()),
+        2 => objects.swap(0, object),
+        3 => copy_place(objects, object, random),
+        _ => {
+            let place = random.below(count(&objects[object]));
+            if let Some(place) = nth(&mut objects[object], &mut { place }) {
+                change_at(place, new, random);
+            }
+        }
+    }
+}
+
+fn change_at(place: &mut Value, new: Value, random: &mut Random) {
+    match (place, random.below(4)) {
+        (Value::Object(fields), 0) if !fields.is_empty() => {
+            let key = fields.keys().nth(random.below(fields.len())).cloned();
+            key.map(|key| fields.remove(&key));
+        }
+        (Value::Object(fields), 1 | 2) => drop(fields.insert(KEYS[random.below(KEYS.len())].to_owned(), new)),
+        (Value::Array(items), 0) if !items.is_empty() => drop(items.remove(random.below(items.len()))),
+        (Value::Array(items), 1) => items.push(new),
+        (Value::Array(items), 2) if !items.is_empty() => {
+            let (a, b) = (random.below(items.len()), random.below(items.len()));
+            items.swap(a, b);
+        }
+        (place, _) => *place = new,
+    }
+}
+
+/// Gives a field of one object the value the same field of another one has.
+fn copy_place(objects: &mut [Value], from: usize, random: &mut Random) {
+    let to = random.below(objects.len());
+    let fields: Vec<String> = objects[from].as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect();
+    if fields.is_empty() {
+        return;
+    }
+    let field = &fields[random.below(fields.len())];
+    let value = objects[from][field].clone();
+    if let Some(fields) = objects[to].as_object_mut() {
+        fields.insert(field.clone(), value);
+    }
+}
+
+fn value(random: &mut Random) -> Value {
+    match random.below(8) {
+        0 => Value::Null,
+        1 => json!({}),
+        2 => json!([]),
+        3 => json!(random.below(2) == 0),
+        4 => json!(random.below(3)),
+        5 => json!(30_000 + random.below(3)),
+        _ => json!(TEXTS[random.below(TEXTS.len())]),
+    }
+}
+
+fn copy(objects: &mut [Value], random: &mut Random) -> Value {
+    let object = random.below(objects.len());
+    let mut place = random.below(count(&objects[object]));
+    nth(&mut objects[object], &mut place).cloned().unwrap_or_default()
+}
+
+/// How many values a value is made of, itself included.
+fn count(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(count).sum::<usize>(),
+        Value::Object(fields) => 1 + fields.values().map(count).sum::<usize>(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
+    }
+}
+
+/// The value that so many others come before.
+fn nth<'a>(value: &'a mut Value, before: &mut usize) -> Option<&'a mut Value> {
+    if *before == 0 {
+        return Some(value);
+    }
+    *before -= 1;
+    match value {
+        Value::Array(items) => items.iter_mut().find_map(|item| nth(item, before)),
+        Value::Object(fields) => fields.values_mut().find_map(|value| nth(value, before)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
+/// Numbers from a seed, so that a run can be repeated.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        // xorshift64*
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % bound.max(1)
+    }
+}

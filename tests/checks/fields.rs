@@ -1,0 +1,111 @@
+//! Where a merged object may differ from its manifest: spec 10 §12 read from the other side.
+
+use gardener_resource_manager::api::{keys, object::GroupKind};
+use serde_json::{Map, Value};
+
+use super::merge::Case;
+
+/// The places at which two objects differ: each a path of fields and list positions. A field that is absent or null is the
+/// same as an empty map. Lists of different lengths differ as a whole.
+pub(super) fn differences(a: &Value, b: &Value) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    collect(a, b, &mut Vec::new(), &mut found);
+    found
+}
+
+fn collect(a: &Value, b: &Value, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
+    let empty = Map::new();
+    let mut visit = |step: String, a: &Value, b: &Value| {
+        path.push(step);
+        collect(a, b, path, found);
+        path.pop();
+    };
+    let (a_fields, b_fields) = match (a, b) {
+        (Value::Object(a), Value::Object(b)) => (a, b),
+        (Value::Null, Value::Object(b)) => (&empty, b),
+        (Value::Object(a), Value::Null) => (a, &empty),
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            a.iter().zip(b).enumerate().for_each(|(index, (a, b))| visit(index.to_string(), a, b));
+            return;
+        }
+        _ => {
+            if a != b {
+                found.push(path.clone());
+            }
+            return;
+        }
+    };
+    for (key, a) in a_fields {
+        visit(key.clone(), a, b_fields.get(key).unwrap_or(&Value::Null));
+    }
+    for (key, b) in b_fields.iter().filter(|(key, _)| !a_fields.contains_key(*key)) {
+        visit(key.clone(), &Value::Null, b);
+    }
+}
+
+/// Whether spec 10 §11.4 or §12 lets the merged object differ from its manifest at a place outside of the metadata and
+/// the status.
+pub(super) fn may_differ(case: &Case, kind: &GroupKind, path: &[&str]) -> bool {
+    let injected = |key: &str| case.labels().contains_key(key);
+    match path {
+        ["spec", "template", "metadata", "labels", key] if injected(key) => return true,
+        ["spec", "volumeClaimTemplates", _, "metadata", "labels", key] if injected(key) => return true,
+        _ => {}
+    }
+
+    let template = match path {
+        ["spec", "jobTemplate", "spec", "template", rest @ ..] if kind.kind == "CronJob" => Some(rest),
+        ["spec", "template", rest @ ..] if kind.kind != "CronJob" => Some(rest),
+        _ => None,
+    };
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("apps", "DaemonSet") | ("batch", "CronJob") => template.is_some_and(|rest| template_may_differ(case, rest)),
+        ("batch", "Job") => match path {
+            ["spec", "selector", ..] => true,
+            ["spec", "template", "metadata", "labels", _, ..] => at(&case.manifest, &path[..5]).is_none(),
+            _ => template.is_some_and(|rest| template_may_differ(case, rest)),
+        },
+        ("apps" | "extensions", "Deployment" | "StatefulSet") => match path {
+            ["spec", "replicas", ..] => {
+                case.keeps_replicas() || at(&case.manifest, &["spec", "replicas"]).is_none_or(Value::is_null)
+            }
+            ["spec", "volumeClaimTemplates", ..] if kind.kind == "StatefulSet" => {
+                at(case.live(), &["metadata", "creationTimestamp"]).is_some_and(|time| !time.is_null())
+            }
+            _ => template.is_some_and(|rest| template_may_differ(case, rest)),
+        },
+        ("", "ServiceAccount") => matches!(path, ["secrets" | "imagePullSecrets", ..]),
+        ("", "Service") => service_may_differ(case, path),
+        _ => false,
+    }
+}
+
+/// spec 10 §12.3; the path begins below the pod template.
+fn template_may_differ(case: &Case, path: &[&str]) -> bool {
+    match path {
+        ["metadata", "annotations", keys::RESTARTED_AT, ..] => true,
+        ["spec", "containers", _, "resources", "requests" | "limits", "cpu" | "memory", ..] => case.keeps_resources(),
+        _ => false,
+    }
+}
+
+/// spec 10 §12.7: the API server allocates these, where the manifest leaves them open.
+fn service_may_differ(case: &Case, path: &[&str]) -> bool {
+    let manifest = |length: usize| at(&case.manifest, &path[..length]).unwrap_or(&Value::Null);
+    let is_zero = |value: &Value| value.is_null() || value.as_f64() == Some(0.0);
+    match path {
+        ["spec", "type" | "loadBalancerIP", ..] => manifest(2).is_null() || manifest(2) == "",
+        ["spec", "ports", _, "nodePort", ..] => is_zero(manifest(4)),
+        ["spec", "healthCheckNodePort", ..] => is_zero(manifest(2)),
+        ["spec", "clusterIP", ..] => manifest(2) != "None",
+        _ => false,
+    }
+}
+
+/// What is at a path of fields and list positions.
+pub(super) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
+    path.iter().try_fold(value, |value, step| match value {
+        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+        _ => value.get(step),
+    })
+}

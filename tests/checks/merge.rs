@@ -1,0 +1,244 @@
+//! Properties of the merge (spec 10 §11.3, §11.4, §12).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gardener_resource_manager::{
+    actors::managed_resource::{
+        inject,
+        merge::{self, MergeContext},
+        plan::Old,
+        settled::{differs, settled},
+    },
+    api::{
+        keys,
+        object::{GroupKind, truthy},
+    },
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    fields::{at, differences, may_differ},
+    kind_of, settings_and_objects,
+};
+
+const ORIGIN: &str = "ns/mr";
+const MANAGED_BY: &str = "gardener";
+const OWN_MANAGER: &str = "gardener-resource-manager";
+
+type Strings = BTreeMap<String, String>;
+
+/// One merge.
+#[derive(Debug, Clone)]
+pub struct Case {
+    /// What it needs to know beside the objects.
+    pub settings: Settings,
+    /// The manifest.
+    pub manifest: Value,
+    /// The live object, if there is one.
+    pub live: Option<Value>,
+}
+
+/// What a merge needs to know beside the objects, as the first document of a file.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct Settings {
+    /// `spec.injectLabels`.
+    pub inject_labels: Strings,
+    /// `spec.forceOverwriteLabels`.
+    pub force_labels: bool,
+    /// `spec.forceOverwriteAnnotations`.
+    pub force_annotations: bool,
+    /// An autoscaler owns the replicas.
+    pub scaled: bool,
+    /// Labels that were applied before.
+    pub old_labels: Strings,
+    /// Annotations that were applied before.
+    pub old_annotations: Strings,
+}
+
+/// Checks one merge.
+pub fn check(case: &Case) {
+    let labels = case.labels();
+    let old = Old { labels: case.settings.old_labels.clone(), annotations: case.settings.old_annotations.clone() };
+    let context = MergeContext {
+        origin: ORIGIN,
+        labels: &labels,
+        old: Some(&old),
+        force_overwrite_labels: case.settings.force_labels,
+        force_overwrite_annotations: case.settings.force_annotations,
+        preserve_replicas: case.settings.scaled,
+    };
+    let merged = match &case.live {
+        Some(live) => merge::merge(&case.manifest, live, &context),
+        None => merge::for_create(&case.manifest, &context),
+    };
+    let merged = match merged {
+        Ok(merged) => merged,
+        Err(error) => {
+            assert_eq!(merge::for_create(&case.manifest, &context), Err(error), "the live object is not to blame");
+            return;
+        }
+    };
+
+    if !has_a_port_twice(&case.manifest) {
+        let again = merge::merge(&case.manifest, &merged, &context);
+        assert_eq!(again.as_ref(), Ok(&merged), "a second merge changes nothing");
+    }
+    assert!(!differs(&merged, &merged), "what was just sent equals itself");
+    assert!(settled(&merged, &merged, OWN_MANAGER), "what was just sent is settled");
+    if !differs(&merged, case.live()) {
+        assert!(settled(&merged, case.live(), OWN_MANAGER), "the tolerant comparison finds no more differences");
+    }
+    if case.is_ignored() {
+        check_ignored(case, &merged);
+        return;
+    }
+    check_fields(case, &merged);
+    check_metadata(case, &merged);
+    if let Some(live) = &case.live {
+        let mut injected = case.manifest.clone();
+        inject::inject_labels(&mut injected, &labels)
+            .expect("labels that could be injected once can be injected again");
+        assert_eq!(merge::merge(&injected, live, &context), Ok(merged), "labels may be injected before the merge");
+    }
+}
+
+/// spec 10 §11.3.4: the object stays, but for an old description.
+fn check_ignored(case: &Case, merged: &Value) {
+    for path in differences(case.live(), merged) {
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        assert!(
+            matches!(path[..], ["metadata", "annotations", keys::DESCRIPTION, ..]),
+            "ignored, but changed at {path:?}"
+        );
+    }
+}
+
+/// Outside of metadata and status: no field of the manifest is lost and no field is made up, except where a rule says so.
+fn check_fields(case: &Case, merged: &Value) {
+    let kind = kind_of(&case.manifest).group_kind();
+    for path in differences(&case.manifest, merged) {
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        match path[..] {
+            ["metadata", ..] => {}
+            ["status", ..] => {
+                let live = at(case.live(), &path);
+                assert_eq!(at(merged, &path), live.filter(|_| at(merged, &["status"]).is_some()), "{path:?}");
+            }
+            _ => assert!(may_differ(case, &kind, &path), "merged differs from the manifest of a {kind} at {path:?}"),
+        }
+    }
+}
+
+/// spec 10 §12.1, §12.2
+fn check_metadata(case: &Case, merged: &Value) {
+    let live = case.live();
+    for path in differences(live, merged) {
+        if let ["metadata", field, ..] = path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            let is_merged = matches!(field, "labels" | "annotations" | "ownerReferences");
+            assert!(is_merged, "metadata of the live object changed at {path:?}");
+        }
+    }
+    let owners = |object| at(object, &["metadata", "ownerReferences"]).filter(|owners| is_something(owners));
+    assert_eq!(owners(merged), owners(&case.manifest), "the manifest alone says who owns the object");
+
+    let mut wanted = inject::string_map(&case.manifest, "labels");
+    wanted.extend(case.labels());
+    let keep_labels = |_: &str| !case.settings.force_labels;
+    check_map("labels", &wanted, live, &case.settings.old_labels, keep_labels, merged);
+
+    let mut wanted = inject::string_map(&case.manifest, "annotations");
+    wanted.insert(keys::DESCRIPTION.to_owned(), keys::DESCRIPTION_TEXT.to_owned());
+    wanted.insert(keys::ORIGIN.to_owned(), ORIGIN.to_owned());
+    let is_service = kind_of(&case.manifest).group_kind() == GroupKind::new("", "Service");
+    let keep_annotations = |key: &str| {
+        if case.settings.force_annotations {
+            is_service && key.starts_with(keys::OPENSTACK_LOAD_BALANCER_PREFIX)
+        } else {
+            !key.starts_with(keys::REFERENCE_PREFIX)
+        }
+    };
+    check_map("annotations", &wanted, live, &case.settings.old_annotations, keep_annotations, merged);
+}
+
+/// What is wanted is there; what else is there is live, may be kept, and was not ours.
+fn check_map(
+    field: &'static str,
+    wanted: &Strings,
+    live: &Value,
+    old: &Strings,
+    may_keep: impl Fn(&str) -> bool,
+    merged: &Value,
+) {
+    let (live, merged) = (inject::string_map(live, field), inject::string_map(merged, field));
+    for (key, value) in wanted {
+        assert_eq!(merged.get(key), Some(value), "{field}: {key} is wanted");
+    }
+    for (key, value) in merged.iter().filter(|(key, _)| !wanted.contains_key(*key)) {
+        assert_eq!(live.get(key), Some(value), "{field}: {key} is neither wanted nor live");
+        assert!(may_keep(key), "{field}: {key} must not be kept");
+    }
+    for (key, value) in live.iter().filter(|(key, _)| !merged.contains_key(*key)) {
+        assert!(!may_keep(key) || old.get(key) == Some(value), "{field}: {key} was not ours to remove");
+    }
+}
+
+/// Whether a Service has two ports that nothing tells apart. The API server refuses it; the node ports of the two change
+/// places with each merge.
+fn has_a_port_twice(manifest: &Value) -> bool {
+    let text = |port: &Value, field, default: &str| {
+        let text = port.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
+        text.unwrap_or(default).to_owned()
+    };
+    let number = |port: &Value| port.get("port").and_then(Value::as_f64).unwrap_or_default() as i64;
+    let ports = at(manifest, &["spec", "ports"]).and_then(Value::as_array);
+    let mut seen = BTreeSet::new();
+    let mut is_new = |port| seen.insert((number(port), text(port, "name", ""), text(port, "protocol", "TCP")));
+    !ports.into_iter().flatten().all(|port| is_new(port))
+}
+
+fn is_something(value: &Value) -> bool {
+    !value.is_null() && value.as_array().is_none_or(|items| !items.is_empty())
+}
+
+// === impl Case ===
+
+impl TryFrom<&[u8]> for Case {
+    type Error = String;
+
+    /// Reads settings, manifest, and the live object unless it is to be created.
+    fn try_from(input: &[u8]) -> Result<Self, String> {
+        let (settings, mut objects) = settings_and_objects(input)?;
+        let case = Self { settings, manifest: objects.next().ok_or("no manifest")?, live: objects.next() };
+        if objects.next().is_some() { Err("more than two objects".to_owned()) } else { Ok(case) }
+    }
+}
+
+impl Case {
+    /// The live object; for a creation, that is the manifest (spec 10 §11.3.2).
+    pub(super) fn live(&self) -> &Value {
+        self.live.as_ref().unwrap_or(&self.manifest)
+    }
+
+    /// The labels to inject.
+    pub(super) fn labels(&self) -> Strings {
+        inject::labels_to_inject(&self.settings.inject_labels, MANAGED_BY)
+    }
+
+    pub(super) fn keeps_replicas(&self) -> bool {
+        self.settings.scaled || self.annotation(keys::PRESERVE_REPLICAS).is_some_and(|value| value == "true")
+    }
+
+    pub(super) fn keeps_resources(&self) -> bool {
+        self.annotation(keys::PRESERVE_RESOURCES).is_some_and(|value| value == "true")
+    }
+
+    fn is_ignored(&self) -> bool {
+        truthy(self.annotation(keys::IGNORE).as_deref())
+    }
+
+    fn annotation(&self, key: &str) -> Option<String> {
+        inject::string_map(&self.manifest, "annotations").remove(key)
+    }
+}

@@ -1,0 +1,236 @@
+//! Properties of the plan (spec 10 §9.3, §9.4, §9.6, §10).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gardener_resource_manager::{
+    actors::managed_resource::{
+        identity::{self, Equivalences},
+        normalise::{self, Scope},
+        plan::{self, Input, Plan, sort_references},
+    },
+    api::{
+        keys,
+        managed_resource::ResourceRef,
+        object::{GroupKind, GroupVersionKind, ObjectKey, annotation},
+    },
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{kind_of, settings_and_objects};
+
+/// One plan.
+#[derive(Debug, Clone)]
+pub struct Case {
+    /// What it needs to know beside the manifests.
+    pub settings: Settings,
+    /// The manifests.
+    pub documents: Vec<Value>,
+}
+
+/// What a plan needs to know beside the manifests, as the first document of a file.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct Settings {
+    /// `status.resources`.
+    pub old: Vec<ResourceRef>,
+    /// `spec.equivalences`; the kinds of a list differ in nothing but their groups.
+    pub equivalences: Vec<Vec<GroupKind>>,
+    /// Kinds without namespaces, whatever their group: equivalent kinds do not differ in that.
+    pub cluster: Vec<String>,
+    /// Kinds with namespaces. Those in neither list are unknown.
+    pub namespaced: Vec<String>,
+    /// Whether something about the manifests is not known.
+    pub incomplete: bool,
+}
+
+/// Which kinds stand for the same object. Two that a bundle declares to be equivalent are two objects if both were listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Equivalence {
+    Certain,
+    Possible,
+}
+
+/// Checks one plan.
+pub fn check(case: &Case) {
+    let plan = case.plan(&case.settings.old, &|kind| case.scope(kind));
+
+    check_lists(case, &plan);
+    check_removals(case, &plan);
+    check_releases(case, &plan);
+    check_second_pass(case, &plan);
+    check_discovery(case);
+}
+
+/// Every manifest is applied unless it is in Ignore mode; the lists are sorted, and made of what was given.
+fn check_lists(case: &Case, plan: &Plan) {
+    let applied: Vec<usize> = plan.objects.iter().map(|object| object.document).collect();
+    let expected: Vec<usize> =
+        (0..case.documents.len()).filter(|index| !is_released(&case.documents[*index])).collect();
+    assert_eq!(applied, expected, "manifests are applied in their order");
+
+    for list in [&plan.references, &plan.added, &plan.removed, &plan.released] {
+        let mut sorted = list.clone();
+        sort_references(&mut sorted);
+        assert_eq!(list, &sorted, "references are sorted");
+    }
+    let old = &case.settings.old;
+    assert!(
+        plan.removed.iter().chain(&plan.released).all(|reference| old.contains(reference)),
+        "only what is old goes"
+    );
+    assert!(plan.added.iter().all(|reference| plan.references.contains(reference)), "what is added is listed");
+    let valid = plan.objects.iter().filter(|object| object.error.is_none());
+    for object in valid {
+        assert!(plan.references.contains(&object.reference), "{} is applied, but not listed", object.reference);
+        assert_eq!(object.old.is_none(), plan.added.contains(&object.reference), "{} is new", object.reference);
+    }
+}
+
+/// The worst a plan could do is to delete what the bundle wants; the second worst is to forget what it does not want.
+fn check_removals(case: &Case, plan: &Plan) {
+    let wanted = case.wanted();
+    let key_of = |reference: &ResourceRef| case.key_of(reference);
+    // A manifest that no cluster would take may be of any object.
+    let incomplete = case.settings.incomplete || plan.objects.iter().any(|object| object.error.is_some());
+
+    for reference in &plan.removed {
+        assert!(!case.is_wanted(&wanted, reference, Equivalence::Certain), "{reference} is wanted, but removed");
+    }
+    let gone = |key: &ObjectKey| plan.removed.iter().any(|reference| key_of(reference) == *key);
+    let kept = |key: &ObjectKey| plan.references.iter().any(|reference| key_of(reference) == *key);
+    for reference in &case.settings.old {
+        if case.is_wanted(&wanted, reference, Equivalence::Possible) {
+            continue;
+        }
+        let key = key_of(reference);
+        assert_eq!(gone(&key), !incomplete, "{reference} is not wanted, so it is removed");
+        assert_eq!(kept(&key), incomplete, "{reference} must not be forgotten");
+    }
+    if incomplete {
+        assert!(plan.removed.is_empty(), "nothing is removed while something is not known");
+    }
+}
+
+/// Only what was managed and is in Ignore mode now is released, unless another manifest wants it.
+fn check_releases(case: &Case, plan: &Plan) {
+    let applied: BTreeSet<&ObjectKey> = plan.objects.iter().map(|object| &object.key).collect();
+    let in_ignore_mode = case.documents.iter().any(is_released);
+    for reference in &plan.released {
+        assert!(in_ignore_mode, "{reference} is released, but nothing is in Ignore mode");
+        assert!(!applied.contains(&case.key_of(reference)), "{reference} is released and applied");
+        assert!(!plan.removed.contains(reference), "{reference} is released and removed");
+    }
+}
+
+/// With the references of the first pass, a second one has nothing to add or remove.
+fn check_second_pass(case: &Case, plan: &Plan) {
+    let again = case.plan(&plan.references, &|kind| case.scope(kind));
+
+    assert_eq!(again.references, plan.references, "the second pass lists the same");
+    assert!(again.added.is_empty(), "the second pass adds {:?}", again.added);
+    assert!(again.removed.is_empty(), "the second pass removes {:?}", again.removed);
+    assert!(again.released.is_empty(), "the second pass releases {:?}", again.released);
+}
+
+/// spec 10 §9.3: what is learned of the kinds, or forgotten again because discovery fails, does not make an object look
+/// removed.
+fn check_discovery(case: &Case) {
+    let known = |kind: &GroupVersionKind| case.scope(kind);
+    let unknown = |_: &GroupVersionKind| Scope::Unknown;
+    for (before, now, what) in [
+        (&known as &dyn Fn(&GroupVersionKind) -> Scope, &unknown as &dyn Fn(&GroupVersionKind) -> Scope, "forgotten"),
+        (&unknown, &known, "learned"),
+    ] {
+        let first = case.plan(&[], before);
+
+        let second = case.plan(&first.references, now);
+
+        assert!(second.removed.is_empty(), "scopes are {what}: {:?} look removed", second.removed);
+    }
+}
+
+fn is_released(manifest: &Value) -> bool {
+    annotation(manifest, keys::MODE) == Some(keys::MODE_IGNORE)
+}
+
+// === impl Case ===
+
+impl TryFrom<&[u8]> for Case {
+    type Error = String;
+
+    /// Reads settings and manifests.
+    fn try_from(input: &[u8]) -> Result<Self, String> {
+        let (settings, documents): (Settings, _) = settings_and_objects(input)?;
+        let have_one_name = |list: &Vec<GroupKind>| list.windows(2).all(|pair| pair[0].kind == pair[1].kind);
+        if !settings.equivalences.iter().all(have_one_name) {
+            return Err("equivalent kinds of different names".to_owned());
+        }
+        Ok(Self { settings, documents: documents.collect() })
+    }
+}
+
+impl Case {
+    fn plan(&self, old: &[ResourceRef], scope: &dyn Fn(&GroupVersionKind) -> Scope) -> Plan {
+        plan::plan(Input {
+            documents: self.documents.clone(),
+            old,
+            equivalences: &self.equivalences(),
+            labels: &BTreeMap::new(),
+            incomplete: self.settings.incomplete,
+            scope,
+        })
+    }
+
+    fn equivalences(&self) -> Equivalences {
+        Equivalences::with(&self.settings.equivalences)
+    }
+
+    fn scope(&self, kind: &GroupVersionKind) -> Scope {
+        if self.settings.cluster.contains(&kind.kind) {
+            Scope::Cluster
+        } else if self.settings.namespaced.contains(&kind.kind) {
+            Scope::Namespaced
+        } else {
+            Scope::Unknown
+        }
+    }
+
+    /// The objects that some manifest speaks of, those in Ignore mode included, and what is known of their scopes.
+    fn wanted(&self) -> Vec<(ObjectKey, Scope)> {
+        let key = |manifest: &Value| {
+            let mut manifest = manifest.clone();
+            let scope = self.scope(&kind_of(&manifest));
+            normalise::normalise_namespace(&mut manifest, scope);
+            (identity::key_of_object(&manifest), scope)
+        };
+        self.documents.iter().map(key).collect()
+    }
+
+    /// Whether a manifest speaks of the object, under any name. What was recorded without a namespace is cluster-scoped: as
+    /// long as nobody knows that, the namespace of a manifest may be meaningless, and its absence may mean `default`.
+    fn is_wanted(&self, wanted: &[(ObjectKey, Scope)], reference: &ResourceRef, equivalence: Equivalence) -> bool {
+        let key = self.key_of(reference);
+        let (predefined, declared) = (Equivalences::predefined(), self.equivalences());
+        let is_listed = |wanted: &ObjectKey| {
+            let names = |old: &ResourceRef| (old.key().group_kind(), old.name.clone());
+            self.settings.old.iter().any(|old| names(old) == (wanted.group_kind(), wanted.name.clone()))
+        };
+        wanted.iter().any(|(wanted, scope)| {
+            let others: Vec<ObjectKey> = match equivalence {
+                Equivalence::Certain if is_listed(wanted) => predefined.of_key(wanted).collect(),
+                Equivalence::Certain | Equivalence::Possible => declared.of_key(wanted).collect(),
+            };
+            std::iter::once(wanted.clone()).chain(others).any(|wanted| {
+                let may_be_default = wanted.namespace.is_empty() && key.namespace == "default";
+                let is_unclear = *scope == Scope::Unknown && (reference.namespace.is_empty() || may_be_default);
+                let is_same_but_for_it = ObjectKey { namespace: key.namespace.clone(), ..wanted.clone() } == key;
+                wanted == key || is_unclear && is_same_but_for_it
+            })
+        })
+    }
+
+    fn key_of(&self, reference: &ResourceRef) -> ObjectKey {
+        normalise::scope_normalised_key(reference.key(), self.scope(&reference.group_version_kind()))
+    }
+}

@@ -1,0 +1,52 @@
+//! Every input that the fuzz targets of `fuzz/` start from keeps the properties of `tests/checks/`.
+
+mod checks;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use checks::{decode, merge, plan};
+
+#[test]
+fn every_input_of_the_decoder_keeps_its_properties() {
+    for (path, input) in corpus("decode") {
+        checked(&path, || decode::check(&input));
+    }
+}
+
+#[test]
+fn every_merge_keeps_its_properties() {
+    for (path, input) in corpus("merge") {
+        let case = merge::Case::try_from(&input[..]).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        checked(&path, || merge::check(&case));
+    }
+}
+
+#[test]
+fn every_plan_keeps_its_properties() {
+    for (path, input) in corpus("plan") {
+        let case = plan::Case::try_from(&input[..]).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        checked(&path, || plan::check(&case));
+    }
+}
+
+/// The files of a corpus, in the order of their names.
+fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry of a folder").path()).collect();
+    paths.sort();
+    assert!(!paths.is_empty(), "{} is empty", folder.display());
+    let read = |path: PathBuf| (path.clone(), fs::read(path).expect("a file of the corpus"));
+    paths.into_iter().map(read).collect()
+}
+
+/// Runs a check; names the file before a failure goes on.
+fn checked(path: &Path, check: impl FnOnce()) {
+    if let Err(panic) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check)) {
+        eprintln!("broken by {}", path.display());
+        std::panic::resume_unwind(panic);
+    }
+}

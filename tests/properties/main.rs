@@ -1,0 +1,26 @@
+//! The properties of `tests/checks/`, with generated values.
+
+#[path = "../checks/mod.rs"]
+mod checks;
+mod decode;
+mod merge;
+mod plan;
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+/// Any JSON value, small enough that two of them are often alike.
+fn json_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i8>().prop_map(Value::from),
+        "[a-c]{0,2}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(2, 8, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::btree_map("[a-d]", inner, 0..3).prop_map(|map| map.into_iter().collect()),
+        ]
+    })
+}
