@@ -68,8 +68,9 @@
 //! * `commands.rs`: pack, unpack, validate and diff, as the built binary does them.
 //! * `docs.rs`: what README and `docs/` name exists.
 //! * `scenarios.rs`: each scenario of the specification is cited by a test.
-//! * `checks/`: what holds for any input of decoder, merge and plan. `properties/` generates values for it,
-//!   `fuzz_corpora.rs` takes those of `fuzz/corpus/`.
+//! * `checks/`: what holds for any input of decoder, merge and plan.
+//! * `properties/`: the checks on generated values.
+//! * `fuzz_corpora.rs`: the checks on the files of `fuzz/corpus/`.
 //!
 //! # Where to start reading
 //!

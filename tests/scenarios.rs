@@ -10,7 +10,7 @@ use std::{
 };
 
 /// The chapters that are implemented: number, how many scenarios they have, and where each of them must be cited.
-const CHAPTERS: [(u32, u32, &str); 1] = [(10, 40, "tests/simulation")];
+const CHAPTERS: [(u32, u32, &str); 2] = [(10, 40, "tests/simulation"), (20, 40, "")];
 
 /// One scenario that the doc comment of a test names.
 #[derive(Debug, Clone, PartialEq, Eq)]

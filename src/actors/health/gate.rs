@@ -86,7 +86,7 @@ mod tests {
         json!({"/metadata/annotations": {"resources.gardener.cloud/ignore": value}})
     }
 
-    /// spec 20 scenarios 2 and 3, §4.1.
+    /// spec 20 §4.1, scenarios 2 and 3.
     #[test]
     fn only_the_status_of_the_condition_opens_the_gate() {
         for (applied, expected) in [

@@ -280,7 +280,7 @@ fn generations_and_counts_are_compared_in_full() {
     }
 }
 
-/// spec 20 scenario 21, §11.1.
+/// spec 20 §11.1, scenario 21.
 #[test]
 fn kinds_and_versions_without_rules_are_fine_whatever_they_say() {
     let broken = json!({"metadata": {"generation": 9}, "spec": {"type": "LoadBalancer", "replicas": 3},
