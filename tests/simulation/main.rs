@@ -5,7 +5,9 @@
 
 mod conditions;
 mod faults;
+mod neighbours;
 mod random;
+mod refused;
 mod removal;
 mod scenarios;
 mod spin;

@@ -2,7 +2,12 @@
 //!
 //! The watch starts with the first bundle that holds a scalable kind.
 
-use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc};
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    rc::Rc,
+    sync::Arc,
+};
 
 use serde_json::Value;
 
@@ -26,6 +31,8 @@ pub(super) struct Autoscalers {
     cluster: Cluster,
     env: Env,
     router: RefCell<Option<Router<AutoscalerRecord>>>,
+    /// What still runs when the controller has stopped must not start the watch again.
+    ended: Cell<bool>,
     /// How many autoscalers scale an object.
     targets: Rc<RefCell<BTreeMap<ObjectKey, usize>>>,
     /// Told of each object that gets its first autoscaler or loses its last one.
@@ -67,7 +74,14 @@ impl Record for AutoscalerRecord {
 impl Autoscalers {
     /// Nothing is watched yet.
     pub(super) fn new(cluster: &Cluster, env: &Env, changed: Rc<dyn Fn(&ObjectKey)>) -> Self {
-        Self { cluster: cluster.clone(), env: env.clone(), router: RefCell::default(), targets: Rc::default(), changed }
+        Self {
+            cluster: cluster.clone(),
+            env: env.clone(),
+            router: RefCell::default(),
+            ended: Cell::default(),
+            targets: Rc::default(),
+            changed,
+        }
     }
 
     /// Starts the watch if need be. Gives the moment to wait for while the first list is under way. A cluster that does
@@ -75,7 +89,7 @@ impl Autoscalers {
     pub(super) fn ready(&self) -> Option<Moment> {
         let kind = GroupVersionKind::new("autoscaling", "v1", "HorizontalPodAutoscaler");
         let mut router = self.router.borrow_mut();
-        if router.is_none() {
+        if router.is_none() && !self.ended.get() {
             let resource = self.cluster.discovery().known(&kind)?;
             *router = Some(self.watch(resource));
         }
@@ -123,8 +137,9 @@ impl Autoscalers {
         targets.contains_key(key) || equivalences.of_key(key).any(|key| targets.contains_key(&key))
     }
 
-    /// Ends the watch.
+    /// Ends the watch for good.
     pub(super) fn stop(&self) {
+        self.ended.set(true);
         if let Some(router) = self.router.borrow_mut().take() {
             router.stop();
         }
