@@ -19,7 +19,7 @@ use super::{
 use crate::world::{NAMESPACE, World};
 
 pub(super) const BUNDLES: [&str; 4] = ["b0", "b1", "b2", "b3"];
-const STEPS: usize = 12;
+const STEPS: usize = 10;
 
 /// Finalizer of somebody who takes his time.
 const STUCK: &str = "example.org/stuck";

@@ -138,12 +138,13 @@ impl Watchman {
             .then(|| format!("{item:?} is deleted, but nobody who had it has ceased to want it: {}", info.path))
     }
 
-    /// Whether the status of a bundle names the object.
+    /// Whether the status of a bundle names the object. Of a kind without namespaces it may name one (spec 10 §9.3).
     fn knows(&self, bundle: &str, info: &RequestInfo) -> bool {
         let names = |mr: &Value| {
             let references = mr["status"]["resources"].as_array();
             references.into_iter().flatten().any(|reference| {
-                reference["name"] == *info.name && reference["namespace"].as_str().unwrap_or_default() == info.namespace
+                let is_there = info.namespace.is_empty() || reference["namespace"] == *info.namespace;
+                reference["name"] == *info.name && is_there
             })
         };
         self.sim.look_at("managedresources.resources.gardener.cloud", NAMESPACE, bundle, names).unwrap_or(false)
