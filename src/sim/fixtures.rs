@@ -57,6 +57,17 @@ impl Sim {
         values.collect()
     }
 
+    /// What `look` finds in the objects of a resource, by namespace and name, without copies of them.
+    pub fn look_at_all<T>(&self, resource: &str, look: impl FnMut(&Value) -> T) -> Vec<T> {
+        let objects: Vec<_> = {
+            let state = self.shared.state();
+            let (group, resource) = state.home(resource);
+            let scope = Scope::new(&group, &resource, None);
+            state.storage.scan(&scope).map(|(_, object)| object.clone()).collect()
+        };
+        objects.iter().map(|object| &object.value).map(look).collect()
+    }
+
     /// Every object of the server, by group, resource, namespace and name.
     pub fn all_objects(&self) -> Vec<Value> {
         self.shared.state().storage.all().map(|(_, object)| object.value.clone()).collect()

@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// What the cluster holds: value of each ConfigMap, Secret and Service of the bundles.
 type Content = BTreeMap<String, String>;
 
-/// Faults 1 and 2: a crash between any two writes loses and leaks nothing.
+/// faults rows 1 and 2: a crash between any two writes loses and leaks nothing.
 #[tokio::test]
 async fn ten_kills_during_a_roll_out_of_twenty_bundles_end_in_the_same_state() -> Result<()> {
     let cluster = ControlPlane::start(Options::default()).await?;

@@ -111,6 +111,7 @@ fn a_removed_object_is_waited_for_before_its_successor_comes() {
 }
 
 /// spec 10 scenario 21.
+/// faults row 13
 #[test]
 fn an_invalid_update_is_reported_or_replaced_as_asked() {
     let binding = |role: &str, annotations: Value| {

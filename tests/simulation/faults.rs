@@ -51,11 +51,13 @@ const MORE_KINDS: [Kind; 7] = [
     ("silence", |_| Fault::Hang),
 ];
 
+/// faults rows 1, 2 and 8
 #[test]
 fn one_fault_at_any_request_changes_nothing_in_the_end() {
     try_faults(&KINDS, 1);
 }
 
+/// faults rows 7, 8, 9 and 10
 #[test]
 fn refusals_and_silence_change_nothing_in_the_end() {
     try_faults(&MORE_KINDS, 3);
@@ -162,7 +164,7 @@ async fn begin(world: &World, step: usize) {
 
 // --- the bundle
 
-fn first() -> Vec<Value> {
+pub(crate) fn first() -> Vec<Value> {
     vec![
         config_map("changed", "1"),
         config_map("removed", "1"),

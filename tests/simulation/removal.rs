@@ -38,6 +38,7 @@ fn an_object_to_be_ignored_is_created_as_it_is_and_deleted_when_it_leaves() {
 }
 
 /// spec 10 scenario 23, in both orders.
+/// faults row 23
 #[test]
 fn an_object_moves_between_bundles_by_ignore_mode_and_is_never_deleted() {
     for new_first in [true, false] {
@@ -76,6 +77,7 @@ fn an_object_moves_between_bundles_by_ignore_mode_and_is_never_deleted() {
 }
 
 /// spec 00 decision 10.
+/// faults row 23
 #[test]
 fn an_object_that_moved_without_ignore_mode_stays_with_its_new_owner() {
     world(1, |world| async move {

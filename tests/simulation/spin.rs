@@ -24,6 +24,7 @@ async fn minutes(minutes: u64) {
 }
 
 /// spec 00 decision 11: reported, and each writes it in its own period only: at most two writes a minute.
+/// faults row 22
 #[test]
 fn two_bundles_with_one_object_do_not_fight() {
     world(1, |world| async move {
@@ -117,7 +118,7 @@ fn an_object_that_the_server_changes_back_is_written_once_a_change() {
     });
 }
 
-/// design faults 14.
+/// faults row 14
 #[test]
 fn a_terminating_namespace_does_not_make_a_hot_loop() {
     world(1, |world| async move {
@@ -160,7 +161,7 @@ fn refused_writes_do_not_make_a_hot_loop() {
     });
 }
 
-/// design faults 11.
+/// faults row 11
 #[test]
 fn an_unknown_kind_does_not_make_a_hot_loop_and_its_definition_wakes_the_bundle() {
     world(1, |world| async move {
@@ -182,6 +183,7 @@ fn an_unknown_kind_does_not_make_a_hot_loop_and_its_definition_wakes_the_bundle(
     });
 }
 
+/// faults row 11
 #[test]
 fn a_definition_that_goes_and_comes_back_takes_its_objects_along_and_brings_them_back() {
     world(1, |world| async move {

@@ -153,7 +153,7 @@ fn a_bundle_whose_claims_come_too_late_goes_on_by_itself() {
     }
 }
 
-/// design faults 10.
+/// faults row 10
 #[test]
 fn an_unreadable_secret_and_a_kind_that_cannot_be_listed_hold_nobody_up() {
     world(1, |world| async move {
@@ -214,4 +214,29 @@ fn bundles_that_claim_nothing_hold_nobody_up() {
 
         assert!(world.is_applied("one"), "{:#?}", world.mr("one"));
     });
+}
+
+/// What waits for a first list is woken when the watches end, and must not begin new ones.
+#[test]
+fn a_stop_in_the_middle_of_the_start_leaves_no_watch_behind() {
+    for milliseconds in 0..80 {
+        world(1, |world| async move {
+            world.start().await;
+            world.bundle("one", &crate::faults::first());
+            world.applied("one").await;
+            world.crash().await;
+            world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str()) {
+                ("horizontalpodautoscalers" | "deployments", "list") => Fault::Delay(Duration::from_millis(20)),
+                _ => Fault::None,
+            });
+            world.start().await;
+            tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+            world.crash().await;
+            world.sim.clear_faults();
+            tokio::time::sleep(Duration::from_secs(60)).await;
+
+            let left: Vec<_> = world.universe.env.census.snapshot().into_iter().map(|actor| actor.path).collect();
+            assert_eq!(left, [""; 0], "after {milliseconds} ms");
+        });
+    }
 }

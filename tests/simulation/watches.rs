@@ -16,7 +16,7 @@ fn two() -> Vec<Value> {
     vec![config_map("a", "v"), config_map("b", "v")]
 }
 
-/// design faults 5.
+/// faults row 5
 #[test]
 fn an_expired_watch_becomes_a_list_whose_differences_count() {
     world(1, |world| async move {
@@ -41,7 +41,7 @@ fn an_expired_watch_becomes_a_list_whose_differences_count() {
     });
 }
 
-/// design faults 6.
+/// faults row 6
 #[test]
 fn a_silent_watch_is_taken_up_again_and_until_then_each_period_reads() {
     world(1, |world| async move {
@@ -57,7 +57,7 @@ fn a_silent_watch_is_taken_up_again_and_until_then_each_period_reads() {
     });
 }
 
-/// design faults 4.
+/// faults row 4
 #[test]
 fn duplicated_and_swapped_events_change_nothing() {
     for fault in [EventFault::Duplicate, EventFault::Swap] {
@@ -84,7 +84,7 @@ fn duplicated_and_swapped_events_change_nothing() {
     }
 }
 
-/// design faults 3.
+/// faults row 3
 #[test]
 fn nothing_is_deleted_from_old_data_after_a_restart() {
     world(1, |world| async move {
@@ -118,7 +118,7 @@ fn nothing_is_deleted_from_old_data_after_a_restart() {
     });
 }
 
-/// design faults 21.
+/// faults row 21
 #[test]
 fn a_secret_that_changes_while_its_bundle_is_applied_is_rolled_out_too() {
     world(1, |world| async move {

@@ -6,7 +6,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use gardener_resource_manager::{
     actors::{
         kit::{
-            Census, Env,
+            ActorState, Census, Env,
             testing::{self, Universe},
         },
         managed_resource::controller::{HealthSettings, Settings},
@@ -42,6 +42,7 @@ struct Program {
     root: Root,
     fence: Fence,
     process: Process,
+    census: Census,
 }
 
 /// Runs a test in a world of its own, in which the program is not yet started.
@@ -127,7 +128,9 @@ impl World {
         };
         let root = Root::start(parts, env);
         root.lead().await.expect("the cluster id is given");
-        self.programs.borrow_mut().insert(user.to_owned(), Program { root, fence, process });
+        self.programs
+            .borrow_mut()
+            .insert(user.to_owned(), Program { root, fence, process, census: env.census.clone() });
     }
 
     /// Stops the program in good order.
@@ -146,7 +149,12 @@ impl World {
 
     /// Kills the program: no request of it is answered any more, and everything it knew is gone.
     pub(crate) async fn crash(&self) {
-        let program = self.programs.borrow_mut().remove(PROGRAM);
+        self.crash_as(PROGRAM).await;
+    }
+
+    /// Kills one of several programs.
+    pub(crate) async fn crash_as(&self, user: &str) {
+        let program = self.programs.borrow_mut().remove(user);
         if let Some(program) = program {
             program.process.crash();
             program.fence.shut("the program crashed");
@@ -157,7 +165,24 @@ impl World {
 
     /// Whether a fault crashed the program's process.
     pub(crate) fn is_crashed(&self) -> bool {
-        self.programs.borrow().get(PROGRAM).is_some_and(|program| program.process.is_crashed())
+        self.is_crashed_as(PROGRAM)
+    }
+
+    /// Whether a fault crashed the process of one of several programs.
+    pub(crate) fn is_crashed_as(&self, user: &str) -> bool {
+        self.programs.borrow().get(user).is_some_and(|program| program.process.is_crashed())
+    }
+
+    /// Takes the lease from a program, which goes on running and must not write any more.
+    pub(crate) fn depose(&self, user: &str) {
+        if let Some(program) = self.programs.borrow().get(user) {
+            program.fence.shut("the leader election lease is lost");
+        }
+    }
+
+    /// What the actors of a program show.
+    pub(crate) fn actors_of(&self, user: &str) -> Vec<ActorState> {
+        self.programs.borrow().get(user).map(|program| program.census.snapshot()).unwrap_or_default()
     }
 
     /// Starts the program anew if a fault crashed it.

@@ -2,7 +2,12 @@
 //!
 //! The watch starts with the first bundle.
 
-use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc};
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    rc::Rc,
+    sync::Arc,
+};
 
 use serde_json::Value;
 
@@ -26,6 +31,8 @@ pub(super) struct Autoscalers {
     cluster: Cluster,
     env: Env,
     router: RefCell<Option<Router<AutoscalerRecord>>>,
+    /// What still runs when the controller has stopped must not start the watch again.
+    ended: Cell<bool>,
     /// How many autoscalers scale an object.
     targets: Rc<RefCell<BTreeMap<ObjectKey, usize>>>,
     /// Told of each object that gets its first autoscaler or loses its last one.
@@ -67,13 +74,20 @@ impl Record for AutoscalerRecord {
 impl Autoscalers {
     /// Nothing is watched yet.
     pub(super) fn new(cluster: &Cluster, env: &Env, changed: Rc<dyn Fn(&ObjectKey)>) -> Self {
-        Self { cluster: cluster.clone(), env: env.clone(), router: RefCell::default(), targets: Rc::default(), changed }
+        Self {
+            cluster: cluster.clone(),
+            env: env.clone(),
+            router: RefCell::default(),
+            ended: Cell::default(),
+            targets: Rc::default(),
+            changed,
+        }
     }
 
     /// Starts the watch if need be. A cluster that does not serve autoscalers has none.
     pub(super) fn start(&self) {
         let kind = GroupVersionKind::new("autoscaling", "v1", "HorizontalPodAutoscaler");
-        if self.router.borrow().is_some() {
+        if self.ended.get() || self.router.borrow().is_some() {
             return;
         }
         if let Some(resource) = self.cluster.discovery().known(&kind) {
@@ -130,8 +144,9 @@ impl Autoscalers {
         targets.contains_key(key) || equivalences.of_key(key).any(|key| targets.contains_key(&key))
     }
 
-    /// Ends the watch.
+    /// Ends the watch for good.
     pub(super) fn stop(&self) {
+        self.ended.set(true);
         if let Some(router) = self.router.borrow_mut().take() {
             router.stop();
         }

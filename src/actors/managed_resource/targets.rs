@@ -5,7 +5,7 @@
 //! interest are kept.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet},
     rc::Rc,
     time::Duration,
@@ -89,6 +89,8 @@ struct Inner {
     selector: String,
     is_custom: IsCustom,
     kinds: RefCell<BTreeMap<GroupKind, Kind>>,
+    /// What still runs when the controller has stopped must not start watches again.
+    ended: Cell<bool>,
     interest: Rc<RefCell<Interest>>,
     drift: DriftListener,
     health: HealthListener,
@@ -137,6 +139,7 @@ impl Targets {
             selector,
             is_custom,
             kinds: RefCell::default(),
+            ended: Cell::default(),
             interest: Rc::default(),
             drift,
             health,
@@ -190,6 +193,9 @@ impl Targets {
     /// server prefers, whatever the manifests say, so that bundles that use different versions see the same. A version that
     /// is no longer served is given up for another.
     pub fn watch(&self, resource: &Resource) {
+        if self.inner.ended.get() {
+            return;
+        }
         let group_kind = resource.group_kind();
         let discovery = self.inner.cluster.discovery();
         let mut kinds = self.inner.kinds.borrow_mut();
@@ -310,8 +316,9 @@ impl Targets {
         }
     }
 
-    /// Ends all watches.
+    /// Ends all watches for good.
     pub fn stop(&self) {
+        self.inner.ended.set(true);
         for (_, kind) in std::mem::take(&mut *self.inner.kinds.borrow_mut()) {
             kind.router.stop();
         }

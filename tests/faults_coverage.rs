@@ -1,0 +1,93 @@
+//! Each fault that the program must survive has a test that cites it: `/// faults row 7`, `/// faults rows 1 and 2`,
+//! `/// faults rows 4 to 6`, in the simulation or against a real control plane.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Rows of the table of faults that concern the controller of ManagedResources: what goes wrong with requests, watches and
+/// data (1 to 16), and between bundles and other controllers (20 to 24).
+const ROWS: [(u32, &str); 21] = [
+    (1, "crash between any two writes"),
+    (2, "crash after a write, before the status"),
+    (3, "stale read after a restart"),
+    (4, "missed, merged, duplicated, reordered events"),
+    (5, "410 Gone, relist"),
+    (6, "a watch falls silent"),
+    (7, "409 on object and status"),
+    (8, "429, 503, time-out with unknown outcome"),
+    (9, "401"),
+    (10, "403 on one kind"),
+    (11, "unknown kind, changing definitions"),
+    (12, "a webhook denies or times out"),
+    (13, "immutable field"),
+    (14, "terminating namespace"),
+    (15, "stuck finalizer"),
+    (16, "leader lost in the middle of a write, two leaders"),
+    (20, "bad data"),
+    (21, "missing or replaced Secret"),
+    (22, "two bundles claim one object"),
+    (23, "object moved between bundles"),
+    (24, "another controller owns a field"),
+];
+
+#[test]
+fn every_fault_is_cited_by_a_test() {
+    let cited: BTreeSet<u32> = ["tests/simulation", "tests/e2e"].into_iter().flat_map(cited_in).collect();
+
+    let missing: Vec<_> = ROWS.into_iter().filter(|(row, _)| !cited.contains(row)).collect();
+
+    assert!(missing.is_empty(), "no test cites faults row {missing:?}");
+}
+
+#[test]
+fn citations_are_understood() {
+    let table: [(&str, &[u32]); 5] = [
+        ("/// faults row 7", &[7]),
+        ("/// faults row 15: it is named.", &[15]),
+        ("/// faults rows 1, 2 and 8", &[1, 2, 8]),
+        ("/// faults rows 4 to 6 and 9: a sentence of 3 words", &[4, 5, 6, 9]),
+        ("// faults row 7", &[]),
+    ];
+
+    for (line, rows) in table {
+        assert_eq!(rows_of(line), rows, "{line}");
+    }
+}
+
+/// The rows cited in the files of a folder, and of those in it.
+fn cited_in(folder: impl AsRef<Path>) -> Vec<u32> {
+    let folder: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let paths = entries.map(|entry| entry.expect("a readable folder").path());
+    paths
+        .flat_map(|path| {
+            if path.is_dir() {
+                return cited_in(path);
+            }
+            fs::read_to_string(&path).unwrap_or_default().lines().flat_map(rows_of).collect()
+        })
+        .collect()
+}
+
+/// The rows a line of documentation cites.
+fn rows_of(line: &str) -> Vec<u32> {
+    let Some(text) = line.trim_start().strip_prefix("/// faults row") else { return Vec::new() };
+    let list = text.trim_start_matches('s').split(['.', ':', ';']).next().unwrap_or_default().replace(',', " ");
+    let mut rows: Vec<u32> = Vec::new();
+    let mut is_range = false;
+    for word in list.split_whitespace() {
+        match (word, word.parse::<u32>()) {
+            ("to", _) => is_range = true,
+            (_, Ok(row)) => {
+                let begin = rows.last().filter(|_| is_range).map_or(row, |last| last + 1);
+                rows.extend(begin..=row);
+                is_range = false;
+            }
+            (_, Err(_)) => {}
+        }
+    }
+    rows
+}

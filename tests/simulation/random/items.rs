@@ -1,0 +1,164 @@
+//! What bundles may hold: objects of several kinds, some of which come in pairs.
+
+use serde_json::{Value, json};
+
+use crate::{
+    objects::{definition, widget},
+    world::{NAMESPACE, config_map, namespace},
+};
+
+/// A namespace that comes and goes with its content.
+const EXTRA: &str = "extra";
+/// The annotation that tells who wrote an object, and when.
+pub(super) const VALUE: &str = "example.org/value";
+
+/// One object, or two that always go together.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Item {
+    ConfigMap(u8),
+    Secret,
+    Service,
+    /// With its autoscaler.
+    Deployment,
+    /// With its definition.
+    Widget,
+    ClusterRole,
+    /// With a ConfigMap in it.
+    Namespace,
+}
+
+/// How a bundle wants an item.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Form {
+    /// As described.
+    Plain,
+    /// Not any more, but somebody else may: annotation `mode: Ignore`.
+    Released,
+    /// Created, but never updated.
+    CreatedOnce,
+    /// As described, and not to be deleted.
+    Kept,
+}
+
+/// What a bundle says about an item.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Want {
+    pub(super) value: String,
+    pub(super) form: Form,
+}
+
+/// Where an object is: resource as for kubectl, namespace, name.
+pub(super) type Place = (&'static str, &'static str, &'static str);
+
+pub(super) const ITEMS: [Item; 10] = [
+    Item::ConfigMap(0),
+    Item::ConfigMap(1),
+    Item::ConfigMap(2),
+    Item::ConfigMap(3),
+    Item::Secret,
+    Item::Service,
+    Item::Deployment,
+    Item::Widget,
+    Item::ClusterRole,
+    Item::Namespace,
+];
+
+// === impl Item ===
+
+impl Item {
+    /// Its objects.
+    pub(super) fn places(self) -> &'static [Place] {
+        match self {
+            Self::ConfigMap(0) => &[("configmaps", NAMESPACE, "c0")],
+            Self::ConfigMap(1) => &[("configmaps", NAMESPACE, "c1")],
+            Self::ConfigMap(2) => &[("configmaps", NAMESPACE, "c2")],
+            Self::ConfigMap(_) => &[("configmaps", NAMESPACE, "c3")],
+            Self::Secret => &[("secrets", NAMESPACE, "managed")],
+            Self::Service => &[("services", NAMESPACE, "frontend")],
+            Self::Deployment => {
+                &[("deployments.apps", NAMESPACE, "web"), ("horizontalpodautoscalers.autoscaling", NAMESPACE, "web")]
+            }
+            Self::Widget => &[
+                ("customresourcedefinitions.apiextensions.k8s.io", "", "widgets.example.org"),
+                ("widgets.example.org", NAMESPACE, "kept"),
+            ],
+            Self::ClusterRole => &[("clusterroles.rbac.authorization.k8s.io", "", "reader")],
+            Self::Namespace => &[("namespaces", "", EXTRA), ("configmaps", EXTRA, "inner")],
+        }
+    }
+
+    /// The path of its last object, if that is of the core group and has a namespace.
+    pub(super) fn core_path(self) -> Option<String> {
+        let (resource, namespace, name) = self.places()[self.places().len() - 1];
+        let is_core = !resource.contains('.') && !namespace.is_empty();
+        is_core.then(|| format!("/api/v1/namespaces/{namespace}/{resource}/{name}"))
+    }
+
+    /// The item an object of a request belongs to.
+    pub(super) fn at(resource: &str, group: &str, namespace: &str, name: &str) -> Option<Self> {
+        let is_at = |place: &Place| {
+            let (plain, of_group) = place.0.split_once('.').unwrap_or((place.0, ""));
+            (plain, of_group, place.1, place.2) == (resource, group, namespace, name)
+        };
+        ITEMS.into_iter().find(|item| item.places().iter().any(is_at))
+    }
+
+    /// Its manifests.
+    pub(super) fn manifests(self, want: &Want) -> Vec<Value> {
+        let mut manifests = self.bare(&want.value);
+        for manifest in &mut manifests {
+            let annotations = &mut manifest["metadata"]["annotations"];
+            annotations[VALUE] = json!(want.value);
+            match want.form {
+                Form::Plain => {}
+                Form::Released => annotations["resources.gardener.cloud/mode"] = json!("Ignore"),
+                Form::CreatedOnce => annotations["resources.gardener.cloud/ignore"] = json!("true"),
+                Form::Kept => annotations["resources.gardener.cloud/keep-object"] = json!("true"),
+            }
+        }
+        manifests
+    }
+
+    fn bare(self, value: &str) -> Vec<Value> {
+        let name = self.places()[0].2;
+        let object = |api_version: &str, kind: &str, fields: Value| {
+            let mut object = fields;
+            (object["apiVersion"], object["kind"]) = (json!(api_version), json!(kind));
+            object["metadata"] = json!({ "namespace": NAMESPACE, "name": name });
+            object
+        };
+        match self {
+            Self::ConfigMap(_) => vec![config_map(name, value)],
+            Self::Secret => vec![object("v1", "Secret", json!({ "type": "Opaque", "data": { "k": "djE=" } }))],
+            Self::Service => {
+                let spec = json!({ "selector": { "a": "b" }, "ports": [{ "port": 80 }] });
+                vec![object("v1", "Service", json!({ "spec": spec }))]
+            }
+            Self::Deployment => {
+                let template = json!({
+                    "metadata": { "labels": { "a": "b" } }, "spec": { "containers": [{ "name": "c", "image": "i" }] }
+                });
+                let selector = json!({ "matchLabels": { "a": "b" } });
+                let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": name });
+                let spec = json!({ "replicas": 1, "selector": selector, "template": template });
+                let scaling = json!({ "minReplicas": 1, "maxReplicas": 5, "scaleTargetRef": target });
+                vec![
+                    object("apps/v1", "Deployment", json!({ "spec": spec })),
+                    object("autoscaling/v2", "HorizontalPodAutoscaler", json!({ "spec": scaling })),
+                ]
+            }
+            Self::Widget => vec![definition(), widget(1)],
+            Self::ClusterRole => {
+                let rules = json!([{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }]);
+                let mut role = object("rbac.authorization.k8s.io/v1", "ClusterRole", json!({ "rules": rules }));
+                role["metadata"] = json!({ "name": name });
+                vec![role]
+            }
+            Self::Namespace => {
+                let mut inner = config_map("inner", value);
+                inner["metadata"]["namespace"] = json!(EXTRA);
+                vec![namespace(EXTRA), inner]
+            }
+        }
+    }
+}

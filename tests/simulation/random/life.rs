@@ -1,0 +1,430 @@
+//! One life: bundles that share and exchange objects, users who change their minds and interfere, programs that end.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use gardener_resource_manager::sim::WatchEnd;
+use serde_json::{Value, json};
+
+use super::{
+    check,
+    disturbances::{self, Weather},
+    items::{Form, ITEMS, Item, VALUE, Want},
+    watchman::Watchman,
+};
+use crate::world::{NAMESPACE, World};
+
+pub(super) const BUNDLES: [&str; 4] = ["b0", "b1", "b2", "b3"];
+const STEPS: usize = 10;
+
+/// Finalizer of somebody who takes his time.
+const STUCK: &str = "example.org/stuck";
+
+/// What was done so far, for a message.
+pub(super) type Steps = Arc<Mutex<Vec<String>>>;
+
+/// What users want of a bundle that exists.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bundle {
+    pub(super) wants: BTreeMap<Item, Want>,
+    /// Another class is responsible.
+    pub(super) away: bool,
+    ignored: bool,
+    /// Its Secret is missing or broken.
+    broken: bool,
+    keeps_objects: bool,
+}
+
+/// A life in the making.
+pub(super) struct Life {
+    pub(super) world: Rc<World>,
+    pub(super) watchman: Watchman,
+    /// By name; those that are missing do not exist, or are on their way out.
+    pub(super) bundles: BTreeMap<&'static str, Bundle>,
+    /// The user of the program that leads.
+    pub(super) leader: String,
+    /// Programs that lost the lease and have not yet ended.
+    deposed: Vec<String>,
+    /// Items with a finalizer that nobody takes away yet.
+    stuck: BTreeSet<Item>,
+    random: fastrand::Rng,
+    steps: Steps,
+    step: usize,
+    begin: tokio::time::Instant,
+}
+
+// === impl Life ===
+
+/// Lives a life and checks it.
+pub(super) async fn live(world: Rc<World>, seed: u64, steps: Steps) {
+    let weather = Weather::of(seed);
+    let watchman = Watchman::new(&world.sim, weather.lossy);
+    let mut life = Life {
+        world: world.clone(),
+        watchman: watchman.clone(),
+        bundles: BTreeMap::new(),
+        leader: "grm".into(),
+        deposed: Vec::new(),
+        stuck: BTreeSet::new(),
+        random: fastrand::Rng::with_seed(seed),
+        steps,
+        step: 0,
+        begin: tokio::time::Instant::now(),
+    };
+    disturbances::disturb(&world, watchman.clone(), weather, seed);
+    world.start().await;
+    for step in 0..STEPS {
+        life.step = step;
+        life.act().await;
+        life.revive().await;
+        life.rest().await;
+        life.revive().await;
+        assert_eq!(watchman.violations(), [""; 0], "{:#?}", trace(&world));
+    }
+    disturbances::calm(&world, watchman.clone());
+    life.end_disturbances().await;
+    tokio::time::sleep(Duration::from_secs(400)).await;
+    assert_eq!(watchman.violations(), [""; 0], "{:#?}", trace(&world));
+    check::end(&life).await;
+    assert_eq!(watchman.violations(), [""; 0], "{:#?}", trace(&world));
+    world.sim.clear_faults();
+    world.stop_as(&life.leader).await;
+}
+
+/// The programs' last requests.
+pub(super) fn trace(world: &World) -> Vec<String> {
+    let requests = world.sim.requests().into_iter().rev().filter(|request| request.info.user.starts_with("grm"));
+    let line = |r: gardener_resource_manager::sim::Recorded| {
+        format!("{} {} {}{} {:?}", r.info.number, r.info.user, r.info.verb, r.info.path, r.code)
+    };
+    let mut lines: Vec<_> = requests.take(50).map(line).collect();
+    lines.reverse();
+    lines
+}
+
+impl Life {
+    fn note(&self, text: String) {
+        let time = self.begin.elapsed().as_secs_f32();
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{time:8.3} s  {text}"));
+    }
+
+    async fn rest(&mut self) {
+        let time = match self.random.u8(0..10) {
+            0 => self.random.u64(0..20),
+            1..=6 => self.random.u64(0..6_000),
+            7 | 8 => self.random.u64(6_000..30_000),
+            _ => self.random.u64(60_000..130_000),
+        };
+        tokio::time::sleep(Duration::from_millis(time)).await;
+    }
+
+    /// Starts the leader anew if a fault crashed it, and lets the one before it end.
+    async fn revive(&mut self) {
+        if self.world.is_crashed_as(&self.leader) {
+            self.world.crash_as(&self.leader).await;
+            self.start_leader().await;
+        }
+    }
+
+    async fn start_leader(&self) {
+        let settings = self.world.settings.borrow().clone();
+        self.world.start_as(&self.leader, settings).await;
+    }
+
+    fn any_item(&mut self) -> Item {
+        ITEMS[self.random.usize(0..ITEMS.len())]
+    }
+
+    fn any_want(&mut self, bundle: &str) -> Want {
+        let form = match self.random.u8(0..24) {
+            0 => Form::Kept,
+            1 => Form::CreatedOnce,
+            2 => Form::Released,
+            _ => Form::Plain,
+        };
+        Want { value: format!("{bundle}-{}", self.step), form }
+    }
+
+    /// One thing happens.
+    async fn act(&mut self) {
+        let bundle = BUNDLES[self.random.usize(0..BUNDLES.len())];
+        for old in std::mem::take(&mut self.deposed) {
+            self.world.stop_as(&old).await;
+        }
+        match self.random.u8(0..34) {
+            0..=9 => self.change_bundle(bundle).await,
+            10..=14 => self.move_item(bundle).await,
+            15 | 16 => self.delete_bundle(bundle).await,
+            17 => self.change_class(bundle).await,
+            18 | 19 => self.ignore(bundle).await,
+            20 | 21 => self.break_secret(bundle),
+            22 | 23 => self.delete_live().await,
+            24 | 25 => self.edit_live(),
+            26 | 27 => self.hold_live().await,
+            28 | 29 => self.restart().await,
+            30 => self.lose_lease().await,
+            31 => {
+                let seconds = self.random.i64(-40_000..40_000);
+                self.note(format!("the clock jumps by {seconds} s"));
+                self.world.universe.env.clock.jump(jiff::SignedDuration::from_secs(seconds));
+            }
+            32 => {
+                self.note("the history is lost".into());
+                expire(&self.world);
+            }
+            _ => {
+                self.note("all watches break".into());
+                self.world.sim.break_watches(WatchEnd::Disconnect);
+            }
+        }
+    }
+
+    // --- bundles
+
+    async fn change_bundle(&mut self, name: &'static str) {
+        let mut wants = self.bundles.get(name).map(|bundle| bundle.wants.clone()).unwrap_or_default();
+        if wants.is_empty() || self.random.u8(0..3) == 0 {
+            wants.clear();
+            for item in ITEMS {
+                if self.random.u8(0..10) < 4 {
+                    wants.insert(item, self.any_want(name));
+                }
+            }
+        } else {
+            let item = self.any_item();
+            if wants.remove(&item).is_none() || self.random.bool() {
+                let want = self.any_want(name);
+                wants.insert(item, want);
+            }
+        }
+        self.set(name, wants).await;
+    }
+
+    /// Writes a bundle's manifests; creates it if need be.
+    async fn set(&mut self, name: &'static str, wants: BTreeMap<Item, Want>) {
+        self.note(format!("{name} wants {wants:?}"));
+        if !self.bundles.contains_key(name) {
+            self.wait_until_gone(name).await;
+            self.world.bundle(name, &manifests(&wants));
+        } else if !self.bundles[name].broken {
+            self.world.secret(name, &manifests(&wants));
+        }
+        self.bundles.entry(name).or_default().wants = wants;
+        self.tell(name);
+    }
+
+    /// Tells the watchman what the bundle holds.
+    fn tell(&self, name: &'static str) {
+        let forms = |bundle: &Bundle| bundle.wants.iter().map(|(item, want)| (*item, want.form)).collect();
+        let held = self.bundles.get(name).filter(|bundle| !bundle.away).map(forms).unwrap_or_default();
+        self.watchman.holds(name, held);
+    }
+
+    /// One of the same name may still be on its way out, and the event that says so may be lost.
+    async fn wait_until_gone(&mut self, name: &str) {
+        for second in 0..1000 {
+            if self.world.mr(name).is_none() {
+                return;
+            }
+            if second % 60 == 30 {
+                self.free_stuck().await;
+                expire(&self.world);
+            }
+            self.revive().await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        panic!("a deleted bundle goes: {:#?}\n{:#?}", self.world.mr(name), trace(&self.world));
+    }
+
+    async fn delete_bundle(&mut self, name: &'static str) {
+        let Some(bundle) = self.bundles.remove(name) else { return };
+        self.note(format!("{name} is deleted"));
+        if bundle.keeps_objects {
+            self.watchman.keeps(bundle.wants.into_keys());
+        }
+        self.tell(name);
+        self.world.delete_bundle(name).await;
+    }
+
+    async fn change_class(&mut self, name: &'static str) {
+        let Some(bundle) = self.bundles.get_mut(name).filter(|bundle| !bundle.keeps_objects) else { return };
+        bundle.away = !bundle.away;
+        let class = if bundle.away { json!("other") } else { Value::Null };
+        self.note(format!("{name} is of class {class}"));
+        self.tell(name);
+        self.world.patch_bundle(name, json!({ "spec": { "class": class } })).await;
+    }
+
+    async fn ignore(&mut self, name: &'static str) {
+        let Some(bundle) = self.bundles.get_mut(name) else { return };
+        if self.random.u8(0..6) == 0 {
+            bundle.keeps_objects = true;
+            self.watchman.keeps(ITEMS);
+            self.note(format!("{name} keeps its objects"));
+            return self.world.patch_bundle(name, json!({ "spec": { "keepObjects": true } })).await;
+        }
+        bundle.ignored = !bundle.ignored;
+        let value = if bundle.ignored { json!("true") } else { Value::Null };
+        self.note(format!("{name} is ignored: {value}"));
+        let annotations = json!({ "resources.gardener.cloud/ignore": value });
+        self.world.patch_bundle(name, json!({ "metadata": { "annotations": annotations } })).await;
+    }
+
+    fn break_secret(&mut self, name: &'static str) {
+        let how = self.random.u8(0..4);
+        let Some(bundle) = self.bundles.get_mut(name) else { return };
+        bundle.broken = !bundle.broken;
+        let manifests = manifests(&bundle.wants);
+        if !bundle.broken {
+            self.note(format!("the Secret of {name} is whole again"));
+            return self.world.secret(name, &manifests);
+        }
+        self.note(format!("the Secret of {name} is broken, kind {how}"));
+        match how {
+            0 => drop(self.world.sim.remove("secrets", NAMESPACE, name)),
+            1 => self.world.secret_data(name, &[("objects.yaml", b"{\"a\": [1, 2")]),
+            2 => self.world.secret_data(name, &[("objects.yaml.br", &[0xff, 0x13, 0x37])]),
+            _ => {
+                // some of it can be read
+                let text = format!("{}---\n- no map\n", crate::world::stream(&manifests[..manifests.len() / 2]));
+                self.world.secret_data(name, &[("objects.yaml", text.as_bytes())]);
+            }
+        }
+    }
+
+    /// An item goes from a bundle to another one.
+    async fn move_item(&mut self, from: &'static str) {
+        let to = BUNDLES[self.random.usize(0..BUNDLES.len())];
+        let Some(giver) = self.bundles.get(from).filter(|_| from != to) else { return };
+        let plain: Vec<Item> =
+            giver.wants.iter().filter(|(_, want)| want.form != Form::Released).map(|(item, _)| *item).collect();
+        if plain.is_empty() {
+            return;
+        }
+        let item = plain[self.random.usize(0..plain.len())];
+        let mut given = giver.wants.clone();
+        if self.random.bool() {
+            given.insert(item, Want { form: Form::Released, ..given[&item].clone() });
+        } else {
+            given.remove(&item);
+        }
+        let mut taken = self.bundles.get(to).map(|bundle| bundle.wants.clone()).unwrap_or_default();
+        taken.insert(item, Want { value: format!("{to}-{}", self.step), form: Form::Plain });
+        self.note(format!("{item:?} moves from {from} to {to}"));
+        if self.random.bool() {
+            self.set(to, taken).await;
+            let pause = [0, 10, 3_000][self.random.usize(0..3)];
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            self.set(from, given).await;
+        } else {
+            self.set(from, given).await;
+            self.set(to, taken).await;
+        }
+    }
+
+    // --- users who interfere
+
+    async fn delete_live(&mut self) {
+        let item = self.any_item();
+        self.note(format!("a user deletes {item:?}"));
+        match (item.core_path(), self.random.bool()) {
+            (Some(path), true) => drop(self.world.ask("DELETE", &path, None).await),
+            (Some(_), false) | (None, true | false) => {
+                let (resource, namespace, name) = item.places()[item.places().len() - 1];
+                drop(self.world.sim.remove(resource, namespace, name));
+            }
+        }
+    }
+
+    fn edit_live(&mut self) {
+        let item = self.any_item();
+        let (resource, namespace, name) = item.places()[self.random.usize(0..item.places().len())];
+        let how = self.random.u8(0..3);
+        self.note(format!("a user edits {resource} {name}, kind {how}"));
+        self.world.sim.edit(resource, namespace, name, |live| match (how, item) {
+            (0, _) => live["metadata"]["annotations"][VALUE] = json!("edited"),
+            (1, Item::Deployment) => live["spec"]["replicas"] = json!(3),
+            (1, _) => live["metadata"]["labels"] = json!({}),
+            (_, Item::ConfigMap(_)) => live["data"] = json!({ "k": "edited", "more": "x" }),
+            (_, _) => live["metadata"]["labels"]["resources.gardener.cloud/managed-by"] = json!("somebody"),
+        });
+    }
+
+    /// Somebody puts a finalizer on an object, or takes all such away.
+    async fn hold_live(&mut self) {
+        if !self.stuck.is_empty() {
+            return self.free_stuck().await;
+        }
+        let item = self.any_item();
+        let Some(path) = item.core_path() else { return };
+        self.note(format!("{item:?} is held by a finalizer"));
+        self.stuck.insert(item);
+        drop(self.world.ask("PATCH", &path, Some(json!({ "metadata": { "finalizers": [STUCK] } }))).await);
+    }
+
+    async fn free_stuck(&mut self) {
+        for item in std::mem::take(&mut self.stuck) {
+            self.note(format!("{item:?} is not held any more"));
+            let path = item.core_path().expect("only such items are held");
+            drop(self.world.ask("PATCH", &path, Some(json!({ "metadata": { "finalizers": null } }))).await);
+        }
+    }
+
+    // --- programs
+
+    async fn restart(&mut self) {
+        if self.random.bool() {
+            self.note("the program is restarted".into());
+            self.world.stop_as(&self.leader).await;
+        } else {
+            self.note("the program is killed".into());
+            self.world.crash_as(&self.leader).await;
+        }
+        self.start_leader().await;
+    }
+
+    /// Another replica leads now; the one before runs on for a while.
+    async fn lose_lease(&mut self) {
+        let next = format!("grm-{}", self.step);
+        self.note(format!("{next} leads instead of {}", self.leader));
+        self.world.depose(&self.leader);
+        self.watchman.deposed(&self.leader);
+        self.deposed.push(std::mem::replace(&mut self.leader, next));
+        self.start_leader().await;
+    }
+
+    /// From now on everything is as users want it.
+    async fn end_disturbances(&mut self) {
+        self.step = STEPS;
+        for old in std::mem::take(&mut self.deposed) {
+            self.world.stop_as(&old).await;
+        }
+        self.free_stuck().await;
+        for name in BUNDLES {
+            if self.bundles.get(name).is_some_and(|bundle| bundle.broken) {
+                self.break_secret(name);
+            }
+            if let Some(bundle) = self.bundles.get_mut(name).filter(|bundle| bundle.ignored) {
+                bundle.ignored = false;
+                let annotations = json!({ "resources.gardener.cloud/ignore": null });
+                self.world.patch_bundle(name, json!({ "metadata": { "annotations": annotations } })).await;
+            }
+        }
+        expire(&self.world);
+        self.revive().await;
+    }
+}
+
+/// Lost events are made good by a list, as after any watch that expired.
+fn expire(world: &World) {
+    world.sim.compact();
+    world.sim.break_watches(WatchEnd::Expired);
+}
+
+fn manifests(wants: &BTreeMap<Item, Want>) -> Vec<Value> {
+    wants.iter().flat_map(|(item, want)| item.manifests(want)).collect()
+}

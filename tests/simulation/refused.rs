@@ -1,0 +1,226 @@
+//! An API server that refuses, has no time, or does not know us any more: each object fails by itself, nothing is done
+//! twice, nobody is asked without end, and all is well when it is over.
+
+use std::time::Duration;
+
+use gardener_resource_manager::sim::{Fault, RequestInfo, Seen};
+use serde_json::json;
+
+use crate::world::{NAMESPACE, World, config_map, namespace, world};
+
+const MRS: &str = "managedresources.resources.gardener.cloud";
+
+async fn seconds(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+/// How many of the program's requests begin like this.
+fn count(world: &World, beginning: &str) -> usize {
+    world.asked().iter().filter(|asked| asked.starts_with(beginning)).count()
+}
+
+fn is_write_of(info: &RequestInfo, resource: &str, subresource: &str) -> bool {
+    info.user == "grm"
+        && info.resource == resource
+        && info.subresource == subresource
+        && matches!(info.verb.as_str(), "create" | "update" | "patch")
+}
+
+/// faults row 7
+#[test]
+fn a_conflict_on_an_object_leads_to_a_fresh_read_and_the_change_of_the_other_one_stays() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+        seconds(5).await;
+        // somebody is faster by a moment, twice
+        let (sim, mut left) = (world.sim.clone(), 2);
+        world.sim.set_faults(move |info| {
+            if is_write_of(info, "configmaps", "") && left > 0 {
+                left -= 1;
+                let number = json!(left.to_string());
+                sim.edit("configmaps", NAMESPACE, "a", |live| live["metadata"]["annotations"]["theirs"] = number);
+            }
+            Fault::None
+        });
+        world.sim.clear_requests();
+        world.secret("one", &[config_map("a", "w")]);
+        seconds(5).await;
+
+        assert_eq!(world.value("a").as_deref(), Some("w"));
+        assert_eq!(world.config_map("a").unwrap()["metadata"]["annotations"]["theirs"], "0");
+        assert!(world.is_applied("one"));
+        assert_eq!(count(&world, "update configmaps a"), 3, "{:#?}", world.asked());
+        world.sim.clear_faults();
+    });
+}
+
+/// faults row 7
+#[test]
+fn conflicts_without_end_are_reported_and_retried_ever_more_rarely() {
+    for (resource, subresource) in [("configmaps", ""), ("managedresources", "status")] {
+        world(1, |world| async move {
+            world.start().await;
+            world.bundle("one", &[config_map("a", "v")]);
+            world.applied("one").await;
+            seconds(5).await;
+            world.sim.set_faults(move |info| {
+                if is_write_of(info, resource, subresource) {
+                    Fault::FailBefore(Seen::conflict(info))
+                } else {
+                    Fault::None
+                }
+            });
+            world.sim.clear_requests();
+            world.secret("one", &[config_map("a", "w")]);
+            seconds(300).await;
+            let writes = count(&world, &format!("update {resource}"));
+            assert!((2..100).contains(&writes), "{writes} writes in five minutes");
+
+            world.sim.clear_faults();
+            world.eventually("it is rolled out", || world.value("a").as_deref() == Some("w")).await;
+            world.applied("one").await;
+        });
+    }
+}
+
+/// faults row 8
+#[test]
+fn a_server_that_asks_to_wait_is_left_in_peace_so_long() {
+    world(1, |world| async move {
+        world.start().await;
+        world.sim.set_faults(|info| match (info.user.as_str(), info.resource.as_str(), info.verb.as_str()) {
+            ("grm", "configmaps", "create") => Fault::FailBefore(Seen::too_many_requests()),
+            _ => Fault::None,
+        });
+        world.bundle("one", &[config_map("a", "v")]);
+        seconds(20).await;
+
+        // it answers `Retry-After: 1`
+        let created = count(&world, "create configmaps");
+        assert!((2..=21).contains(&created), "{created} in 20 s");
+        world.sim.clear_faults();
+        world.applied("one").await;
+    });
+}
+
+/// faults row 8
+#[test]
+fn a_write_whose_answer_is_lost_is_looked_at_before_it_is_repeated() {
+    for seen in [Seen::timeout(), Seen::Disconnect] {
+        world(1, |world| async move {
+            let mut first = true;
+            world.sim.set_faults(move |info| {
+                if is_write_of(info, "configmaps", "") && std::mem::take(&mut first) {
+                    Fault::FailAfterCommit(seen.clone())
+                } else {
+                    Fault::None
+                }
+            });
+            world.start().await;
+            world.bundle("one", &[config_map("a", "v")]);
+            world.applied("one").await;
+            seconds(5).await;
+
+            let metadata = &world.config_map("a").unwrap()["metadata"];
+            let other_writes = count(&world, "update configmaps") + count(&world, "delete configmaps");
+            assert_eq!((metadata["generation"].clone(), other_writes), (json!(null), 0), "{:#?}", world.asked());
+        });
+    }
+}
+
+/// faults row 9
+#[test]
+fn a_token_that_is_not_accepted_is_named_in_the_condition_and_the_program_lives_on() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+        let unauthorized = |info: &RequestInfo| match (info.user.as_str(), info.resource.as_str()) {
+            ("grm", "configmaps") => Fault::FailBefore(Seen::unauthorized()),
+            _ => Fault::None,
+        };
+        world.sim.set_faults(unauthorized);
+        world.sim.clear_requests();
+        world.secret("one", &[config_map("a", "w"), config_map("b", "w")]);
+        seconds(60).await;
+        let (status, reason, message) = world.condition("one", "ResourcesApplied").unwrap();
+        assert_eq!((status.as_str(), reason.as_str()), ("False", "ApplyFailed"));
+        assert!(message.contains("Unauthorized"), "{message}");
+        assert!(world.requests().len() < 200, "{} requests in a minute", world.requests().len());
+
+        // for a while nothing at all is accepted
+        world.sim.set_faults(|info| match info.user.as_str() {
+            "grm" => Fault::FailBefore(Seen::unauthorized()),
+            _ => Fault::None,
+        });
+        seconds(120).await;
+        world.sim.clear_faults();
+        world.eventually("it is rolled out", || world.value("b").as_deref() == Some("w")).await;
+        world.applied("one").await;
+    });
+}
+
+/// faults rows 10 and 12: also those that come after it, once it has failed for a second (decision 0003).
+#[test]
+fn an_object_that_is_refused_fails_and_the_others_go_on() {
+    let denied = "admission webhook \"deny.example.org\" denied the request: not today";
+    let late = "Internal error occurred: failed calling webhook \"slow.example.org\": context deadline exceeded";
+    let table = [
+        (Seen::status(403, "Forbidden", "roles is forbidden: no right"), "no right"),
+        (Seen::status(403, "Forbidden", denied), "denied the request: not today"),
+        (Seen::status(500, "InternalError", late), "context deadline exceeded"),
+    ];
+    for (seen, expected) in table {
+        world(1, |world| async move {
+            world.sim.set_faults(move |info| {
+                let is_refused = info.user == "grm" && info.resource == "secrets" && info.verb == "create";
+                if is_refused { Fault::FailBefore(seen.clone()) } else { Fault::None }
+            });
+            world.start().await;
+            let refused = json!({
+                "apiVersion": "v1", "kind": "Secret", "metadata": { "namespace": NAMESPACE, "name": "refused" }
+            });
+            // a Secret comes before the ConfigMaps
+            world.bundle("one", &[config_map("a", "v"), config_map("b", "v"), refused, namespace("extra")]);
+            world.bundle("two", &[config_map("c", "v")]);
+            seconds(60).await;
+
+            let values = ["a", "b", "c"].map(|name| world.value(name));
+            assert!(values.iter().all(|value| value.as_deref() == Some("v")), "{expected}: {values:?}");
+            assert!(world.is_applied("two"));
+            let (_, reason, message) = world.condition("one", "ResourcesApplied").unwrap();
+            assert_eq!(reason, "ApplyFailed");
+            assert!(message.contains(expected) && message.contains("v1/Secret/shoot/refused"), "{message}");
+            world.sim.clear_faults();
+            world.applied("one").await;
+        });
+    }
+}
+
+/// faults row 15: it is named, and other bundles go on.
+#[test]
+fn a_finalizer_that_nobody_removes_is_named_and_holds_up_its_bundle_only() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v"), config_map("b", "v")]);
+        world.bundle("two", &[config_map("c", "v")]);
+        world.applied("one").await;
+        world.applied("two").await;
+        world.sim.edit("configmaps", NAMESPACE, "a", |live| live["metadata"]["finalizers"] = json!(["a.b/c"]));
+        seconds(2).await;
+        world.delete_bundle("one").await;
+        world.secret("two", &[config_map("c", "w")]);
+        seconds(60).await;
+
+        let (_, reason, message) = world.condition("one", "ResourcesApplied").unwrap();
+        assert_eq!(reason, "DeletionPending");
+        assert!(message.contains("v1/ConfigMap/shoot/a") && !message.contains("ConfigMap/shoot/b"), "{message}");
+        assert_eq!((world.config_map("b"), world.value("c").as_deref()), (None, Some("w")));
+        world.sim.edit(MRS, NAMESPACE, "two", |_| ());
+        let path = "/api/v1/namespaces/shoot/configmaps/a";
+        world.ask("PATCH", path, Some(json!({ "metadata": { "finalizers": null } }))).await.unwrap();
+        world.eventually("it is gone", || world.mr("one").is_none()).await;
+    });
+}
