@@ -130,20 +130,7 @@ fn signed_binary(plain: &str) -> Option<Scalar> {
 
 /// `[-+]? ( .digits | digits [ . [digits] ] ) [ e [-+]? digits ]`, or text. Out of range is text as well.
 fn decimal(plain: &str) -> Scalar {
-    let unsigned = plain.strip_prefix(['+', '-']).unwrap_or(plain);
-    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, Some(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))),
-        None => (unsigned, None),
-    };
-    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let mantissa_fits = match mantissa.split_once('.') {
-        Some((whole, fraction)) => is_digits(whole) && is_digits(fraction) && mantissa.len() > 1,
-        None => is_digits(mantissa) && !mantissa.is_empty(),
-    };
-    if !mantissa_fits || !exponent.is_none_or(|exponent| is_digits(exponent) && !exponent.is_empty()) {
-        return Scalar::Text;
-    }
-
+    // What Rust's parser takes beyond that, `inf` and `nan`, is not finite.
     match plain.parse::<f64>() {
         Ok(value) if value.is_finite() => Scalar::Float(value),
         _ => Scalar::Text,
