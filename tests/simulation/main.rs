@@ -5,6 +5,7 @@
 
 mod conditions;
 mod faults;
+mod owners;
 mod random;
 mod removal;
 mod scenarios;

@@ -1,8 +1,12 @@
 //! One object: read if need be, create, merge, update (spec 10 §11.3, §11.7).
 
-use std::fmt;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use serde_json::Value;
+use tokio::sync::Mutex;
 
 use super::{
     clean::{
@@ -14,7 +18,7 @@ use super::{
     memory::Fingerprint,
     merge::{self, MergeContext, MergeError},
     plan::PlannedObject,
-    read::Bundle,
+    read::{self, Bundle},
     run::{Run, Todo},
     settled,
     targets::Evidence,
@@ -22,7 +26,7 @@ use super::{
 use crate::{
     api::{
         keys::ORIGIN,
-        object::{self, GroupVersionKind},
+        object::{self, GroupVersionKind, NamespacedName, ObjectKey},
         origin::Origin,
     },
     cluster::{ApiError, DeleteOptions, Deleted, Propagation, Resource, Target},
@@ -44,6 +48,8 @@ pub(super) struct Scene<'a> {
     /// The status says that this very set was applied.
     trusted: bool,
     pub(super) todo: &'a Todo,
+    /// What other bundles give away, as far as it was asked for.
+    given_away: Mutex<BTreeMap<NamespacedName, BTreeSet<ObjectKey>>>,
 }
 
 /// An object was looked at, and written if need be.
@@ -107,7 +113,17 @@ impl<'a> Scene<'a> {
     pub(super) fn new(run: &'a Run<'a>, bundle: &'a Bundle, trusted: bool, todo: &'a Todo) -> Self {
         let origin = Origin::new(run.controller.settings.cluster_id.clone(), run.pass.key.clone());
         let origin_text = origin.to_string();
-        Self { run, bundle, origin, origin_text, trusted, todo }
+        Self { run, bundle, origin, origin_text, trusted, todo, given_away: Mutex::default() }
+    }
+
+    /// Whether the bundle that an object names as its owner gives it away: it names the object in Ignore mode.
+    async fn is_given_away(&self, owner: &NamespacedName, object: &ObjectKey) -> bool {
+        let mut known = self.given_away.lock().await;
+        if !known.contains_key(owner) {
+            known.insert(owner.clone(), read::given_away(self.run, owner).await);
+        }
+        let Some(given) = known.get(owner) else { return false };
+        given.contains(object) || self.bundle.equivalences.of_key(object).any(|key| given.contains(&key))
     }
 
     /// Where the object lives. A kind that was unknown when the pass began may be served by now.
@@ -254,12 +270,15 @@ impl Step<'_> {
         invalid_update::deleted(&self.display, &error.to_string())
     }
 
-    /// Reports that the live object names another bundle that exists as its owner (decision 11). While repairing drift
+    /// Reports that the live object names another bundle that exists as its owner, and wants it too (decision 11). While repairing drift
     /// the object is left to it: else two bundles would repair each other for ever.
     async fn left_to_its_owner(&self, live: &Value) -> Option<Done> {
         let run = self.scene.run;
         let owner = clean::other_owner(object::annotation(live, ORIGIN), &self.scene.origin)?;
         run.controller.bundles.store().with(&owner, |_| ())?;
+        if self.scene.is_given_away(&owner, &self.planned.key).await {
+            return None;
+        }
         run.conflicting_owner(&self.display, &owner);
         let drift = matches!(self.scene.todo, Todo::Some(_)) && self.same_manifest && !run.is_period();
         drift.then(|| {
