@@ -3,6 +3,7 @@
 //! `world` sets the scene: a simulator with the ManagedResource definition, and the program as one process that can stop,
 //! crash and start again. The other modules are what happens in it.
 
+mod answers;
 mod conditions;
 mod faults;
 mod owners;

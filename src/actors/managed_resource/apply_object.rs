@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::Value;
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::Instant};
 
 use super::{
     clean::{
@@ -88,7 +88,8 @@ pub(super) async fn apply(scene: &Scene<'_>, planned: &PlannedObject, known: Kno
     let at = scene.target(planned).await.map_err(|error| ObjectError::api(&display, &error))?;
     let Known { manifest, fingerprint, absent, forced } = known;
     let same_manifest = fingerprint.as_ref().is_some_and(|seen| seen.manifest == manifest);
-    let step = Step { scene, planned, at, display, same_manifest, forced };
+    let asked = scene.run.controller.env.clock.monotonic();
+    let step = Step { scene, planned, at, display, same_manifest, forced, asked };
     match scene.run.controller.targets.evidence(&planned.key) {
         // Nobody has seen it, and no pass has written it: it will not be there.
         Evidence::None if absent || (planned.old.is_none() && fingerprint.is_none()) => step.create().await,
@@ -105,6 +106,8 @@ struct Step<'a> {
     same_manifest: bool,
     /// It is sent even if nothing differs.
     forced: bool,
+    /// No request was sent before.
+    asked: Instant,
 }
 
 // === impl Scene ===
@@ -324,7 +327,7 @@ impl Step<'_> {
             return;
         }
         let run = self.scene.run;
-        run.controller.targets.wrote(&self.planned.key, object, &run.writer);
+        run.controller.targets.wrote(&self.planned.key, object, &run.writer, self.asked);
     }
 }
 

@@ -12,6 +12,7 @@ use std::{
 };
 
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{
     apply,
@@ -278,17 +279,12 @@ fn applied(run: &Run<'_>, bundle: &read::Bundle) -> Option<Applied> {
 impl ManagedResources {
     /// Runs the start, from the first list of ManagedResources to the last verdict.
     pub(super) async fn open(self: Rc<Self>) {
-        let need = self.bundles.need();
-        while !(need.ready)() {
-            let moment = need.signal.moment();
-            if (need.ready)() {
-                break;
-            }
-            Signal::raised_after(&moment).await;
-        }
+        self.bundles.need().met().await;
         let expected = self.expected();
         if !expected.is_empty() {
             let context = self.start_context();
+            // What is read before changes are heard of would have to be read again.
+            drop(tokio::time::timeout(CLAIMING, self.secrets.heard_of()).await);
             self.secrets.preload(&context, &self.needed_secrets(&expected)).await;
         }
         self.opening.begin_claiming(expected);
@@ -348,12 +344,13 @@ impl ManagedResources {
             drop(tokio::time::timeout(CLAIMING, Signal::raised_after(&moment)).await);
         }
         let query = ListQuery::labelled(format!("{MANAGED_BY}={}", self.settings.managed_by));
+        let asked = self.env.clock.monotonic();
         let mut pages = self.target.pages(context, kind.resource.clone(), None, query);
         while let Some(page) = pages.next().await {
             for (index, live) in page?.items.iter().enumerate() {
                 let claims = kind.claims.remove(&NamespacedName::of(live)).unwrap_or_default();
                 for claim in claims {
-                    self.compare(&claim, live);
+                    self.compare(&claim, live, asked);
                 }
                 if index % COMPARED_AT_ONCE == COMPARED_AT_ONCE - 1 {
                     tokio::task::yield_now().await;
@@ -374,8 +371,8 @@ impl ManagedResources {
         if read::is_scalable(&kind.resource.group_kind()) { self.autoscalers.ready() } else { None }
     }
 
-    fn compare(&self, claim: &Claim, live: &Value) {
-        if self.targets.found(&claim.key, live) == Found::Removed {
+    fn compare(&self, claim: &Claim, live: &Value, asked: Instant) {
+        if self.targets.found(&claim.key, live, asked) == Found::Removed {
             // No event will tell of it again: the bundle has to look.
             return;
         }

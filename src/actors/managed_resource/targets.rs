@@ -162,19 +162,19 @@ impl Targets {
         self.inner.bodies.keep(key, object);
     }
 
-    /// Enters what a read or a write of this process was answered with.
-    pub fn wrote(&self, key: &ObjectKey, object: &Value, writer: &str) {
+    /// Enters what a read or a write of this process was answered with that was sent at `asked` or later.
+    pub fn wrote(&self, key: &ObjectKey, object: &Value, writer: &str, asked: Instant) {
         let router = self.inner.kinds.borrow().get(&key.group_kind()).map(|kind| kind.router.clone());
         if let Some(router) = router {
-            router.wrote(object, writer);
+            router.wrote(object, writer, asked);
         }
     }
 
     /// Enters an object of a list that this process read, and tells what is known of it. No drift: whoever listed it
     /// compares it.
-    pub fn found(&self, key: &ObjectKey, object: &Value) -> Found {
+    pub fn found(&self, key: &ObjectKey, object: &Value, asked: Instant) -> Found {
         let router = self.inner.kinds.borrow().get(&key.group_kind()).map(|kind| kind.router.clone());
-        router.map_or(Found::Known, |router| router.found(object))
+        router.map_or(Found::Known, |router| router.found(object, asked))
     }
 
     /// Something about an object changed that is not in the object: whoever is interested in it has to look.
