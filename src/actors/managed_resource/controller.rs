@@ -132,7 +132,7 @@ pub fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
         autoscalers: Autoscalers::new(&inputs.target, env, Rc::new(move |object| scaled.changed(object))),
         targets,
         secrets: Secrets::new(&inputs.source, inputs.secrets.clone()),
-        opening: Opening::new(&inputs.bundles),
+        opening: Opening::default(),
         source: inputs.source,
         target: inputs.target.clone(),
         bundles: inputs.bundles.clone(),

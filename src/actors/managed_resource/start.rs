@@ -7,12 +7,14 @@
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
+    pin::pin,
     rc::Rc,
     time::Duration,
 };
 
+use futures::future::join_all;
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
     apply,
@@ -34,11 +36,10 @@ use crate::{
     api::{
         conditions::{APPLY_SUCCEEDED, RESOURCES_APPLIED},
         keys::MANAGED_BY,
-        managed_resource::ManagedResource,
         object::{GroupVersionKind, NamespacedName, ObjectKey},
         origin::Origin,
     },
-    cluster::{ApiError, Context, Found, ListQuery, Resource, Router},
+    cluster::{ApiError, Context, Found, ListQuery, Page, Pages, Resource},
 };
 
 /// Bundles that have not claimed by then read their objects live.
@@ -49,6 +50,12 @@ const LISTING: Duration = Duration::from_secs(300);
 
 /// Claims beyond this are not taken; their objects are read live.
 const CLAIM_BYTES: usize = 64 << 20;
+
+/// Kinds of which a page is under way at once …
+const SIDE_BY_SIDE: usize = 4;
+
+/// … not counting those that have not answered for so long.
+const ANSWER: Duration = Duration::from_secs(5);
 
 /// Objects compared in one go before others get their turn.
 const COMPARED_AT_ONCE: usize = 50;
@@ -64,6 +71,7 @@ pub(super) enum Start {
 }
 
 /// The state of the start.
+#[derive(Default)]
 pub(super) struct Opening {
     state: RefCell<State>,
     signal: Signal,
@@ -123,26 +131,30 @@ struct Verdicts {
     settled: BTreeMap<ObjectKey, Fingerprint>,
     absent: BTreeSet<ObjectKey>,
     claimed: usize,
+    /// Kinds of its claims that are still to be listed.
+    kinds: usize,
+    /// Raised when there are no more of them.
+    complete: Signal,
 }
 
 // === impl Opening ===
 
 impl Opening {
-    /// Before the first list.
-    pub(super) fn new(_: &Router<BundleRecord>) -> Self {
-        Self { state: RefCell::default(), signal: Signal::default() }
-    }
-
     /// What the pass of a bundle has to do. At the end of the start the bundle's memory is filled with what was found.
-    pub(super) fn turn(&self, bundle: &NamespacedName, memory: &mut Memory, _: &ManagedResource) -> Start {
+    pub(super) fn turn(&self, bundle: &NamespacedName, memory: &mut Memory) -> Start {
         let mut state = self.state.borrow_mut();
         match state.phase {
             Phase::Listing => Start::Wait(vec![self.signal.moment()]),
             Phase::Claiming if state.expected.contains(bundle) => Start::Claim,
-            Phase::Claiming | Phase::Sweeping if state.verdicts.contains_key(bundle) => {
-                Start::Wait(vec![self.signal.moment()])
-            }
-            Phase::Claiming | Phase::Sweeping | Phase::Over => {
+            phase @ (Phase::Claiming | Phase::Sweeping | Phase::Over) => {
+                let waits = |verdicts: &&Verdicts| match phase {
+                    Phase::Listing | Phase::Claiming => true,
+                    Phase::Sweeping => verdicts.kinds > 0,
+                    Phase::Over => false,
+                };
+                if let Some(verdicts) = state.verdicts.get(bundle).filter(waits) {
+                    return Start::Wait(vec![verdicts.complete.moment()]);
+                }
                 if let Some(verdicts) = state.verdicts.remove(bundle) {
                     memory.take_over(verdicts);
                 }
@@ -165,8 +177,10 @@ impl Opening {
         let mut state = self.state.borrow_mut();
         state.phase = Phase::Over;
         state.claims.clear();
+        let waiting: Vec<Signal> = state.verdicts.values().map(|verdicts| verdicts.complete.clone()).collect();
         drop(state);
         self.signal.raise();
+        waiting.iter().for_each(Signal::raise);
     }
 
     fn begin_claiming(&self, expected: BTreeSet<NamespacedName>) {
@@ -181,7 +195,31 @@ impl Opening {
         let mut state = self.state.borrow_mut();
         state.phase = Phase::Sweeping;
         state.expected.clear();
-        std::mem::take(&mut state.claims)
+        let kinds = std::mem::take(&mut state.claims);
+        for bundle in kinds.values().flat_map(Kind::bundles) {
+            if let Some(verdicts) = state.verdicts.get_mut(&bundle) {
+                verdicts.kinds += 1;
+            }
+        }
+        let free = state.verdicts.values().filter(|verdicts| verdicts.kinds == 0);
+        let free: Vec<Signal> = free.map(|verdicts| verdicts.complete.clone()).collect();
+        drop(state);
+        free.iter().for_each(Signal::raise);
+        kinds
+    }
+
+    /// A kind is swept, or cannot be: the bundles that held an object of it, and wait for no other kind, go on.
+    fn swept(&self, bundles: BTreeSet<NamespacedName>) {
+        let mut free = Vec::new();
+        for bundle in bundles {
+            if let Some(verdicts) = self.state.borrow_mut().verdicts.get_mut(&bundle) {
+                verdicts.kinds = verdicts.kinds.saturating_sub(1);
+                if verdicts.kinds == 0 {
+                    free.push(verdicts.complete.clone());
+                }
+            }
+        }
+        free.iter().for_each(Signal::raise);
     }
 
     fn all_claimed(&self) -> bool {
@@ -201,7 +239,7 @@ impl Memory {
 // === claiming ===
 
 /// Leaves the claims of a bundle. `None` means that the pass goes on by itself.
-pub(super) async fn claim(run: &mut Run<'_>, _: &mut Memory) -> Result<Option<Vec<Moment>>, Failure> {
+pub(super) async fn claim(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure> {
     let opening = &run.controller.opening;
     let Ok(bundle) = read::read(run).await else {
         opening.has_nothing_to_claim(&run.pass.key);
@@ -214,7 +252,7 @@ pub(super) async fn claim(run: &mut Run<'_>, _: &mut Memory) -> Result<Option<Ve
     let scene = Scene::new(run, &bundle, false, &everything);
     let verdicts =
         Verdicts { applied: applied(run, &bundle), claimed: bundle.plan.objects.len(), ..Verdicts::default() };
-    let moment = opening.signal.moment();
+    let moment = verdicts.complete.moment();
     let mut state = opening.state.borrow_mut();
     if state.phase != Phase::Claiming {
         // Too late: the sweep has taken what there was, and its end may have been told already.
@@ -276,6 +314,26 @@ fn applied(run: &Run<'_>, bundle: &read::Bundle) -> Option<Applied> {
 
 // === sweeping ===
 
+impl Kind {
+    /// The bundles that claim an object of it.
+    fn bundles(&self) -> BTreeSet<NamespacedName> {
+        self.claims.values().flatten().map(|claim| claim.common.bundle.clone()).collect()
+    }
+}
+
+/// The next page, in turn with other kinds. A server that does not answer gives up its turn.
+async fn next_page(pages: &mut Pages, turns: &Semaphore) -> Option<Result<Page, ApiError>> {
+    let mut page = pin!(pages.next());
+    let turn = turns.acquire().await;
+    match tokio::time::timeout(ANSWER, &mut page).await {
+        Ok(page) => page,
+        Err(_) => {
+            drop(turn);
+            page.await
+        }
+    }
+}
+
 impl ManagedResources {
     /// Runs the start, from the first list of ManagedResources to the last verdict.
     pub(super) async fn open(self: Rc<Self>) {
@@ -299,12 +357,9 @@ impl ManagedResources {
         // After the time is over the sweep goes on with what was claimed.
         drop(tokio::time::timeout(CLAIMING, claimed).await);
         self.secrets.drop_preloaded();
-        for kind in self.opening.begin_sweeping().into_values() {
-            let name = kind.resource.to_string();
-            if let Err(error) = self.sweep(kind).await {
-                tracing::info!(resource = %name, error = %error, "a kind cannot be listed; its objects are read one by one");
-            }
-        }
+        let turns = Semaphore::new(SIDE_BY_SIDE);
+        let kinds = self.opening.begin_sweeping().into_values();
+        join_all(kinds.map(|kind| self.sweep_or_pass_over(kind, &turns))).await;
         self.opening.end();
     }
 
@@ -335,8 +390,16 @@ impl ManagedResources {
         Context { lane: Lane::Background, deadline: Deadline::after(LISTING), key: "start".into() }
     }
 
+    async fn sweep_or_pass_over(&self, kind: Kind, turns: &Semaphore) {
+        let (name, bundles) = (kind.resource.to_string(), kind.bundles());
+        if let Err(error) = self.sweep(kind, turns).await {
+            tracing::info!(resource = %name, error = %error, "a kind cannot be listed; its objects are read one by one");
+        }
+        self.opening.swept(bundles);
+    }
+
     /// Lists one kind and compares each object with its claims.
-    async fn sweep(&self, mut kind: Kind) -> Result<(), ApiError> {
+    async fn sweep(&self, mut kind: Kind, turns: &Semaphore) -> Result<(), ApiError> {
         let context = self.start_context();
         for moment in
             self.targets.starting([&kind.resource.group_kind()]).into_iter().chain(self.autoscalers_starting(&kind))
@@ -346,7 +409,7 @@ impl ManagedResources {
         let query = ListQuery::labelled(format!("{MANAGED_BY}={}", self.settings.managed_by));
         let asked = self.env.clock.monotonic();
         let mut pages = self.target.pages(context, kind.resource.clone(), None, query);
-        while let Some(page) = pages.next().await {
+        while let Some(page) = next_page(&mut pages, turns).await {
             for (index, live) in page?.items.iter().enumerate() {
                 let claims = kind.claims.remove(&NamespacedName::of(live)).unwrap_or_default();
                 for claim in claims {
