@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use gardener_resource_manager::sim::Fault;
 use serde_json::{Value, json};
 
-use crate::world::{World, config_map, world};
+use crate::world::{NAMESPACE, World, config_map, managed_resource, stream, world};
 
 async fn seconds(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
@@ -60,5 +61,89 @@ fn two_bundles_that_both_want_an_object_are_told() {
         seconds(20).await;
 
         assert!(events(&world).iter().any(|reason| reason == "ConflictingOwner"));
+    });
+}
+
+/// spec 10 §15: a bundle would wait for itself.
+#[test]
+fn a_bundle_that_holds_itself_can_be_deleted() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v"), managed_resource("one", &["one"], json!({}))]);
+        world.applied("one").await;
+        seconds(5).await;
+        world.sim.clear_requests();
+        seconds(120).await;
+        assert_eq!(world.asked(), [""; 0]);
+        world.delete_bundle("one").await;
+        seconds(5).await;
+
+        assert_eq!((world.mr("one"), world.config_map("a")), (None, None));
+    });
+}
+
+/// A ManagedResource that leaves its own manifests is no old object: its deletion would take everything along.
+#[test]
+fn a_bundle_that_no_longer_holds_itself_stays() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v"), managed_resource("one", &["one"], json!({}))]);
+        world.applied("one").await;
+        world.secret("one", &[config_map("a", "w")]);
+        seconds(20).await;
+
+        assert_eq!((world.is_applied("one"), world.refs("one")), (true, vec!["a".to_owned()]));
+        assert_eq!(world.value("a").as_deref(), Some("w"));
+    });
+}
+
+/// Each waits for the end of the next.
+#[test]
+fn bundles_that_hold_each_other_can_be_deleted() {
+    for count in [2, 3] {
+        world(1, |world| async move {
+            let name = |index: usize| format!("b{}", index % count);
+            world.start().await;
+            for index in 0..count {
+                let next = name(index + 1);
+                world.bundle(
+                    &name(index),
+                    &[config_map(&name(index), "v"), managed_resource(&next, &[&next], json!({}))],
+                );
+            }
+            for index in 0..count {
+                world.applied(&name(index)).await;
+            }
+            seconds(5).await;
+            world.delete_bundle("b0").await;
+            seconds(30).await;
+
+            let left: Vec<_> = (0..count).filter(|index| world.mr(&name(*index)).is_some()).collect();
+            assert_eq!(left, [0; 0]);
+            assert_eq!(world.sim.objects("configmaps").len(), 0);
+        });
+    }
+}
+
+/// What a bundle reads its manifests from is no old object, whatever the manifests say.
+#[test]
+fn a_bundle_whose_secret_left_its_manifests_keeps_it_until_it_is_deleted() {
+    world(1, |world| async move {
+        let inner = stream(&[config_map("b", "v")]);
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": { "namespace": NAMESPACE, "name": "one" },
+            "data": { "objects.yaml": BASE64_STANDARD.encode(inner) }
+        });
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v"), secret]);
+        seconds(20).await;
+        assert!(world.is_applied("one"), "{:#?}", world.mr("one"));
+        assert_eq!((world.value("a"), world.value("b").as_deref()), (None, Some("v")));
+        seconds(120).await;
+        assert!(world.is_applied("one") && world.sim.object("secrets", NAMESPACE, "one").is_some());
+        world.delete_bundle("one").await;
+        seconds(5).await;
+
+        assert_eq!((world.mr("one"), world.config_map("b")), (None, None));
     });
 }

@@ -11,7 +11,7 @@ use super::{
     clean::{self, ForcedFinalization, claims, events},
     identity,
     memory::Memory,
-    order,
+    order, own_refs,
     run::Run,
     status,
     targets::Evidence,
@@ -147,7 +147,10 @@ async fn try_clean(run: &Run<'_>, reference: &ResourceRef) -> Result<Cleaned, Ap
     {
         let kind = reference.group_version_kind();
         let excluded = clean::exclusion_of_record(&kind, &record, controller.settings.garbage_collector);
-        if excluded.is_some() || belongs_to_another(run, reference, record.origin.as_deref()) {
+        if excluded.is_some()
+            || own_refs::is_spared(run, reference, &record.uid)
+            || belongs_to_another(run, reference, record.origin.as_deref())
+        {
             return Ok(Cleaned::Done);
         }
         let options = DeleteOptions {
@@ -187,6 +190,7 @@ async fn clean_live(
     controller.targets.wrote(&key, live, &run.writer, asked);
     let origin = object::annotation(live, crate::api::keys::ORIGIN);
     if clean::exclusion_of_object(live, controller.settings.garbage_collector).is_some()
+        || own_refs::is_spared(run, reference, object::uid(live))
         || belongs_to_another(run, reference, origin)
     {
         return Ok(Cleaned::Done);

@@ -17,7 +17,8 @@
 //! * [`status`]: what is reported in each situation
 //!
 //! Around them the shell, which reads, calls and writes: [`controller`] (parts, duties, filters), `pass` (one pass, from its
-//! cause to what is to be done), `run` (what its steps share), `read`, `apply`, `apply_object`, `clean_up`, `release` (the steps), `start` (claims and
+//! cause to what is to be done), `run` (what its steps share), `read`, `apply`, `apply_object`, `clean_up` with
+//! `own_refs`, `release` (the steps), `start` (claims and
 //! sweep over many bundles), [`targets`] (interest and watches), [`secrets`], `autoscalers`, [`status_cell`], [`snapshot`]
 //! and [`memory`] (what is kept between passes).
 
@@ -38,6 +39,7 @@ pub mod memory;
 pub mod merge;
 pub mod normalise;
 pub mod order;
+mod own_refs;
 mod pass;
 pub mod plan;
 pub mod quantity;

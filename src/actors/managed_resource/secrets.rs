@@ -142,11 +142,6 @@ impl SecretIndex {
     pub fn bundles(&self, secret: &NamespacedName) -> Vec<NamespacedName> {
         self.inner.borrow().bundles.get(secret).into_iter().flatten().cloned().collect()
     }
-
-    /// All Secrets that are referenced.
-    pub fn needed(&self) -> BTreeSet<NamespacedName> {
-        self.inner.borrow().bundles.keys().cloned().collect()
-    }
 }
 
 // === impl Secrets ===
@@ -162,6 +157,11 @@ impl Secrets {
     pub fn changed_since(&self, secret: &NamespacedName, version: u64) -> bool {
         let store = self.router.store();
         !store.is_fresh() || store.with(secret, |record| record.version != version).unwrap_or(true)
+    }
+
+    /// Whether an object with this uid is the Secret.
+    pub fn is(&self, secret: &NamespacedName, uid: &str) -> bool {
+        self.router.store().with(secret, |record| *record.uid == *uid).unwrap_or(false)
     }
 
     /// Waits until changes of Secrets are heard of.
