@@ -145,7 +145,7 @@ async fn release_orphans(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle
 
 /// Why it cannot be told which objects an autoscaler scales, if the bundle has such objects (spec 10 §11.2).
 fn autoscaler_failure(run: &Run<'_>, bundle: &Bundle) -> Option<String> {
-    let scalable = bundle.plan.objects.iter().any(|object| super::read::is_scalable(&object.key.group_kind()));
+    let scalable = bundle.plan.objects.iter().any(|object| super::hpa::is_scalable(&object.key.group_kind()));
     let error = run.controller.autoscalers.error().filter(|_| scalable)?;
     Some(format!("failed to compute all HPA target ref object keys: failed to list all HPAs: {error}"))
 }
@@ -154,7 +154,7 @@ fn autoscaler_failure(run: &Run<'_>, bundle: &Bundle) -> Option<String> {
 async fn report(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle, text: String) -> Failure {
     memory.applied = None;
     memory.round = None;
-    memory.failed = Some(Applied::of(run.mr(), bundle));
+    memory.failed = Some(Applied::of(run.mr(), &bundle.secrets));
     let now = run.controller.env.clock.wall();
     let created: Vec<ResourceRef> = bundle
         .plan
@@ -199,7 +199,7 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         run.write_status(|status| status::finished(status, outcome, wall)).await?;
         let keys: BTreeSet<&ObjectKey> = bundle.plan.objects.iter().map(|object| &object.key).collect();
         memory.objects.retain(|key, _| keys.contains(key));
-        memory.applied = Some(Applied::of(run.mr(), &bundle));
+        memory.applied = Some(Applied::of(run.mr(), &bundle.secrets));
         memory.failed = None;
         memory.announced = None;
         memory.failing.clear();

@@ -153,7 +153,7 @@ impl<'a> Scene<'a> {
             old: planned.old.as_ref(),
             force_overwrite_labels: spec.force_overwrite_labels,
             force_overwrite_annotations: spec.force_overwrite_annotations,
-            preserve_replicas: super::read::is_scalable(&planned.key.group_kind())
+            preserve_replicas: super::hpa::is_scalable(&planned.key.group_kind())
                 && self.run.controller.autoscalers.scales(&planned.key, &self.bundle.equivalences),
         }
     }

@@ -8,6 +8,7 @@ use std::{
 use super::{
     checksum::Checksum,
     decode::{self, DecodeError, Document, LabelWarning, SecretData},
+    hpa,
     identity::Equivalences,
     inject,
     normalise::Scope,
@@ -226,7 +227,7 @@ impl Bundle {
         }
         let kinds: BTreeSet<GroupKind> = self.kinds.keys().map(GroupVersionKind::group_kind).collect();
         let mut starting = controller.targets.starting(&kinds);
-        if kinds.iter().any(is_scalable) {
+        if kinds.iter().any(hpa::is_scalable) {
             starting.extend(controller.autoscalers.ready());
         }
         starting
@@ -246,11 +247,6 @@ impl Bundle {
     pub(super) fn resource(&self, kind: &GroupVersionKind) -> Option<&Resource> {
         self.kinds.get(kind).and_then(Option::as_ref)
     }
-}
-
-/// Whether an autoscaler's replicas count for a kind (spec 10 §12.5).
-pub(super) fn is_scalable(kind: &GroupKind) -> bool {
-    matches!(kind.group.as_str(), "apps" | "extensions") && matches!(kind.kind.as_str(), "Deployment" | "StatefulSet")
 }
 
 // === impl ReadError ===

@@ -21,6 +21,7 @@ use super::{
     apply_object::{OWN_MANAGER, Scene},
     controller::ManagedResources,
     fingerprint::Record,
+    hpa,
     identity::Equivalences,
     memory::{Applied, Fingerprint, Memory},
     merge::{self, MergeContext},
@@ -309,7 +310,7 @@ fn applied(run: &Run<'_>, bundle: &read::Bundle) -> Option<Applied> {
         && bundle.plan.removed.is_empty()
         && bundle.plan.released.is_empty()
         && mr.metadata.finalizers.iter().any(|finalizer| finalizer == own);
-    complete.then(|| Applied::of(mr, bundle))
+    complete.then(|| Applied::of(mr, &bundle.secrets))
 }
 
 // === sweeping ===
@@ -431,7 +432,7 @@ impl ManagedResources {
     }
 
     fn autoscalers_starting(&self, kind: &Kind) -> Option<Moment> {
-        if read::is_scalable(&kind.resource.group_kind()) { self.autoscalers.ready() } else { None }
+        if hpa::is_scalable(&kind.resource.group_kind()) { self.autoscalers.ready() } else { None }
     }
 
     fn compare(&self, claim: &Claim, live: &Value, asked: Instant) {
@@ -447,7 +448,7 @@ impl ManagedResources {
             old: claim.old.as_ref(),
             force_overwrite_labels: common.force_overwrite_labels,
             force_overwrite_annotations: common.force_overwrite_annotations,
-            preserve_replicas: read::is_scalable(&claim.key.group_kind())
+            preserve_replicas: hpa::is_scalable(&claim.key.group_kind())
                 && self.autoscalers.scales(&claim.key, &common.equivalences),
         };
         let Ok(merged) = merge::merge(&manifest, live, &context) else { return };

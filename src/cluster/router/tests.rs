@@ -274,7 +274,10 @@ fn an_answer_that_crosses_the_begin_of_a_watch_adds_nothing() {
         },
         |scene| async move {
             let answer = scene.sim.object("configmaps", "default", "a").unwrap();
-            assert_eq!((scene.router.found(&answer, scene.begun), scene.value("a")), (Found::Removed, None));
+            assert_eq!(
+                (scene.router.found(&answer, scene.begun - Duration::from_millis(1)), scene.value("a")),
+                (Found::Removed, None)
+            );
 
             scene.router.wrote(&answer, "writer", Instant::now());
 
