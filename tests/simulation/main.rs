@@ -10,6 +10,7 @@ mod owners;
 mod random;
 mod removal;
 mod scenarios;
+mod scopes;
 mod spin;
 mod starts;
 mod starvation;

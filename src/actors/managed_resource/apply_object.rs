@@ -210,12 +210,13 @@ impl Step<'_> {
                 .map_err(|error| ObjectError::during(&self.display, &error))?;
             if !self.must_send(&merged, &live) {
                 self.seen(&live);
-                return Ok(Done { record: Some(Record::of_object(&live)), repaired: false });
+                return Ok(Done { record: Some(self.record(&live).await), repaired: false });
             }
             match self.put(&merged).await {
                 Ok(answer) => {
                     self.written(&answer);
-                    return Ok(Done { record: Some(Record::of_object(&answer)), repaired: self.same_manifest });
+                    let record = self.record(&answer).await;
+                    return Ok(Done { record: Some(record), repaired: self.same_manifest });
                 }
                 Err(error) if error.is_conflict() && attempt < CONFLICTS => match self.read().await {
                     Ok(newer) => live = newer,
@@ -303,12 +304,31 @@ impl Step<'_> {
             .map_err(PostError::Merge)?;
         let answer = run.controller.target.create(&run.context, &self.at, &object).await.map_err(PostError::Api)?;
         self.written(&answer);
-        Ok(Done { record: Some(Record::of_object(&answer)), repaired: false })
+        Ok(Done { record: Some(self.record(&answer).await), repaired: false })
     }
 
     async fn put(&self, merged: &Value) -> Result<Value, ApiError> {
         let run = self.scene.run;
         run.controller.target.replace(&run.context, &self.at, None, merged).await
+    }
+
+    /// What is remembered of the object. Where the watch tells of bodies in another version of the kind than the manifest's,
+    /// it is read in that version: else the two could never be compared, and each period would read the object.
+    async fn record(&self, answer: &Value) -> Record {
+        let (run, record) = (self.scene.run, Record::of_object(answer));
+        let targets = &run.controller.targets;
+        let Some(watched) = targets.watched_in(&self.at.resource).filter(|_| !self.planned.ignored) else {
+            return record;
+        };
+        let told = run.controller.target.get(&run.context, &watched.at(&self.at.namespace, &self.at.name)).await;
+        match told {
+            Ok(told) if object::resource_version(&told) == &*record.resource_version => {
+                targets.wrote(&self.planned.key, &told, &run.writer, self.asked);
+                Record::of_object(&told)
+            }
+            // It changed since: the next period looks at it.
+            Ok(_) | Err(_) => record,
+        }
     }
 
     /// Enters what a write was answered with, and keeps it for the next one.

@@ -77,18 +77,27 @@ impl Autoscalers {
         let mut router = self.router.borrow_mut();
         if router.is_none() {
             let resource = self.cluster.discovery().known(&kind)?;
-            *router = Some(self.watch(resource));
+            *router = Some(self.watch(resource, vec![None]));
+        }
+        let configured = &self.cluster.options().namespaces;
+        if let Some(known) = router.as_ref().filter(|known| known.is_forbidden() && known.scopes() == [None])
+            && !configured.is_empty()
+        {
+            // Without the right to all of them those count that may be seen.
+            let (resource, scopes) = (known.resource().clone(), configured.iter().cloned().map(Some).collect());
+            known.stop();
+            *router = Some(self.watch(resource, scopes));
         }
         let router = router.as_ref()?;
         let moment = router.signal().moment();
         (router.store().state() == StoreState::Starting).then_some(moment)
     }
 
-    fn watch(&self, resource: Resource) -> Router<AutoscalerRecord> {
+    fn watch(&self, resource: Resource, scopes: Vec<Option<String>>) -> Router<AutoscalerRecord> {
         let options = RouterOptions {
             name: "target/horizontalpodautoscalers".to_owned(),
             resource,
-            scopes: vec![None],
+            scopes,
             label_selector: None,
             metadata_only: false,
             start: Start::List,

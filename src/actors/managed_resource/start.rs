@@ -402,14 +402,32 @@ impl ManagedResources {
     /// Lists one kind and compares each object with its claims.
     async fn sweep(&self, mut kind: Kind, turns: &Semaphore) -> Result<(), ApiError> {
         let context = self.start_context();
-        for moment in
-            self.targets.starting([&kind.resource.group_kind()]).into_iter().chain(self.autoscalers_starting(&kind))
-        {
-            drop(tokio::time::timeout(CLAIMING, Signal::raised_after(&moment)).await);
+        // Without the right to watch it everywhere, it is watched in namespaces: those watches have to begin too.
+        self.watched(&kind).await;
+        let group_kind = kind.resource.group_kind();
+        let scopes = self.targets.scopes(&group_kind);
+        self.targets.watch(&kind.resource);
+        if self.targets.scopes(&group_kind) != scopes {
+            self.watched(&kind).await;
         }
+        let mut swept = Ok(());
+        for scope in self.targets.scopes(&kind.resource.group_kind()) {
+            swept = swept.and(self.sweep_scope(&mut kind, scope, &context, turns).await);
+        }
+        swept
+    }
+
+    /// Lists one kind in one namespace, or everywhere.
+    async fn sweep_scope(
+        &self,
+        kind: &mut Kind,
+        scope: Option<String>,
+        context: &Context,
+        turns: &Semaphore,
+    ) -> Result<(), ApiError> {
         let query = ListQuery::labelled(format!("{MANAGED_BY}={}", self.settings.managed_by));
         let asked = self.env.clock.monotonic();
-        let mut pages = self.target.pages(context, kind.resource.clone(), None, query);
+        let mut pages = self.target.pages(context.clone(), kind.resource.clone(), scope.clone(), query);
         while let Some(page) = next_page(&mut pages, turns).await {
             for (index, live) in page?.items.iter().enumerate() {
                 let claims = kind.claims.remove(&NamespacedName::of(live)).unwrap_or_default();
@@ -423,12 +441,22 @@ impl ManagedResources {
         }
         // What a complete list does not hold does not exist, or does not carry our label: it is created without reading.
         let mut state = self.opening.state.borrow_mut();
-        for claim in kind.claims.into_values().flatten() {
+        let in_scope = |name: &NamespacedName| scope.as_ref().is_none_or(|scope| *scope == name.namespace);
+        let left = kind.claims.extract_if(.., |name, _| in_scope(name));
+        for claim in left.flat_map(|(_, claims)| claims) {
             if let Some(verdicts) = state.verdicts.get_mut(&claim.common.bundle) {
                 verdicts.absent.insert(claim.key);
             }
         }
         Ok(())
+    }
+
+    /// Waits until changes of the kind are heard of, or that takes too long.
+    async fn watched(&self, kind: &Kind) {
+        let starting = self.targets.starting([&kind.resource.group_kind()]);
+        for moment in starting.into_iter().chain(self.autoscalers_starting(kind)) {
+            drop(tokio::time::timeout(CLAIMING, Signal::raised_after(&moment)).await);
+        }
     }
 
     fn autoscalers_starting(&self, kind: &Kind) -> Option<Moment> {

@@ -84,6 +84,8 @@ struct ScopeState {
     opened: Cell<Option<Instant>>,
     /// Whether it told of an object.
     event: Cell<bool>,
+    /// Whether the last list or watch was denied.
+    forbidden: Cell<bool>,
 }
 
 /// The actor that hosts a router's loops, one per scope.
@@ -130,6 +132,27 @@ impl<R: Record> Router<R> {
     /// The kind it watches.
     pub fn resource(&self) -> &Resource {
         &self.core.options.resource
+    }
+
+    /// Where it watches: in these namespaces, or everywhere (`None`).
+    pub fn scopes(&self) -> &[Option<String>] {
+        &self.core.options.scopes
+    }
+
+    /// Whether it tells of more than metadata.
+    pub fn tells_of_bodies(&self) -> bool {
+        !self.core.options.metadata_only
+    }
+
+    /// Whether the server denies the right to watch, at least somewhere.
+    pub fn is_forbidden(&self) -> bool {
+        self.core.scopes.iter().any(|scope| scope.forbidden.get())
+    }
+
+    /// Whether what is known of an object is evidence: as [`Store::is_fresh`], of the namespace it is in.
+    pub fn is_fresh_for(&self, name: &NamespacedName) -> bool {
+        let heard = self.core.scope_of(name).filter(|scope| scope.listed.get()).and_then(|scope| scope.heard.get());
+        heard.is_some_and(|heard| heard.elapsed() < IDLE_LIMIT) && self.core.store.state() != StoreState::Off
     }
 
     /// Raised when the state of the store changes.
@@ -251,7 +274,9 @@ impl<R: Record> Core<R> {
                     if error.is_not_served() || error.is_not_found() || error.is_forbidden() {
                         // Not a broken connection or a busy server: it does not tell of this kind any more.
                         self.store.unheard();
+                        scope.heard.set(None);
                     }
+                    scope.forbidden.set(error.is_forbidden());
                     scope.error.replace(Some(error.to_string()));
                 }
                 Err(_) => {
@@ -292,6 +317,7 @@ impl<R: Record> Core<R> {
         let mut stream = self.cluster.watch(&self.options.resource, namespace, query).await?;
         scope.opened.set(Some(self.env.clock.monotonic()));
         scope.error.replace(None);
+        scope.forbidden.set(false);
         self.heard(index);
         loop {
             // Silence for too long means a connection that died without a word: the watch is taken up again.
@@ -366,7 +392,7 @@ impl<R: Record> Core<R> {
     /// Enters an answer of the server to this process. One in another version of the kind cannot be compared with what the
     /// watch brings; of it counts only that what was known before is outdated.
     fn enter(&self, object: &Value, how: How<'_>, asked: Instant) -> Found {
-        if !self.is_listed() {
+        if !self.scope_of(&NamespacedName::of(object)).is_some_and(|scope| scope.listed.get()) {
             return Found::Known;
         }
         let resource = &self.options.resource;
@@ -431,6 +457,12 @@ impl<R: Record> Core<R> {
         if self.store.state() != StoreState::Synced {
             self.show();
         }
+    }
+
+    /// The state of the scope that an object is in.
+    fn scope_of(&self, name: &NamespacedName) -> Option<&ScopeState> {
+        let holds = |scope: &Option<String>| scope.as_ref().is_none_or(|namespace| *namespace == name.namespace);
+        self.options.scopes.iter().position(holds).and_then(|index| self.scopes.get(index))
     }
 
     fn is_listed(&self) -> bool {
