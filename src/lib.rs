@@ -50,7 +50,7 @@
 //! * `cluster/`: a cluster as this program sees it: clients, discovery, routers and stores, gate, fence, Events.
 //! * `actors/`: `kit/` (supervisor, slots, timers, permits, census, clock), `leader/` (the election), `managed_resource/`
 //!   (the controller, one file per step of a pass), `root.rs` (starts and stops the tree).
-//! * `demo/`: the demonstration on an in-memory cluster, told step by step (feature `sim`).
+//! * `files.rs`: files of bounded size.
 //! * `dashboard/`: probes, metrics, and the page that shows every actor.
 //! * `logging/`: records as JSON or text on stderr.
 //! * `process/`: from the command line to a running tree of actors, and back to an exit code.
@@ -92,6 +92,7 @@ pub mod commands;
 pub mod dashboard;
 #[cfg(feature = "sim")]
 pub mod demo;
+pub mod files;
 pub mod logging;
 pub mod process;
 #[cfg(feature = "sim")]

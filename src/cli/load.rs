@@ -1,9 +1,12 @@
 //! From the command line to the configuration: file, legacy flags, environment, defaults, validation (spec 70 §1.1, §5).
 
-use std::io::{self, Read};
+use std::{io, path::Path};
 
 use super::{RunOptions, UsageError, legacy};
-use crate::api::config::{ConfigError, DecodeError, Draft, Loaded};
+use crate::{
+    api::config::{ConfigError, DecodeError, Draft, Loaded},
+    files,
+};
 
 /// The namespace of the pod the process runs in.
 pub const SERVICE_ACCOUNT_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
@@ -46,12 +49,7 @@ impl From<DecodeError> for StartError {
 /// Those of the file system, with the path in front, and one for files that are too big.
 pub fn read_file(path: &str) -> io::Result<Vec<u8>> {
     let named = |error: io::Error| io::Error::new(error.kind(), format!("open {path}: {error}"));
-    let mut bytes = Vec::new();
-    std::fs::File::open(path).map_err(named)?.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(named)?;
-    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_BYTES {
-        return Err(named(io::Error::other("file is larger than 2 MiB")));
-    }
-    Ok(bytes)
+    files::read(Path::new(path), MAX_BYTES).map_err(named)
 }
 
 /// The configuration that a command line means.

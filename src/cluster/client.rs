@@ -28,12 +28,15 @@ use tower_http::decompression::DecompressionLayer;
 
 use self::abrupt_end::AbruptEnd;
 use super::token::{Credentials, Identified};
+use crate::files;
 
 /// Name of the program in the user agent: field manager of all writes (spec 70 §8.3).
 const PROGRAM: &str = "gardener-resource-manager";
 /// Where a Pod finds its ServiceAccount's token and the API server's CA.
 pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
+/// No kubeconfig, and no file of CA certificates, is larger.
+const LARGEST_KUBECONFIG: u64 = 2 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// A connection is probed after this much silence (spec 70 §8.3; fault 6) …
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
@@ -100,6 +103,14 @@ pub enum ConnectionError {
     BadUserAgent(String),
 }
 
+// === impl ConnectionError ===
+
+impl ConnectionError {
+    fn of_kubeconfig(path: &Path, reason: String) -> Self {
+        Self::Kubeconfig { path: path.into(), reason }
+    }
+}
+
 // === impl PodEnvironment ===
 
 impl PodEnvironment {
@@ -130,8 +141,12 @@ impl Connection {
 
     /// From a kubeconfig file's current context.
     pub fn from_kubeconfig(path: &Path) -> Result<Self, ConnectionError> {
-        let failed = |error: KubeconfigError| ConnectionError::Kubeconfig { path: path.into(), reason: reason(error) };
-        let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
+        Self::of_kubeconfig(path, read_kubeconfig(path)?)
+    }
+
+    /// From the current context of a kubeconfig that was read from `path`.
+    pub fn of_kubeconfig(path: &Path, kubeconfig: Kubeconfig) -> Result<Self, ConnectionError> {
+        let failed = |error| ConnectionError::of_kubeconfig(path, reason(error));
         let proxy = proxy_of_current_context(&kubeconfig);
         let mut config = Config::try_from(kubeconfig).map_err(failed)?;
         // kube also takes one from the environment, but does not look at NO_PROXY then
@@ -259,10 +274,27 @@ pub fn user_agent(version: &str, commit: &str, leader_election: bool) -> String 
     format!("{PROGRAM}/{version} ({}/{arch}) kubernetes/{commit}{suffix}", std::env::consts::OS)
 }
 
+/// Reads a kubeconfig of bounded size. Paths in it are relative to its folder, unless it comes out of a pipe.
+///
+/// # Errors
+/// The file cannot be read, is too big or is no kubeconfig.
+pub fn read_kubeconfig(path: &Path) -> Result<Kubeconfig, ConnectionError> {
+    let unreadable = |error: std::io::Error| ConnectionError::of_kubeconfig(path, error.to_string());
+    let invalid = |error| ConnectionError::of_kubeconfig(path, reason(error));
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        let text = files::read(path, LARGEST_KUBECONFIG).map_err(unreadable)?;
+        return Kubeconfig::from_yaml(&String::from_utf8_lossy(&text)).map_err(invalid);
+    }
+    // kube reads a file as a whole.
+    files::read(path, LARGEST_KUBECONFIG).map_err(unreadable)?;
+    Kubeconfig::read_from(path).map_err(invalid)
+}
+
 fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, ConnectionError> {
     let failed = |reason: String| ConnectionError::Tls(format!("{}: {reason}", path.display()));
-    let certificates = CertificateDer::pem_file_iter(path).map_err(|error| failed(error.to_string()))?;
-    let certificates: Result<Vec<_>, _> = certificates.map(|it| it.map(|it| it.to_vec())).collect();
+    let text = files::read(path, LARGEST_KUBECONFIG).map_err(|error| failed(error.to_string()))?;
+    let certificates: Result<Vec<_>, _> =
+        CertificateDer::pem_slice_iter(&text).map(|it| it.map(|it| it.to_vec())).collect();
     let certificates = certificates.map_err(|error| failed(error.to_string()))?;
     if certificates.is_empty() { Err(failed("no certificate found".into())) } else { Ok(certificates) }
 }

@@ -79,8 +79,13 @@ pub struct Cause {
 
 /// Longest text taken from a plain answer.
 const LONGEST_PLAIN_TEXT: usize = 1024;
-/// Longest quoted value that stays in the message of a request about a Secret: names and field paths.
-const LONGEST_QUOTED: usize = 64;
+/// What a quoted name follows in the API server's own texts. In a message about a Secret no other quote stays.
+const BEFORE_NAMES: [&str; 9] =
+    ["secrets", "Secret", "namespaces", "User", "resource", "group", "namespace", "webhook", "version"];
+/// Longest name: of an object, a user, a webhook.
+const LONGEST_NAME: usize = 253;
+/// What follows is about the content, in whose words ever.
+const BEFORE_CONTENT: [&str; 2] = [" is invalid: ", " denied the request"];
 const LEFT_OUT: &str = "(left out)";
 
 // === impl ApiError ===
@@ -121,11 +126,6 @@ impl ApiError {
     pub fn is_not_served(&self) -> bool {
         let of_path = |status: &Status| status.kind.is_empty() && status.name.is_empty();
         self.status().is_some_and(|status| status.code == 404 && of_path(status))
-    }
-
-    /// The namespace of a creation does not exist.
-    pub fn is_namespace_missing(&self) -> bool {
-        self.is_not_found() && self.status().is_some_and(|status| status.kind == "namespaces")
     }
 
     /// Somebody else changed the object, or a precondition did not hold; not [`Self::is_already_exists`].
@@ -245,9 +245,11 @@ impl Status {
             reason: text(&cause["reason"]),
             message: match cause["field"].as_str() {
                 Some("patch") => LEFT_OUT.into(), // the whole object again
-                Some(_) | None => without_objects(&text(&cause["message"]), secret),
+                // A text about a field, which is content.
+                Some(_) | None if secret => without_content(&text(&cause["message"]), false),
+                Some(_) | None => without_objects(&text(&cause["message"]), false),
             },
-            field: text(&cause["field"]),
+            field: if secret { without_keys(&text(&cause["field"])) } else { text(&cause["field"]) },
         };
         Self {
             code: value["code"].as_u64().and_then(|code| code.try_into().ok()).unwrap_or_default(),
@@ -279,19 +281,41 @@ fn without_objects(message: &str, secret: bool) -> String {
             return format!("{}{LEFT_OUT}", &message[..found + marker.len()]);
         }
     }
-    if secret { without_long_quotes(message) } else { message.to_owned() }
+    if secret { without_content(message, true) } else { message.to_owned() }
 }
 
-/// Replaces quoted runs longer than a name. A run without an end is taken as long.
-fn without_long_quotes(message: &str) -> String {
+/// A text about a Secret without what may be its content: quotes that are no names, and data keys, which may be content
+/// too when the indentation of a manifest is broken.
+pub(super) fn without_content(message: &str, names: bool) -> String {
+    let begin = BEFORE_CONTENT.iter().filter_map(|marker| message.find(marker)).min().unwrap_or(message.len());
+    let (head, tail) = message.split_at(if names { begin } else { 0 });
+    without_quotes(head, true) + &without_keys(&without_quotes(tail, false))
+}
+
+/// Replaces what stands in brackets: `data[key]`.
+fn without_keys(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("data[") {
+        let (before, inner) = rest.split_at(start + "data[".len());
+        kept.push_str(before);
+        kept.push_str(LEFT_OUT);
+        rest = inner.find(']').map_or("", |end| &inner[end..]);
+    }
+    kept + rest
+}
+
+/// Replaces quoted runs; with `names`, all but names. A run without an end is taken as long.
+fn without_quotes(message: &str, names: bool) -> String {
     let mut kept = String::with_capacity(message.len());
     let mut rest = message;
     while let Some(start) = rest.find('"') {
-        let inner = &rest[start + 1..];
+        let (before, inner) = (&rest[..start], &rest[start + 1..]);
         let end = end_of_quote(inner);
-        kept.push_str(&rest[..start]);
+        let is_name = names && before.split_whitespace().next_back().is_some_and(|word| BEFORE_NAMES.contains(&word));
+        kept.push_str(before);
         match end {
-            Some(end) if end <= LONGEST_QUOTED => kept.push_str(&rest[start..start + end + 2]),
+            Some(end) if is_name && end <= LONGEST_NAME => kept.push_str(&rest[start..start + end + 2]),
             Some(_) | None => kept.push_str(LEFT_OUT),
         }
         rest = end.map_or("", |end| &inner[end + 1..]);
@@ -333,7 +357,7 @@ mod tests {
     fn answers_are_told_apart() {
         let cases: [(ApiError, &[Predicate]); 8] = [
             (status(404, "NotFound", "configmaps"), &[ApiError::is_not_found]),
-            (status(404, "NotFound", "namespaces"), &[ApiError::is_not_found, ApiError::is_namespace_missing]),
+            (status(404, "NotFound", "namespaces"), &[ApiError::is_not_found]),
             (status(409, "Conflict", "configmaps"), &[ApiError::is_conflict]),
             (status(409, "AlreadyExists", "configmaps"), &[ApiError::is_already_exists]),
             (status(422, "Invalid", "ConfigMap"), &[ApiError::is_invalid]),
@@ -341,9 +365,8 @@ mod tests {
             (status(410, "Expired", ""), &[ApiError::is_expired]),
             (status(500, "InternalError", ""), &[ApiError::outcome_unknown]),
         ];
-        let predicates: [Predicate; 9] = [
+        let predicates: [Predicate; 8] = [
             ApiError::is_not_found,
-            ApiError::is_namespace_missing,
             ApiError::is_conflict,
             ApiError::is_already_exists,
             ApiError::is_invalid,
@@ -402,13 +425,52 @@ mod tests {
         assert!(!format!("{error:?}").contains("c2VjcmV0"));
     }
 
+    /// Texts of a kube-apiserver (the values made up), and of webhooks.
     #[test]
-    fn long_quotes_are_left_out_of_messages_about_secrets() {
-        let long = "x".repeat(65);
+    fn of_messages_about_secrets_only_names_stay() {
+        let long = "x".repeat(254);
+        let table = [
+            (r#"secrets "a" not found"#, r#"secrets "a" not found"#),
+            (
+                r#"secrets "a" is forbidden: User "system:serviceaccount:ns:me" cannot get resource "secrets" in API group "" in the namespace "ns""#,
+                r#"secrets "a" is forbidden: User "system:serviceaccount:ns:me" cannot get resource "secrets" in API group "" in the namespace "ns""#,
+            ),
+            (
+                r#"Secret "a" is invalid: data[hunter2]: Invalid value: "hunter2": a valid config key must consist of"#,
+                r#"Secret "a" is invalid: data[(left out)]: Invalid value: (left out): a valid config key must consist of"#,
+            ),
+            (
+                r#"Secret "a" is invalid: type: Invalid value: "hunter2": field is immutable"#,
+                r#"Secret "a" is invalid: type: Invalid value: (left out): field is immutable"#,
+            ),
+            (
+                r#"strict decoding error: unknown field "data.hunter2""#,
+                "strict decoding error: unknown field (left out)",
+            ),
+            (
+                r#"admission webhook "w.example.com" denied the request: namespace "hunter2" is too short"#,
+                r#"admission webhook "w.example.com" denied the request: namespace (left out) is too short"#,
+            ),
+            (r#"a "hunter2\" x"#, "a (left out)"),
+            (&format!(r#"User "{long}" x"#), "User (left out) x"),
+        ];
 
-        assert_eq!(without_objects(&format!(r#"a "b" "{long}" c"#), true), r#"a "b" (left out) c"#);
-        assert_eq!(without_objects(&format!(r#"a "{long}\" x"#), true), "a (left out)");
-        assert_eq!(without_objects(&format!(r#"a "{long}""#), false), format!(r#"a "{long}""#));
+        for (message, expected) in table {
+            assert_eq!(without_objects(message, true), expected);
+            assert_eq!(without_objects(message, false), message);
+        }
+    }
+
+    #[test]
+    fn causes_about_secrets_hold_no_values_and_no_data_keys() {
+        let cause =
+            json!({"reason": "FieldValueInvalid", "message": "Invalid value: \"hunter2\"", "field": "data[hunter2]"});
+        let body = json!({"kind": "Status", "reason": "Invalid", "message": "m", "details": {"causes": [cause]}});
+
+        let status = Status::from_object(&body, true);
+
+        assert!(!format!("{status:?}").contains("hunter2"), "{status:?}");
+        assert!(format!("{:?}", Status::from_object(&body, false)).contains("hunter2"));
     }
 
     #[test]

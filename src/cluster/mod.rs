@@ -37,7 +37,7 @@ mod watch;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use client::{Connection, ConnectionError, PodEnvironment, SERVICE_ACCOUNT, user_agent};
+pub use client::{Connection, ConnectionError, PodEnvironment, SERVICE_ACCOUNT, read_kubeconfig, user_agent};
 pub use discovery::{Discovery, is_list_kind};
 pub use error::{ApiError, Cause, Status};
 pub use events::{Recorder, Reference};

@@ -41,6 +41,9 @@ pub struct Store<R> {
 struct Inner<R> {
     records: BTreeMap<NamespacedName, R>,
     removals: Removals,
+    /// Whatever was asked of the server before this may be gone since, without that being known: its deletion may have
+    /// come before a list that does not hold it, or be forgotten.
+    horizon: Option<Instant>,
     state: StoreState,
     heard: Option<Instant>,
 }
@@ -78,8 +81,13 @@ impl<R> Clone for Store<R> {
 
 impl<R> Default for Store<R> {
     fn default() -> Self {
-        let inner =
-            Inner { records: BTreeMap::new(), removals: Removals::default(), state: StoreState::Starting, heard: None };
+        let inner = Inner {
+            records: BTreeMap::new(),
+            removals: Removals::default(),
+            horizon: None,
+            state: StoreState::Starting,
+            heard: None,
+        };
         Self { inner: Arc::new(RwLock::new(inner)) }
     }
 }
@@ -174,13 +182,15 @@ impl<R: Record> Store<R> {
         self.read().records.get(name).cloned()
     }
 
-    /// Puts a record in, unless the store already knows a newer one or that the object is gone since. Gives the old one
-    /// back if it was replaced.
-    pub(super) fn put(&self, name: &NamespacedName, record: R) -> Put<R> {
+    /// Puts a record in, unless the store already knows a newer one, or the object may be gone since. Gives the old one
+    /// back if it was replaced. `asked` is when the request was sent that this process had an answer to; `None` for what
+    /// the watch or its list brings.
+    pub(super) fn put(&self, name: &NamespacedName, record: R, asked: Option<Instant>) -> Put<R> {
         self.write(|inner| match inner.records.get_mut(name) {
             Some(known) if known.version() >= record.version() => Put::Older,
             Some(known) => Put::Stored(Some(std::mem::replace(known, record))),
             None if inner.removals.covers(name, record.version()) => Put::Removed,
+            None if asked.is_some_and(|asked| inner.horizon.is_some_and(|horizon| asked < horizon)) => Put::Removed,
             None => {
                 inner.records.insert(name.clone(), record);
                 Put::Stored(None)
@@ -196,7 +206,15 @@ impl<R: Record> Store<R> {
 
     /// Remembers that an object is gone at `version`: nothing of this or an older version is put in any more.
     pub(super) fn remember_removal(&self, name: &NamespacedName, version: u64) {
-        self.write(|inner| inner.removals.add(name, version, Instant::now()));
+        self.write(|inner| {
+            let forgotten = inner.removals.add(name, version, Instant::now());
+            inner.horizon = inner.horizon.max(forgotten);
+        });
+    }
+
+    /// A list told of all objects there were: what it did not hold is not put in by an answer to an older request.
+    pub(super) fn listed(&self, now: Instant) {
+        self.write(|inner| inner.horizon = inner.horizon.max(Some(now)));
     }
 
     /// Takes a record out if it is not newer than `version`.
@@ -212,7 +230,7 @@ impl<R: Record> Store<R> {
 pub(super) enum Put<R> {
     /// The store knows a newer one.
     Older,
-    /// The object is known to be gone since.
+    /// The object is known to be gone since, or may be.
     Removed,
     /// It is in; this was there before.
     Stored(Option<R>),
@@ -221,20 +239,24 @@ pub(super) enum Put<R> {
 // === impl Removals ===
 
 impl Removals {
-    fn add(&mut self, name: &NamespacedName, version: u64, now: Instant) {
+    /// Adds one; gives when the latest of those became known that are forgotten for it.
+    fn add(&mut self, name: &NamespacedName, version: u64, now: Instant) -> Option<Instant> {
         let version = self.versions.get(name).map_or(version, |(known, _)| version.max(*known));
         self.versions.insert(name.clone(), (version, now));
         self.ages.push_back((now, name.clone()));
+        let mut forgotten = None;
         while self
             .ages
             .front()
             .is_some_and(|(since, _)| self.ages.len() > REMOVALS || now.duration_since(*since) > REMOVAL_MEMORY)
         {
-            let Some((since, name)) = self.ages.pop_front() else { return };
+            let Some((since, name)) = self.ages.pop_front() else { break };
             if self.versions.get(&name).is_some_and(|(_, last)| *last == since) {
                 self.versions.remove(&name);
+                forgotten = forgotten.max(Some(since));
             }
         }
+        forgotten
     }
 
     /// Whether the object is known to be gone at `version` or later.
@@ -265,7 +287,7 @@ mod tests {
     }
 
     fn is_in(store: &Store<Entry>, object: &str, version: u64) -> bool {
-        matches!(store.put(&name(object), Entry(version)), Put::Stored(_))
+        matches!(store.put(&name(object), Entry(version), None), Put::Stored(_))
     }
 
     #[tokio::test(start_paused = true)]
@@ -295,5 +317,25 @@ mod tests {
         store.remember_removal(&name("last"), 6);
 
         assert_eq!(remembered(&store), (1, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_to_a_request_of_before_a_list_or_a_forgotten_removal_adds_nothing() {
+        let put = |store: &Store<Entry>, object: &str, asked| store.put(&name(object), Entry(5), Some(asked));
+        let store = Store::default();
+        let before = Instant::now();
+        store.remember_removal(&name("a"), 6);
+        tokio::time::sleep(REMOVAL_MEMORY + Duration::from_secs(1)).await;
+        let between = Instant::now();
+        store.remember_removal(&name("b"), 6);
+        assert!(matches!(put(&store, "c", before - Duration::from_secs(1)), Put::Removed));
+        assert!(matches!(put(&store, "c", between), Put::Stored(None)));
+
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        store.listed(Instant::now());
+
+        assert!(matches!(put(&store, "d", between), Put::Removed));
+        assert!(matches!(put(&store, "d", Instant::now()), Put::Stored(None)));
+        assert!(matches!(store.put(&name("c"), Entry(7), Some(between)), Put::Stored(Some(_))), "it is known");
     }
 }

@@ -21,9 +21,13 @@ use tokio::time::Instant;
 use tower::BoxError;
 
 use super::client::ConnectionError;
+use crate::files;
 
 /// A token file is read again after this time at the latest.
 const YOUNG: Duration = Duration::from_secs(50);
+
+/// No token is longer: headers of this length are refused anyway.
+const LONGEST_TOKEN: u64 = 256 << 10;
 
 /// Credentials that go into a header; client certificates are the TLS stack's.
 #[derive(Clone)]
@@ -114,7 +118,8 @@ impl TokenFile {
 /// Reads a token file. It is small and in memory, so the arbiter is not held up.
 fn read(path: &Path) -> Result<HeaderValue, ConnectionError> {
     let unreadable = |reason: String| ConnectionError::TokenFile { path: path.into(), reason };
-    let token = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+    let token = files::read(path, LONGEST_TOKEN).map_err(|error| unreadable(error.to_string()))?;
+    let token = String::from_utf8(token).map_err(|_| unreadable("it holds no token".into()))?;
     match token.trim() {
         "" => Err(unreadable("it is empty".into())),
         token => bearer(token).ok_or_else(|| unreadable("it holds no token".into())),
@@ -237,6 +242,13 @@ mod tests {
         std::fs::write(&file, "new").unwrap();
         assert_eq!(sent(&mut service).await, "Bearer old | me/1");
         assert_eq!(sent(&mut service).await, "Bearer new | me/1");
+    }
+
+    #[test]
+    fn a_token_file_without_end_is_refused() {
+        let error = read(Path::new("/dev/zero")).unwrap_err().to_string();
+
+        assert_eq!(error, "cannot read the token file /dev/zero: file is larger than 256 KiB");
     }
 
     #[test]

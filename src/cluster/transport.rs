@@ -118,7 +118,7 @@ impl Transport {
         let code = result.as_ref().ok().map(|response| response.status().as_u16());
         self.observer.finished(call.method.as_str(), &self.host, code);
         let response = result.map_err(|error| ApiError::from_client(&error))?;
-        self.warnings.log(&self.host, response.headers());
+        self.warnings.log(&self.host, response.headers(), call.secret);
         if response.status().is_success() {
             return Ok(response);
         }

@@ -4,6 +4,8 @@ use std::{cell::RefCell, collections::BTreeSet};
 
 use http::HeaderMap;
 
+use super::error::without_content;
+
 /// Texts kept to recognise repetitions; the server has far fewer, so beyond it something is odd and nothing is logged.
 const MOST: usize = 1024;
 
@@ -12,10 +14,11 @@ const MOST: usize = 1024;
 pub(super) struct Warnings(RefCell<BTreeSet<String>>);
 
 impl Warnings {
-    /// Logs the texts of an answer that were not logged before.
-    pub(super) fn log(&self, host: &str, headers: &HeaderMap) {
+    /// Logs the texts of an answer that were not logged before; of one about a Secret, without what may be its content.
+    pub(super) fn log(&self, host: &str, headers: &HeaderMap, secret: bool) {
         for value in headers.get_all(http::header::WARNING) {
             let Some(text) = value.to_str().ok().and_then(text_of) else { continue };
+            let text = if secret { without_content(&text, true) } else { text };
             if self.is_new(&text) {
                 tracing::warn!(host, warning = text, "warning of the API server");
             }

@@ -6,7 +6,7 @@ use std::{fmt, net::SocketAddr, net::TcpListener, sync::Arc, time::Duration};
 
 use actix_web::{
     App, HttpRequest, HttpResponse, HttpServer,
-    dev::{Server, ServerHandle},
+    dev::{Server, ServerHandle, Service},
     http::{StatusCode, header},
     middleware::{Compress, DefaultHeaders},
     web,
@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    connections::{Connection, Connections},
     feed::{Snapshots, events},
     metrics::Metrics,
     probes::{Answer, Checks, ProbeQuery},
@@ -97,7 +98,8 @@ pub enum ServeError {
 const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 /// Spec 70 §11.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-/// A kubelet, a few Prometheus servers and a few people need a dozen; each connection costs some KiB.
+/// A kubelet, a few Prometheus servers and a few people need a dozen; each connection costs some KiB. Silent ones do not
+/// fill this up: see [`Connections`].
 const MAX_CONNECTIONS: usize = 1024;
 /// Event streams at the same time; each costs a census as JSON (about 300 bytes per actor) while it is being sent.
 const MAX_STREAMS: usize = 16;
@@ -167,9 +169,28 @@ fn build(
     listeners: Vec<TcpListener>,
     routes: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
 ) -> std::io::Result<Server> {
+    let connections = Connections::default();
     let mut server = HttpServer::new(move || {
         let routes = routes.clone();
-        App::new().configure(move |config| routes(config)).default_service(web::to(not_found))
+        App::new()
+            .wrap_fn(|request, service| {
+                let connection = request.conn_data::<Arc<Connection>>().cloned();
+                connection.iter().for_each(|connection| connection.is_busy());
+                let answer = service.call(request);
+                async move {
+                    let answer = answer.await;
+                    connection.iter().for_each(|connection| connection.is_silent());
+                    answer
+                }
+            })
+            .configure(move |config| routes(config))
+            .default_service(web::to(not_found))
+    })
+    .on_connect(move |socket, data| {
+        let socket = socket.downcast_ref::<actix_web::rt::net::TcpStream>();
+        if let Some(Ok(connection)) = socket.map(|socket| connections.enter(socket)) {
+            data.insert(connection);
+        }
     })
     .workers(1)
     .max_connections(MAX_CONNECTIONS)

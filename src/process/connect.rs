@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use kube::config::Kubeconfig;
-
 use crate::{
     api::config::Config,
     cluster::{
         Connection, ConnectionError, PodEnvironment,
         kubeconfig::{self, Environment, ForbiddenField, NoConfiguration, Origin},
+        read_kubeconfig,
     },
 };
 
@@ -52,11 +51,9 @@ pub fn connections(config: &Config, environment: &Environment, flag_mode: bool) 
 pub(crate) fn connection(origin: &Origin) -> Result<Connection, ConnectError> {
     match origin {
         Origin::Kubeconfig(path) => {
-            let connection = Connection::from_kubeconfig(path)?;
-            if let Ok(content) = Kubeconfig::read_from(path) {
-                kubeconfig::check(&content)?;
-            }
-            Ok(connection)
+            let content = read_kubeconfig(path)?;
+            kubeconfig::check(&content)?;
+            Ok(Connection::of_kubeconfig(path, content)?)
         }
         Origin::InCluster { .. } => Ok(Connection::in_cluster(&PodEnvironment::of_process())?),
     }

@@ -3,6 +3,7 @@
 //! `world` sets the scene: a simulator with the ManagedResource definition, and the program as one process that can stop,
 //! crash and start again. The other modules are what happens in it.
 
+mod answers;
 mod autoscaling;
 mod bad_input;
 mod conditions;
@@ -15,10 +16,12 @@ mod health_faults;
 mod merge_rules;
 mod neighbours;
 mod objects;
+mod owners;
 mod random;
 mod refused;
 mod removal;
 mod scenarios;
+mod scopes;
 mod spin;
 mod starts;
 mod starvation;

@@ -74,9 +74,10 @@ fn what_other_controllers_decide_is_not_written_back() {
             seconds(150).await;
         }
 
-        assert_eq!(world.writes(), [""; 0]);
+        assert_eq!(world.writes(), ["update managedresources/status one"], "the Service is healthy with its address");
         let live = world.sim.object("deployments.apps", NAMESPACE, "web").unwrap();
         assert_eq!(live["spec"]["replicas"], 5);
+        world.sim.clear_requests();
         // each restart compares everything anew
         world.stop().await;
         world.start().await;

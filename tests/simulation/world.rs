@@ -34,6 +34,8 @@ pub(crate) struct World {
     pub(crate) sim: Sim,
     /// What the program is started with next.
     pub(crate) settings: RefCell<Settings>,
+    /// `targetClientConnection.namespaces`.
+    pub(crate) target_namespaces: RefCell<Vec<String>>,
     programs: RefCell<BTreeMap<String, Program>>,
 }
 
@@ -64,7 +66,13 @@ pub(crate) fn world_with<F: Future>(seed: u64, latency: Duration, test: impl FnO
         tokio::time::sleep(Duration::from_secs(1)).await;
         sim.clear_requests();
         let settings = RefCell::new(settings());
-        let world = Rc::new(World { universe, sim, settings, programs: RefCell::default() });
+        let world = Rc::new(World {
+            universe,
+            sim,
+            settings,
+            target_namespaces: RefCell::default(),
+            programs: RefCell::default(),
+        });
         let result = test(world.clone()).await;
         world.sim.clear_faults();
         while let Some(user) = world.running() {
@@ -120,8 +128,8 @@ impl World {
         let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: fence.clone() };
         let cluster = Cluster::new(client, options, cluster_env, Rc::new(NoObserver));
         let parts = Parts {
-            source: cluster.clone(),
-            target: cluster,
+            target: cluster.as_side(Side::Target, self.target_namespaces.borrow().clone()),
+            source: cluster,
             same: true,
             cluster_id: ClusterIdSource::Literal(settings.cluster_id.clone()),
             managed_resource: settings,

@@ -112,6 +112,21 @@ pub struct Pass<K> {
 /// How long a pass works before it lets others have their turn (contract rule 5).
 pub const TIME_SLICE: Duration = Duration::from_secs(2);
 
+// === impl Need ===
+
+impl Need {
+    /// Waits until it is there.
+    pub async fn met(&self) {
+        loop {
+            let moment = self.signal.moment();
+            if (self.ready)() {
+                return;
+            }
+            Signal::raised_after(&moment).await;
+        }
+    }
+}
+
 // === impl Pass ===
 
 impl<K> Pass<K> {

@@ -172,7 +172,7 @@ async fn report(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle, text: S
     if let Err(failure) = run.write_status(change).await {
         return failure;
     }
-    memory.failed = Some(Applied::of(run.mr(), bundle));
+    memory.failed = Some(Applied::of(run.mr(), &bundle.secrets));
     run.pass.note(format!("{} objects, apply failed", bundle.plan.objects.len()));
     Failure::new(format!("could not apply all new resources: {text}"))
 }
@@ -206,7 +206,7 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         run.write_status(|status| status::finished(status, outcome, wall)).await?;
         let keys: BTreeSet<&ObjectKey> = bundle.plan.objects.iter().map(|object| &object.key).collect();
         memory.objects.retain(|key, _| keys.contains(key));
-        memory.applied = Some(Applied::of(run.mr(), &bundle));
+        memory.applied = Some(Applied::of(run.mr(), &bundle.secrets));
         memory.failed = None;
         memory.announced = None;
         memory.failing.clear();

@@ -1,8 +1,12 @@
 //! One object: read if need be, create, merge, update (spec 10 §11.3, §11.7).
 
-use std::fmt;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use serde_json::Value;
+use tokio::{sync::Mutex, time::Instant};
 
 use super::{
     clean::{
@@ -14,7 +18,7 @@ use super::{
     memory::Fingerprint,
     merge::{self, MergeContext, MergeError},
     plan::PlannedObject,
-    read::Bundle,
+    read::{self, Bundle},
     run::{Run, Todo},
     settled,
     targets::Evidence,
@@ -22,7 +26,7 @@ use super::{
 use crate::{
     api::{
         keys::ORIGIN,
-        object::{self, GroupVersionKind},
+        object::{self, GroupVersionKind, NamespacedName, ObjectKey},
         origin::Origin,
     },
     cluster::{ApiError, DeleteOptions, Deleted, Propagation, Resource, Target},
@@ -44,6 +48,8 @@ pub(super) struct Scene<'a> {
     /// The status says that this very set was applied.
     trusted: bool,
     pub(super) todo: &'a Todo,
+    /// What other bundles give away, as far as it was asked for.
+    given_away: Mutex<BTreeMap<NamespacedName, BTreeSet<ObjectKey>>>,
 }
 
 /// An object was looked at, and written if need be.
@@ -84,7 +90,8 @@ pub(super) async fn apply(scene: &Scene<'_>, planned: &PlannedObject, known: Kno
     let at = scene.target(planned).await.map_err(|error| ObjectError::api(&display, &error))?;
     let Known { manifest, fingerprint, absent, forced } = known;
     let same_manifest = fingerprint.as_ref().is_some_and(|seen| seen.manifest == manifest);
-    let step = Step { scene, planned, at, display, same_manifest, forced };
+    let asked = scene.run.controller.env.clock.monotonic();
+    let step = Step { scene, planned, at, display, same_manifest, forced, asked };
     match scene.run.controller.targets.evidence(&planned.key) {
         // Nobody has seen it, and no pass has written it: it will not be there.
         Evidence::None if absent || (planned.old.is_none() && fingerprint.is_none()) => step.create().await,
@@ -101,6 +108,8 @@ struct Step<'a> {
     same_manifest: bool,
     /// It is sent even if nothing differs.
     forced: bool,
+    /// No request was sent before.
+    asked: Instant,
 }
 
 // === impl Scene ===
@@ -109,7 +118,17 @@ impl<'a> Scene<'a> {
     pub(super) fn new(run: &'a Run<'a>, bundle: &'a Bundle, trusted: bool, todo: &'a Todo) -> Self {
         let origin = Origin::new(run.controller.settings.cluster_id.clone(), run.pass.key.clone());
         let origin_text = origin.to_string();
-        Self { run, bundle, origin, origin_text, trusted, todo }
+        Self { run, bundle, origin, origin_text, trusted, todo, given_away: Mutex::default() }
+    }
+
+    /// Whether the bundle that an object names as its owner gives it away: it names the object in Ignore mode.
+    async fn is_given_away(&self, owner: &NamespacedName, object: &ObjectKey) -> bool {
+        let mut known = self.given_away.lock().await;
+        if !known.contains_key(owner) {
+            known.insert(owner.clone(), read::given_away(self.run, owner).await);
+        }
+        let Some(given) = known.get(owner) else { return false };
+        given.contains(object) || self.bundle.equivalences.of_key(object).any(|key| given.contains(&key))
     }
 
     /// Where the object lives. A kind that was unknown when the pass began may be served by now.
@@ -136,7 +155,7 @@ impl<'a> Scene<'a> {
             old: planned.old.as_ref(),
             force_overwrite_labels: spec.force_overwrite_labels,
             force_overwrite_annotations: spec.force_overwrite_annotations,
-            preserve_replicas: super::read::is_scalable(&planned.key.group_kind())
+            preserve_replicas: super::hpa::is_scalable(&planned.key.group_kind())
                 && self.run.controller.autoscalers.scales(&planned.key, &self.bundle.equivalences),
         }
     }
@@ -193,12 +212,13 @@ impl Step<'_> {
                 .map_err(|error| ObjectError::during(&self.display, &error))?;
             if !self.must_send(&merged, &live) {
                 self.seen(&live);
-                return Ok(Done { record: Some(Record::of_object(&live)), repaired: false });
+                return Ok(Done { record: Some(self.record(&live).await), repaired: false });
             }
             match self.put(&merged).await {
                 Ok(answer) => {
                     self.written(&answer);
-                    return Ok(Done { record: Some(Record::of_object(&answer)), repaired: self.same_manifest });
+                    let record = self.record(&answer).await;
+                    return Ok(Done { record: Some(record), repaired: self.same_manifest });
                 }
                 Err(error) if error.is_conflict() && attempt < CONFLICTS => match self.read().await {
                     Ok(newer) => live = newer,
@@ -256,12 +276,15 @@ impl Step<'_> {
         invalid_update::deleted(&self.display, &error.to_string())
     }
 
-    /// Reports that the live object names another bundle that exists as its owner (decision 11). While repairing drift
+    /// Reports that the live object names another bundle that exists as its owner, and wants it too (decision 11). While repairing drift
     /// the object is left to it: else two bundles would repair each other for ever.
     async fn left_to_its_owner(&self, live: &Value) -> Option<Done> {
         let run = self.scene.run;
         let owner = clean::other_owner(object::annotation(live, ORIGIN), &self.scene.origin)?;
         run.controller.bundles.store().with(&owner, |_| ())?;
+        if self.scene.is_given_away(&owner, &self.planned.key).await {
+            return None;
+        }
         run.conflicting_owner(&self.display, &owner);
         let drift = matches!(self.scene.todo, Todo::Some(_)) && self.same_manifest && !run.is_period();
         drift.then(|| {
@@ -283,12 +306,31 @@ impl Step<'_> {
             .map_err(PostError::Merge)?;
         let answer = run.controller.target.create(&run.context, &self.at, &object).await.map_err(PostError::Api)?;
         self.written(&answer);
-        Ok(Done { record: Some(Record::of_object(&answer)), repaired: false })
+        Ok(Done { record: Some(self.record(&answer).await), repaired: false })
     }
 
     async fn put(&self, merged: &Value) -> Result<Value, ApiError> {
         let run = self.scene.run;
         run.controller.target.replace(&run.context, &self.at, None, merged).await
+    }
+
+    /// What is remembered of the object. Where the watch tells of bodies in another version of the kind than the manifest's,
+    /// it is read in that version: else the two could never be compared, and each period would read the object.
+    async fn record(&self, answer: &Value) -> Record {
+        let (run, record) = (self.scene.run, Record::of_object(answer));
+        let targets = &run.controller.targets;
+        let Some(watched) = targets.watched_in(&self.at.resource).filter(|_| !self.planned.ignored) else {
+            return record;
+        };
+        let told = run.controller.target.get(&run.context, &watched.at(&self.at.namespace, &self.at.name)).await;
+        match told {
+            Ok(told) if object::resource_version(&told) == &*record.resource_version => {
+                targets.wrote(&self.planned.key, &told, &run.writer, self.asked);
+                Record::of_object(&told)
+            }
+            // It changed since: the next period looks at it.
+            Ok(_) | Err(_) => record,
+        }
     }
 
     /// Enters what a write was answered with, and keeps it for the next one.
@@ -307,7 +349,7 @@ impl Step<'_> {
             return;
         }
         let run = self.scene.run;
-        run.controller.targets.wrote(&self.planned.key, object, &run.writer);
+        run.controller.targets.wrote(&self.planned.key, object, &run.writer, self.asked);
     }
 }
 

@@ -87,11 +87,23 @@ impl Autoscalers {
     /// Starts the watch if need be. A cluster that does not serve autoscalers has none.
     pub(super) fn start(&self) {
         let kind = GroupVersionKind::new("autoscaling", "v1", "HorizontalPodAutoscaler");
-        if self.ended.get() || self.router.borrow().is_some() {
+        if self.ended.get() {
             return;
         }
-        if let Some(resource) = self.cluster.discovery().known(&kind) {
-            self.router.replace(Some(self.watch(resource)));
+        let mut router = self.router.borrow_mut();
+        if router.is_none()
+            && let Some(resource) = self.cluster.discovery().known(&kind)
+        {
+            *router = Some(self.watch(resource, vec![None]));
+        }
+        let configured = &self.cluster.options().namespaces;
+        if let Some(known) = router.as_ref().filter(|known| known.is_forbidden() && known.scopes() == [None])
+            && !configured.is_empty()
+        {
+            // Without the right to all of them those count that may be seen.
+            let (resource, scopes) = (known.resource().clone(), configured.iter().cloned().map(Some).collect());
+            known.stop();
+            *router = Some(self.watch(resource, scopes));
         }
     }
 
@@ -104,11 +116,11 @@ impl Autoscalers {
         (router.store().state() == StoreState::Starting).then_some(moment)
     }
 
-    fn watch(&self, resource: Resource) -> Router<AutoscalerRecord> {
+    fn watch(&self, resource: Resource, scopes: Vec<Option<String>>) -> Router<AutoscalerRecord> {
         let options = RouterOptions {
             name: "target/horizontalpodautoscalers".to_owned(),
             resource,
-            scopes: vec![None],
+            scopes,
             label_selector: None,
             metadata_only: false,
             start: Start::List,

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use futures::{StreamExt, stream};
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::{
     apply_object::in_request,
     clean::{self, ForcedFinalization, claims, events},
     identity,
     memory::Memory,
-    order,
+    order, own_refs,
     run::Run,
     status,
     targets::Evidence,
@@ -20,7 +21,6 @@ use crate::{
     api::{managed_resource::ResourceRef, object, origin::Origin},
     cluster::{ApiError, DeleteOptions, Deleted, ListQuery, Resource, Target},
 };
-use serde_json::Value;
 
 /// How long until objects that are being deleted are looked at again, if no watch tells of them earlier (spec 10 §17.2).
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(5);
@@ -136,6 +136,7 @@ async fn clean_one(run: &Run<'_>, reference: &ResourceRef) -> Cleaned {
 
 async fn try_clean(run: &Run<'_>, reference: &ResourceRef) -> Result<Cleaned, ApiError> {
     let controller = run.controller;
+    let asked = controller.env.clock.monotonic();
     let key = reference.key();
     let resource = controller.target.discovery().mapping(&reference.group_version_kind()).await?;
     let at = resource.at(namespace_of(&resource, reference), &reference.name);
@@ -147,7 +148,10 @@ async fn try_clean(run: &Run<'_>, reference: &ResourceRef) -> Result<Cleaned, Ap
     {
         let kind = reference.group_version_kind();
         let excluded = clean::exclusion_of_record(&kind, &record, controller.settings.garbage_collector);
-        if excluded.is_some() || belongs_to_another(run, reference, record.origin.as_deref()).await? {
+        if excluded.is_some()
+            || own_refs::is_spared(run, reference, &record.uid)
+            || belongs_to_another(run, reference, record.origin.as_deref()).await?
+        {
             return Ok(Cleaned::Done);
         }
         let options = DeleteOptions {
@@ -159,14 +163,14 @@ async fn try_clean(run: &Run<'_>, reference: &ResourceRef) -> Result<Cleaned, Ap
         match controller.target.delete(&run.context, &at, &options).await {
             // What is known of the object is old: look at it.
             Err(error) if error.is_conflict() => {}
-            answer => return Ok(deleted(run, reference, answer?)),
+            answer => return Ok(deleted(run, reference, answer?, asked)),
         }
     }
     let mut attempt = 0;
     loop {
         attempt += 1;
         let live = controller.target.get(&run.context, &at).await?;
-        match clean_live(run, reference, &at, &live).await {
+        match clean_live(run, reference, &at, &live, asked).await {
             // Somebody was faster: the object may be another bundle's by now.
             Err(error) if error.is_conflict() && attempt < CONFLICTS => {}
             result => return result,
@@ -175,12 +179,19 @@ async fn try_clean(run: &Run<'_>, reference: &ResourceRef) -> Result<Cleaned, Ap
 }
 
 /// Deletes an object that was just read (spec 10 §13.1, steps 2 to 5).
-async fn clean_live(run: &Run<'_>, reference: &ResourceRef, at: &Target, live: &Value) -> Result<Cleaned, ApiError> {
+async fn clean_live(
+    run: &Run<'_>,
+    reference: &ResourceRef,
+    at: &Target,
+    live: &Value,
+    asked: Instant,
+) -> Result<Cleaned, ApiError> {
     let controller = run.controller;
     let key = reference.key();
-    controller.targets.wrote(&key, live, &run.writer);
+    controller.targets.wrote(&key, live, &run.writer, asked);
     let origin = object::annotation(live, crate::api::keys::ORIGIN);
     if clean::exclusion_of_object(live, controller.settings.garbage_collector).is_some()
+        || own_refs::is_spared(run, reference, object::uid(live))
         || belongs_to_another(run, reference, origin).await?
     {
         return Ok(Cleaned::Done);
@@ -199,12 +210,12 @@ async fn clean_live(run: &Run<'_>, reference: &ResourceRef, at: &Target, live: &
             ..DeleteOptions::default()
         };
         let answer = controller.target.delete(&run.context, at, &options).await?;
-        return Ok(deleted(run, reference, answer));
+        return Ok(deleted(run, reference, answer, asked));
     }
     finalize(run, at, live).await
 }
 
-fn deleted(run: &Run<'_>, reference: &ResourceRef, answer: Deleted) -> Cleaned {
+fn deleted(run: &Run<'_>, reference: &ResourceRef, answer: Deleted, asked: Instant) -> Cleaned {
     let key = reference.key();
     match answer {
         Deleted::Gone => {
@@ -212,7 +223,7 @@ fn deleted(run: &Run<'_>, reference: &ResourceRef, answer: Deleted) -> Cleaned {
             Cleaned::Done
         }
         Deleted::Pending(object) => {
-            run.controller.targets.wrote(&key, &object, &run.writer);
+            run.controller.targets.wrote(&key, &object, &run.writer, asked);
             // Its grace time begins now; that it cannot be read is told at once.
             let grace = clean::forced_finalization(&object, run.controller.env.clock.wall());
             Cleaned::Pending(grace.err().map(|error| error.to_string()))

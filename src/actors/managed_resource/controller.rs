@@ -193,7 +193,7 @@ pub fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
         targets,
         desk,
         secrets: Secrets::new(&inputs.source, inputs.secrets.clone()),
-        opening: Opening::new(&inputs.bundles),
+        opening: Opening::default(),
         source: inputs.source,
         target: inputs.target.clone(),
         bundles: inputs.bundles.clone(),
@@ -228,6 +228,7 @@ pub fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
 async fn tell_of_kinds(controller: Weak<ManagedResources>, waker: Weak<Waker>, mut changes: watch::Receiver<u64>) {
     while changes.changed().await.is_ok() {
         let Some(controller) = controller.upgrade() else { return };
+        controller.targets.follow_discovery();
         for bundle in std::mem::take(&mut *controller.awaiting_kinds.borrow_mut()) {
             wake(&waker, &bundle, Wake::live(KIND));
         }

@@ -1,19 +1,10 @@
 //! Which objects are scaled by a HorizontalPodAutoscaler (spec 10 §11.2).
 
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 use thiserror::Error;
 
-use super::identity::{self, Equivalences};
-use crate::api::object::{self, NamespacedName, ObjectKey};
-
-/// The objects that autoscalers scale.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ScaledObjects {
-    /// Index keys.
-    keys: BTreeSet<ObjectKey>,
-}
+use super::identity;
+use crate::api::object::{self, GroupKind, NamespacedName, ObjectKey};
 
 /// An autoscaler whose target cannot be understood. It is passed over with a warning: a broken one of an end user must
 /// not block every bundle (a deviation).
@@ -45,35 +36,9 @@ pub fn target(autoscaler: &Value) -> Result<ObjectKey, BrokenAutoscaler> {
     Ok(identity::index_key(group, text("kind"), object::namespace(autoscaler), text("name")))
 }
 
-// === impl ScaledObjects ===
-
-impl ScaledObjects {
-    /// Collects the targets of all autoscalers; the broken ones come back for a warning.
-    pub fn of<'a>(autoscalers: impl IntoIterator<Item = &'a Value>) -> (Self, Vec<BrokenAutoscaler>) {
-        let mut scaled = Self::default();
-        let mut broken = Vec::new();
-        for autoscaler in autoscalers {
-            match target(autoscaler) {
-                Ok(key) => {
-                    scaled.keys.insert(key);
-                }
-                Err(error) => broken.push(error),
-            }
-        }
-        (scaled, broken)
-    }
-
-    /// Whether an autoscaler scales the object, under its own or an equivalent group and kind. Then its live replicas
-    /// count.
-    pub fn contains(&self, key: &ObjectKey, equivalences: &Equivalences) -> bool {
-        self.keys.contains(key) || equivalences.of_key(key).any(|other| self.keys.contains(&other))
-    }
-}
-
-impl FromIterator<ObjectKey> for ScaledObjects {
-    fn from_iter<T: IntoIterator<Item = ObjectKey>>(keys: T) -> Self {
-        Self { keys: keys.into_iter().collect() }
-    }
+/// Whether an autoscaler's replicas count for a kind (spec 10 §12.5).
+pub fn is_scalable(kind: &GroupKind) -> bool {
+    matches!(kind.group.as_str(), "apps" | "extensions") && matches!(kind.kind.as_str(), "Deployment" | "StatefulSet")
 }
 
 #[cfg(test)]
@@ -91,30 +56,17 @@ mod tests {
 
     /// spec 10 scenario 14
     #[test]
-    fn a_target_is_found_under_equivalent_groups_in_the_autoscalers_namespace() {
-        let (scaled, broken) = ScaledObjects::of(&[autoscaler("a", "apps/v1")]);
-        let equivalences = Equivalences::predefined();
-        let contains = |group: &str, namespace: &str, name: &str| {
-            scaled.contains(&identity::index_key(group, "Deployment", namespace, name), &equivalences)
-        };
+    fn a_target_is_in_the_namespace_of_its_autoscaler() {
+        let expected = identity::index_key("apps", "Deployment", "ns", "web");
 
-        assert!(broken.is_empty());
-        assert!(contains("apps", "ns", "web"));
-        assert!(contains("extensions", "ns", "web"));
-        assert!(!contains("apps", "other", "web"));
-        assert!(!contains("apps", "ns", "db"));
-        assert!(!contains("g.io", "ns", "web"));
+        assert_eq!(target(&autoscaler("a", "apps/v1")), Ok(expected));
     }
 
     /// spec 10 scenario 40
     #[test]
-    fn a_broken_autoscaler_is_passed_over_and_named() {
-        let (scaled, broken) = ScaledObjects::of(&[autoscaler("bad", "a/b/c"), autoscaler("good", "apps/v1")]);
-
-        assert_eq!(scaled.keys.len(), 1);
-        assert_eq!(broken.len(), 1);
+    fn a_broken_autoscaler_is_named() {
         assert_eq!(
-            broken[0].to_string(),
+            target(&autoscaler("bad", "a/b/c")).unwrap_err().to_string(),
             "invalid API version in scaleTargetReference of HorizontalPodAutoscaler 'ns/bad': unexpected GroupVersion string: a/b/c"
         );
     }

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{fingerprint::Record, read::Bundle};
+use super::fingerprint::Record;
 use crate::api::{
     conditions::RESOURCES_APPLIED,
     managed_resource::{ManagedResource, Status},
@@ -83,12 +83,12 @@ pub struct Damping {
 }
 
 impl Applied {
-    /// The bundle as it is now.
-    pub(super) fn of(mr: &ManagedResource, bundle: &Bundle) -> Self {
+    /// The ManagedResource as it is now, with these Secrets.
+    pub fn of(mr: &ManagedResource, secrets: &[(String, u64)]) -> Self {
         Self {
             uid: mr.metadata.uid.clone(),
             generation: mr.metadata.generation,
-            secrets: bundle.secrets.clone(),
+            secrets: secrets.to_vec(),
             status: status_hash(&mr.status),
         }
     }

@@ -17,10 +17,10 @@
 //! * [`status`]: what is reported in each situation
 //!
 //! Around them the shell, which reads, calls and writes: [`controller`] (parts, duties, filters), `pass` (one pass, from its
-//! cause to what is to be done), `run` (what its steps share), `read`, `apply`, `apply_object`, `clean_up`, `release` (the steps), `start` (claims and
-//! sweep over many bundles), [`targets`] (interest and watches), `moment` (edits of a moment belong together), [`secrets`],
-//! `autoscalers`, [`status_cell`], [`snapshot`] and [`memory`] (what is kept between passes). `health` holds two further
-//! duties of the same actor (spec 20).
+//! cause to what is to be done), `run` (what its steps share), `read`, `apply`, `apply_object`, `clean_up` with `own_refs`,
+//! `release` (the steps), `start` (claims and sweep over many bundles), [`targets`] (interest and watches), `moment` (edits
+//! of a moment belong together), [`secrets`], `autoscalers`, [`status_cell`], [`snapshot`] and [`memory`] (what is kept
+//! between passes). `health` holds two further duties of the same actor (spec 20).
 
 mod apply;
 pub(crate) mod apply_object;
@@ -41,6 +41,7 @@ pub mod merge;
 mod moment;
 pub mod normalise;
 pub mod order;
+mod own_refs;
 mod pass;
 pub mod plan;
 pub mod quantity;

@@ -72,11 +72,11 @@ pub(super) async fn run(
 
 async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, Failure> {
     let controller = run.controller;
-    match controller.opening.turn(&run.pass.key, memory, &run.bundle.mr) {
+    match controller.opening.turn(&run.pass.key, memory) {
         Start::Over => {}
         Start::Wait(moments) => return Ok(Outcome::Wait(moments)),
         Start::Claim => {
-            if let Some(moments) = super::start::claim(run, memory).await? {
+            if let Some(moments) = super::start::claim(run).await? {
                 return Ok(Outcome::Wait(moments));
             }
         }

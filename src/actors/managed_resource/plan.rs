@@ -132,7 +132,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         }
 
         let annotations = inject::string_map(&manifest, "annotations");
-        if annotations.get(keys::MODE).is_some_and(|mode| mode == keys::MODE_IGNORE) {
+        if is_given_away(&annotations) {
             released.extend(hit.map(|reference| (key, reference.clone())));
             continue;
         }
@@ -165,6 +165,22 @@ pub fn plan(input: Input<'_>) -> Plan {
     sort_references(&mut plan.removed);
     sort_references(&mut plan.released);
     plan
+}
+
+/// The objects that manifests name in Ignore mode: their bundle gives them away (spec 10 §9.4).
+pub fn given_away(documents: Vec<Value>, scope: &dyn Fn(&GroupVersionKind) -> Scope) -> BTreeSet<ObjectKey> {
+    let given = documents.into_iter().filter(|manifest| is_given_away(&inject::string_map(manifest, "annotations")));
+    given
+        .map(|mut manifest| {
+            let scope = scope(&identity::gvk_of(&manifest));
+            normalise::normalise_namespace(&mut manifest, scope);
+            identity::key_of_object(&manifest)
+        })
+        .collect()
+}
+
+fn is_given_away(annotations: &BTreeMap<String, String>) -> bool {
+    annotations.get(keys::MODE).is_some_and(|mode| mode == keys::MODE_IGNORE)
 }
 
 /// Sorts by key string, in byte order (spec 10 §9.6); references with equal keys keep their order.

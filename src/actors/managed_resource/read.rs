@@ -8,18 +8,20 @@ use std::{
 use super::{
     checksum::Checksum,
     decode::{self, DecodeError, Document, LabelWarning, SecretData},
+    hpa,
     identity::Equivalences,
     inject,
     normalise::Scope,
     plan::{self, Plan},
     run::Run,
+    snapshot::BundleRecord,
 };
 use crate::{
     actors::kit::{JobPanicked, Moment},
     api::{
         keys::BROTLI_SUFFIX,
-        managed_resource::ResourceRef,
-        object::{GroupKind, GroupVersionKind, NamespacedName},
+        managed_resource::{ResourceRef, SecretRef},
+        object::{GroupKind, GroupVersionKind, NamespacedName, ObjectKey},
     },
     cluster::{ApiError, Resource},
 };
@@ -87,12 +89,9 @@ struct Kinds {
 
 /// Reads and plans.
 pub(super) async fn read(run: &Run<'_>) -> Result<Bundle, ReadError> {
-    let (secrets, sources) = read_secrets(run).await?;
+    let (secrets, sources) = read_secrets(run, &run.pass.key.namespace, &run.mr().spec.secret_refs).await?;
     let sources = Arc::new(sources);
-    let size = sources.iter().flat_map(|source| source.data.iter()).map(|(key, data)| decoded_size(key, data)).sum();
-    let decoding = sources.clone();
-    let decoded = run.controller.env.cpu.run(size, move || decode_all(&decoding)).await;
-    let decoded = decoded.map_err(|panicked| ReadError::decoder(run, panicked))?;
+    let decoded = decode_all(run, sources.clone()).await.map_err(|panicked| ReadError::decoder(run, panicked))?;
     let kinds = kinds_of(run, &decoded).await;
     let (mut bundle, kept) = planned(run, secrets, decoded, kinds);
     // A data key counts once for each of its manifests: with many of them that is much more than the data itself.
@@ -103,12 +102,28 @@ pub(super) async fn read(run: &Run<'_>) -> Result<Bundle, ReadError> {
     Ok(bundle)
 }
 
-/// The Secrets in the order in which the ManagedResource names them. One that is named twice is read once.
-async fn read_secrets(run: &Run<'_>) -> Result<(Vec<(String, u64)>, Vec<Source>), ReadError> {
-    let namespace = &run.pass.key.namespace;
+/// The objects that another bundle gives away, as its Secrets say now: it may not have had a pass since they changed.
+/// None if that cannot be told.
+pub(super) async fn given_away(run: &Run<'_>, bundle: &NamespacedName) -> BTreeSet<ObjectKey> {
+    let known = run.controller.bundles.store().with(bundle, BundleRecord::managed_resource);
+    let Some(Ok(mr)) = known else { return BTreeSet::new() };
+    let read = read_secrets(run, &bundle.namespace, &mr.spec.secret_refs).await;
+    let Ok((_, sources)) = read else { return BTreeSet::new() };
+    let Ok(decoded) = decode_all(run, Arc::new(sources)).await else { return BTreeSet::new() };
+    let discovery = run.controller.target.discovery();
+    let manifests = decoded.documents.into_iter().map(|document| document.manifest).collect();
+    plan::given_away(manifests, &|kind| scope_of(discovery.known(kind).as_ref()))
+}
+
+/// Secrets in the order in which a ManagedResource names them. One that is named twice is read once.
+async fn read_secrets(
+    run: &Run<'_>,
+    namespace: &str,
+    references: &[SecretRef],
+) -> Result<(Vec<(String, u64)>, Vec<Source>), ReadError> {
     let mut known = BTreeMap::<&str, (u64, Arc<_>)>::new();
     let (mut secrets, mut sources) = (Vec::new(), Vec::new());
-    for reference in &run.mr().spec.secret_refs {
+    for reference in references {
         let secret = reference.name.as_str();
         let (version, data) = match known.get(secret) {
             Some(read) => read.clone(),
@@ -123,7 +138,7 @@ async fn read_secrets(run: &Run<'_>) -> Result<(Vec<(String, u64)>, Vec<Source>)
             }
         };
         secrets.push((secret.to_owned(), version));
-        sources.push(Source { namespace: namespace.clone(), name: secret.to_owned(), data });
+        sources.push(Source { namespace: namespace.to_owned(), name: secret.to_owned(), data });
     }
     Ok((secrets, sources))
 }
@@ -144,7 +159,12 @@ fn decoded_size(key: &str, data: &[u8]) -> usize {
     if key.ends_with(BROTLI_SUFFIX) { data.len().saturating_mul(USUAL_RATIO) } else { data.len() }
 }
 
-fn decode_all(sources: &[Source]) -> Decoded {
+async fn decode_all(run: &Run<'_>, sources: Arc<Vec<Source>>) -> Result<Decoded, JobPanicked> {
+    let size = sources.iter().flat_map(|source| source.data.iter()).map(|(key, data)| decoded_size(key, data)).sum();
+    run.controller.env.cpu.run(size, move || decode(&sources)).await
+}
+
+fn decode(sources: &[Source]) -> Decoded {
     let secrets = sources.iter().map(|source| SecretData {
         namespace: &source.namespace,
         name: &source.name,
@@ -177,11 +197,7 @@ fn planned(run: &Run<'_>, secrets: Vec<(String, u64)>, decoded: Decoded, kinds: 
     let equivalences = Equivalences::with(&mr.spec.equivalences);
     let labels = inject::labels_to_inject(&mr.spec.inject_labels, &run.controller.settings.managed_by);
     let Kinds { served: kinds, uncertain } = kinds;
-    let scope = |kind: &GroupVersionKind| match kinds.get(kind) {
-        Some(Some(resource)) if resource.namespaced => Scope::Namespaced,
-        Some(Some(_)) => Scope::Cluster,
-        Some(None) | None => Scope::Unknown,
-    };
+    let scope = |kind: &GroupVersionKind| scope_of(kinds.get(kind).and_then(Option::as_ref));
     let Decoded { documents, errors, warnings } = decoded;
     let mut sources = Vec::with_capacity(documents.len());
     let mut manifests = Vec::with_capacity(documents.len());
@@ -206,6 +222,14 @@ fn planned(run: &Run<'_>, secrets: Vec<(String, u64)>, decoded: Decoded, kinds: 
     let places = unusable.filter_map(place).collect();
     let checksum = String::new();
     (Bundle { secrets, plan, checksum, errors, warnings, labels, equivalences, places, kinds }, kept)
+}
+
+fn scope_of(resource: Option<&Resource>) -> Scope {
+    match resource {
+        Some(resource) if resource.namespaced => Scope::Namespaced,
+        Some(_) => Scope::Cluster,
+        None => Scope::Unknown,
+    }
 }
 
 // === impl Bundle ===
@@ -238,7 +262,7 @@ impl Bundle {
 
     /// Whether an autoscaler could scale one of the objects.
     pub(super) fn is_scalable(&self) -> bool {
-        self.plan.objects.iter().any(|object| is_scalable(&object.key.group_kind()))
+        self.plan.objects.iter().any(|object| hpa::is_scalable(&object.key.group_kind()))
     }
 
     /// Where a document stands that no cluster would take.
@@ -250,11 +274,6 @@ impl Bundle {
     pub(super) fn resource(&self, kind: &GroupVersionKind) -> Option<&Resource> {
         self.kinds.get(kind).and_then(Option::as_ref)
     }
-}
-
-/// Whether an autoscaler's replicas count for a kind (spec 10 §12.5).
-pub(crate) fn is_scalable(kind: &GroupKind) -> bool {
-    matches!(kind.group.as_str(), "apps" | "extensions") && matches!(kind.kind.as_str(), "Deployment" | "StatefulSet")
 }
 
 // === impl ReadError ===

@@ -116,8 +116,9 @@ impl Run<'_> {
     pub(super) async fn patch_bundle(&mut self, patch: &serde_json::Value) -> Result<(), ApiError> {
         let controller = self.controller;
         let at = controller.bundles.resource().at(&self.pass.key.namespace, &self.pass.key.name);
+        let asked = controller.env.clock.monotonic();
         let answer = controller.source.merge_patch(&self.context, &at, None, patch).await?;
-        controller.bundles.wrote(&answer, &self.writer);
+        controller.bundles.wrote(&answer, &self.writer, asked);
         self.bundle = Snapshot::of(answer).map_err(|error| ApiError::Decode(error.to_string()))?;
         Ok(())
     }

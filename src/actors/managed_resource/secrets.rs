@@ -142,11 +142,6 @@ impl SecretIndex {
     pub fn bundles(&self, secret: &NamespacedName) -> Vec<NamespacedName> {
         self.inner.borrow().bundles.get(secret).into_iter().flatten().cloned().collect()
     }
-
-    /// All Secrets that are referenced.
-    pub fn needed(&self) -> BTreeSet<NamespacedName> {
-        self.inner.borrow().bundles.keys().cloned().collect()
-    }
 }
 
 // === impl Secrets ===
@@ -164,6 +159,16 @@ impl Secrets {
         !store.is_fresh() || store.with(secret, |record| record.version != version).unwrap_or(true)
     }
 
+    /// Whether an object with this uid is the Secret.
+    pub fn is(&self, secret: &NamespacedName, uid: &str) -> bool {
+        self.router.store().with(secret, |record| *record.uid == *uid).unwrap_or(false)
+    }
+
+    /// Waits until changes of Secrets are heard of.
+    pub async fn heard_of(&self) {
+        self.router.need().met().await;
+    }
+
     /// The Secret's data, live or as the list at start brought it.
     ///
     /// # Errors
@@ -174,9 +179,10 @@ impl Secrets {
             return Ok(data);
         }
         let at = self.resource.at(&secret.namespace, &secret.name);
+        let asked = self.cluster.clock().monotonic();
         let live = self.cluster.get(context, &at).await?;
         // Before the watch has begun nothing is entered, and what was read then counts as changed.
-        self.router.found(&live);
+        self.router.found(&live, asked);
         SecretData::of(&live)
     }
 
@@ -204,6 +210,7 @@ impl Secrets {
         needed: &BTreeSet<NamespacedName>,
     ) -> Result<(), ApiError> {
         let one = ListQuery { limit: Some(1), metadata_only: true, ..ListQuery::default() };
+        let asked = self.cluster.clock().monotonic();
         let asking = Context { deadline: Deadline::after(COUNTING), ..context.clone() };
         let first = self.cluster.list(&asking, &self.resource, scope.as_deref(), &one).await?;
         let around = first.items.len() + usize::try_from(first.remaining.unwrap_or_default()).unwrap_or(usize::MAX);
@@ -216,7 +223,7 @@ impl Secrets {
             for secret in &page?.items {
                 let name = NamespacedName::of(secret);
                 if needed.contains(&name) && bytes < PRELOAD_BYTES {
-                    self.router.found(secret);
+                    self.router.found(secret, asked);
                     let Ok(data) = SecretData::of(secret) else { continue };
                     bytes += data.size();
                     self.preloaded.borrow_mut().insert(name, data);

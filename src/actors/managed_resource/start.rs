@@ -7,17 +7,21 @@
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
+    pin::pin,
     rc::Rc,
     time::Duration,
 };
 
+use futures::future::join_all;
 use serde_json::Value;
+use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
     apply,
     apply_object::{OWN_MANAGER, Scene},
     controller::ManagedResources,
     fingerprint::Record,
+    hpa,
     identity::Equivalences,
     memory::{Applied, Fingerprint, Memory},
     merge::{self, MergeContext},
@@ -33,11 +37,10 @@ use crate::{
     actors::kit::{Deadline, Failure, Lane, Moment, Signal},
     api::{
         keys::MANAGED_BY,
-        managed_resource::ManagedResource,
         object::{GroupVersionKind, NamespacedName, ObjectKey},
         origin::Origin,
     },
-    cluster::{ApiError, Context, Found, ListQuery, Resource, Router},
+    cluster::{ApiError, Context, Found, ListQuery, Page, Pages, Resource},
 };
 
 /// Bundles that have not claimed by then read their objects live.
@@ -48,6 +51,12 @@ const LISTING: Duration = Duration::from_secs(300);
 
 /// Claims beyond this are not taken; their objects are read live.
 const CLAIM_BYTES: usize = 64 << 20;
+
+/// Kinds of which a page is under way at once …
+const SIDE_BY_SIDE: usize = 4;
+
+/// … not counting those that have not answered for so long.
+const ANSWER: Duration = Duration::from_secs(5);
 
 /// Objects compared in one go before others get their turn.
 const COMPARED_AT_ONCE: usize = 50;
@@ -63,6 +72,7 @@ pub(super) enum Start {
 }
 
 /// The state of the start.
+#[derive(Default)]
 pub(super) struct Opening {
     state: RefCell<State>,
     signal: Signal,
@@ -122,26 +132,30 @@ struct Verdicts {
     settled: BTreeMap<ObjectKey, Fingerprint>,
     absent: BTreeSet<ObjectKey>,
     claimed: usize,
+    /// Kinds of its claims that are still to be listed.
+    kinds: usize,
+    /// Raised when there are no more of them.
+    complete: Signal,
 }
 
 // === impl Opening ===
 
 impl Opening {
-    /// Before the first list.
-    pub(super) fn new(_: &Router<BundleRecord>) -> Self {
-        Self { state: RefCell::default(), signal: Signal::default() }
-    }
-
     /// What the pass of a bundle has to do. At the end of the start the bundle's memory is filled with what was found.
-    pub(super) fn turn(&self, bundle: &NamespacedName, memory: &mut Memory, _: &ManagedResource) -> Start {
+    pub(super) fn turn(&self, bundle: &NamespacedName, memory: &mut Memory) -> Start {
         let mut state = self.state.borrow_mut();
         match state.phase {
             Phase::Listing => Start::Wait(vec![self.signal.moment()]),
             Phase::Claiming if state.expected.contains(bundle) => Start::Claim,
-            Phase::Claiming | Phase::Sweeping if state.verdicts.contains_key(bundle) => {
-                Start::Wait(vec![self.signal.moment()])
-            }
-            Phase::Claiming | Phase::Sweeping | Phase::Over => {
+            phase @ (Phase::Claiming | Phase::Sweeping | Phase::Over) => {
+                let waits = |verdicts: &&Verdicts| match phase {
+                    Phase::Listing | Phase::Claiming => true,
+                    Phase::Sweeping => verdicts.kinds > 0,
+                    Phase::Over => false,
+                };
+                if let Some(verdicts) = state.verdicts.get(bundle).filter(waits) {
+                    return Start::Wait(vec![verdicts.complete.moment()]);
+                }
                 if let Some(verdicts) = state.verdicts.remove(bundle) {
                     memory.take_over(verdicts);
                 }
@@ -170,8 +184,10 @@ impl Opening {
         let mut state = self.state.borrow_mut();
         state.phase = Phase::Over;
         state.claims.clear();
+        let waiting: Vec<Signal> = state.verdicts.values().map(|verdicts| verdicts.complete.clone()).collect();
         drop(state);
         self.signal.raise();
+        waiting.iter().for_each(Signal::raise);
     }
 
     fn begin_claiming(&self, expected: BTreeSet<NamespacedName>) {
@@ -186,7 +202,31 @@ impl Opening {
         let mut state = self.state.borrow_mut();
         state.phase = Phase::Sweeping;
         state.expected.clear();
-        std::mem::take(&mut state.claims)
+        let kinds = std::mem::take(&mut state.claims);
+        for bundle in kinds.values().flat_map(Kind::bundles) {
+            if let Some(verdicts) = state.verdicts.get_mut(&bundle) {
+                verdicts.kinds += 1;
+            }
+        }
+        let free = state.verdicts.values().filter(|verdicts| verdicts.kinds == 0);
+        let free: Vec<Signal> = free.map(|verdicts| verdicts.complete.clone()).collect();
+        drop(state);
+        free.iter().for_each(Signal::raise);
+        kinds
+    }
+
+    /// A kind is swept, or cannot be: the bundles that held an object of it, and wait for no other kind, go on.
+    fn swept(&self, bundles: BTreeSet<NamespacedName>) {
+        let mut free = Vec::new();
+        for bundle in bundles {
+            if let Some(verdicts) = self.state.borrow_mut().verdicts.get_mut(&bundle) {
+                verdicts.kinds = verdicts.kinds.saturating_sub(1);
+                if verdicts.kinds == 0 {
+                    free.push(verdicts.complete.clone());
+                }
+            }
+        }
+        free.iter().for_each(Signal::raise);
     }
 
     fn all_claimed(&self) -> bool {
@@ -206,7 +246,7 @@ impl Memory {
 // === claiming ===
 
 /// Leaves the claims of a bundle. `None` means that the pass goes on by itself.
-pub(super) async fn claim(run: &mut Run<'_>, _: &mut Memory) -> Result<Option<Vec<Moment>>, Failure> {
+pub(super) async fn claim(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure> {
     let opening = &run.controller.opening;
     let Ok(bundle) = read::read(run).await else {
         opening.has_nothing_to_claim(&run.pass.key);
@@ -219,7 +259,7 @@ pub(super) async fn claim(run: &mut Run<'_>, _: &mut Memory) -> Result<Option<Ve
     let scene = Scene::new(run, &bundle, false, &everything);
     let verdicts =
         Verdicts { applied: applied(run, &bundle), claimed: bundle.plan.objects.len(), ..Verdicts::default() };
-    let moment = opening.signal.moment();
+    let moment = verdicts.complete.moment();
     let mut state = opening.state.borrow_mut();
     if state.phase != Phase::Claiming {
         // Too late: the sweep has taken what there was, and its end may have been told already.
@@ -276,25 +316,40 @@ fn applied(run: &Run<'_>, bundle: &read::Bundle) -> Option<Applied> {
         && bundle.plan.removed.is_empty()
         && bundle.plan.released.is_empty()
         && mr.metadata.finalizers.iter().any(|finalizer| finalizer == own);
-    complete.then(|| Applied::of(mr, bundle))
+    complete.then(|| Applied::of(mr, &bundle.secrets))
 }
 
 // === sweeping ===
 
+impl Kind {
+    /// The bundles that claim an object of it.
+    fn bundles(&self) -> BTreeSet<NamespacedName> {
+        self.claims.values().flatten().map(|claim| claim.common.bundle.clone()).collect()
+    }
+}
+
+/// The next page, in turn with other kinds. A server that does not answer gives up its turn.
+async fn next_page(pages: &mut Pages, turns: &Semaphore) -> Option<Result<Page, ApiError>> {
+    let mut page = pin!(pages.next());
+    let turn = turns.acquire().await;
+    match tokio::time::timeout(ANSWER, &mut page).await {
+        Ok(page) => page,
+        Err(_) => {
+            drop(turn);
+            page.await
+        }
+    }
+}
+
 impl ManagedResources {
     /// Runs the start, from the first list of ManagedResources to the last verdict.
     pub(super) async fn open(self: Rc<Self>) {
-        let need = self.bundles.need();
-        while !(need.ready)() {
-            let moment = need.signal.moment();
-            if (need.ready)() {
-                break;
-            }
-            Signal::raised_after(&moment).await;
-        }
+        self.bundles.need().met().await;
         let expected = self.expected();
         if !expected.is_empty() {
             let context = self.start_context();
+            // What is read before changes are heard of would have to be read again.
+            drop(tokio::time::timeout(CLAIMING, self.secrets.heard_of()).await);
             self.secrets.preload(&context, &self.needed_secrets(&expected)).await;
         }
         // Once more: the pass of a bundle that claims nothing may have come and gone meanwhile.
@@ -310,12 +365,9 @@ impl ManagedResources {
         // After the time is over the sweep goes on with what was claimed.
         drop(tokio::time::timeout(CLAIMING, claimed).await);
         self.secrets.drop_preloaded();
-        for kind in self.opening.begin_sweeping().into_values() {
-            let name = kind.resource.to_string();
-            if let Err(error) = self.sweep(kind).await {
-                tracing::info!(resource = %name, error = %error, "a kind cannot be listed; its objects are read one by one");
-            }
-        }
+        let turns = Semaphore::new(SIDE_BY_SIDE);
+        let kinds = self.opening.begin_sweeping().into_values();
+        join_all(kinds.map(|kind| self.sweep_or_pass_over(kind, &turns))).await;
         self.opening.end();
     }
 
@@ -347,24 +399,52 @@ impl ManagedResources {
         Context { lane: Lane::Background, deadline: Deadline::after(LISTING), key: "start".into() }
     }
 
-    /// Lists one kind and compares each object with its claims.
-    async fn sweep(&self, mut kind: Kind) -> Result<(), ApiError> {
-        let context = self.start_context();
-        let scaled = || self.autoscalers.pending().filter(|_| read::is_scalable(&kind.resource.group_kind()));
-        for moment in self.targets.starting([&kind.resource.group_kind()]).into_iter().chain(scaled()) {
-            drop(tokio::time::timeout(CLAIMING, Signal::raised_after(&moment)).await);
+    async fn sweep_or_pass_over(&self, kind: Kind, turns: &Semaphore) {
+        let (name, bundles) = (kind.resource.to_string(), kind.bundles());
+        if let Err(error) = self.sweep(kind, turns).await {
+            tracing::info!(resource = %name, error = %error, "a kind cannot be listed; its objects are read one by one");
         }
-        if scaled().is_some() {
+        self.opening.swept(bundles);
+    }
+
+    /// Lists one kind and compares each object with its claims.
+    async fn sweep(&self, mut kind: Kind, turns: &Semaphore) -> Result<(), ApiError> {
+        let context = self.start_context();
+        // Without the right to watch it everywhere, it is watched in namespaces: those watches have to begin too.
+        self.watched(&kind).await;
+        if self.autoscalers_starting(&kind).is_some() {
             // How many replicas are right is not known yet: the bundles look themselves, when it is.
             return Ok(());
         }
+        let group_kind = kind.resource.group_kind();
+        let scopes = self.targets.scopes(&group_kind);
+        self.targets.watch(&kind.resource);
+        if self.targets.scopes(&group_kind) != scopes {
+            self.watched(&kind).await;
+        }
+        let mut swept = Ok(());
+        for scope in self.targets.scopes(&kind.resource.group_kind()) {
+            swept = swept.and(self.sweep_scope(&mut kind, scope, &context, turns).await);
+        }
+        swept
+    }
+
+    /// Lists one kind in one namespace, or everywhere.
+    async fn sweep_scope(
+        &self,
+        kind: &mut Kind,
+        scope: Option<String>,
+        context: &Context,
+        turns: &Semaphore,
+    ) -> Result<(), ApiError> {
         let query = ListQuery::labelled(format!("{MANAGED_BY}={}", self.settings.managed_by));
-        let mut pages = self.target.pages(context, kind.resource.clone(), None, query);
-        while let Some(page) = pages.next().await {
+        let asked = self.env.clock.monotonic();
+        let mut pages = self.target.pages(context.clone(), kind.resource.clone(), scope.clone(), query);
+        while let Some(page) = next_page(&mut pages, turns).await {
             for (index, live) in page?.items.iter().enumerate() {
                 let claims = kind.claims.remove(&NamespacedName::of(live)).unwrap_or_default();
                 for claim in claims {
-                    self.compare(&claim, live);
+                    self.compare(&claim, live, asked);
                 }
                 if index % COMPARED_AT_ONCE == COMPARED_AT_ONCE - 1 {
                     tokio::task::yield_now().await;
@@ -373,7 +453,9 @@ impl ManagedResources {
         }
         // What a complete list does not hold does not exist, or does not carry our label: it is created without reading.
         let mut state = self.opening.state.borrow_mut();
-        for claim in kind.claims.into_values().flatten() {
+        let in_scope = |name: &NamespacedName| scope.as_ref().is_none_or(|scope| *scope == name.namespace);
+        let left = kind.claims.extract_if(.., |name, _| in_scope(name));
+        for claim in left.flat_map(|(_, claims)| claims) {
             if let Some(verdicts) = state.verdicts.get_mut(&claim.common.bundle) {
                 verdicts.absent.insert(claim.key);
             }
@@ -381,8 +463,20 @@ impl ManagedResources {
         Ok(())
     }
 
-    fn compare(&self, claim: &Claim, live: &Value) {
-        if self.targets.found(&claim.key, live) == Found::Removed {
+    /// Waits until changes of the kind are heard of, or that takes too long.
+    async fn watched(&self, kind: &Kind) {
+        let starting = self.targets.starting([&kind.resource.group_kind()]);
+        for moment in starting.into_iter().chain(self.autoscalers_starting(kind)) {
+            drop(tokio::time::timeout(CLAIMING, Signal::raised_after(&moment)).await);
+        }
+    }
+
+    fn autoscalers_starting(&self, kind: &Kind) -> Option<Moment> {
+        if hpa::is_scalable(&kind.resource.group_kind()) { self.autoscalers.pending() } else { None }
+    }
+
+    fn compare(&self, claim: &Claim, live: &Value, asked: Instant) {
+        if self.targets.found(&claim.key, live, asked) == Found::Removed {
             // No event will tell of it again: the bundle has to look.
             return;
         }
@@ -394,7 +488,7 @@ impl ManagedResources {
             old: claim.old.as_ref(),
             force_overwrite_labels: common.force_overwrite_labels,
             force_overwrite_annotations: common.force_overwrite_annotations,
-            preserve_replicas: read::is_scalable(&claim.key.group_kind())
+            preserve_replicas: hpa::is_scalable(&claim.key.group_kind())
                 && self.autoscalers.scales(&claim.key, &common.equivalences),
         };
         let Ok(merged) = merge::merge(&manifest, live, &context) else { return };

@@ -102,11 +102,6 @@ pub fn deletion_pending(status: &Status, message: &str, now: Timestamp) -> Statu
     with_applied(status, ConditionStatus::Progressing, DELETION_PENDING, message, now)
 }
 
-/// Row "deletion failed".
-pub fn deletion_failed(status: &Status, message: &str, now: Timestamp) -> Status {
-    with_applied(status, ConditionStatus::False, DELETION_FAILED, message, now)
-}
-
 /// Row "release failed".
 pub fn release_failed(status: &Status, message: &str, now: Timestamp) -> Status {
     with_applied(status, ConditionStatus::False, RELEASE_FAILED, message, now)

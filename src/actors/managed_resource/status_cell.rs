@@ -70,8 +70,9 @@ impl StatusCell {
         }
         let key = present.mr.key();
         let at = to.resource.at(&key.namespace, &key.name);
+        let asked = to.cluster.clock().monotonic();
         let answer = to.cluster.replace(context, &at, Some("status"), &with_status(&present.raw, &next)).await?;
-        to.bundles.wrote(&answer, &writer(&key));
+        to.bundles.wrote(&answer, &writer(&key), asked);
         let written = Snapshot::of(answer).map_err(|error| ApiError::Decode(error.to_string()))?;
         self.remember(&present, &written);
         Ok(written)

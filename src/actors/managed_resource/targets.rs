@@ -30,6 +30,9 @@ use crate::{
 /// A kind is watched this much longer than somebody is interested in it.
 const WATCH_AFTER_LAST: Duration = Duration::from_secs(300);
 
+/// Where a kind may not be watched as a whole, it is watched in so many namespaces; elsewhere its objects are read.
+const MOST_NAMESPACES: usize = 64;
+
 /// Told of drift: the bundle, the object that is no longer as it was, and what happened to it.
 pub type DriftListener = Rc<dyn Fn(&NamespacedName, &ObjectKey, Drift)>;
 
@@ -197,29 +200,44 @@ impl Targets {
             return;
         }
         let group_kind = resource.group_kind();
-        let discovery = self.inner.cluster.discovery();
         let mut kinds = self.inner.kinds.borrow_mut();
-        let known = kinds.get(&group_kind).map(|kind| kind.router.resource());
-        let is_served = known.is_some_and(|known| discovery.known(&known.group_version_kind()).as_ref() == Some(known));
-        let judged = judge::checked_version(&group_kind)
-            .and_then(|version| discovery.known(&GroupVersionKind::new(&group_kind.group, version, &group_kind.kind)));
-        let preferred = judged.clone().or_else(|| discovery.known_preferred(&group_kind));
-        let wanted = match known {
-            Some(known) if is_served && judged.as_ref().is_none_or(|judged| judged == known) => None,
-            Some(known) => preferred.filter(|preferred| preferred != known),
-            None => Some(preferred.unwrap_or_else(|| resource.clone())),
-        };
-        if let Some(wanted) = wanted {
+        let wanted = self.inner.wanted(kinds.get(&group_kind).map(|kind| &kind.router), resource);
+        if let Some((resource, scopes)) = wanted {
             if let Some(old) = kinds.remove(&group_kind) {
                 old.router.stop();
             }
-            let router = self.inner.router(&wanted);
+            let router = self.inner.router(&resource, scopes);
             let listening = self.inner.listen(&router, &group_kind);
             kinds.insert(group_kind.clone(), Kind { router, idle_since: None, _listening: listening });
         }
         if let Some(kind) = kinds.get_mut(&group_kind) {
             kind.idle_since = None;
         }
+    }
+
+    /// The server serves other kinds than before: what is watched in a version that is gone is watched in another.
+    pub fn follow_discovery(&self) {
+        for kind in self.inner.kinds.borrow_mut().values_mut() {
+            let wanted = self.inner.wanted(Some(&kind.router), kind.router.resource());
+            if let Some((resource, scopes)) = wanted {
+                kind.router.stop();
+                kind.router = self.inner.router(&resource, scopes);
+            }
+        }
+    }
+
+    /// How the watch of a kind tells of its objects, if that is another version than this one and bodies count.
+    pub fn watched_in(&self, resource: &Resource) -> Option<Resource> {
+        let kinds = self.inner.kinds.borrow();
+        let router = &kinds.get(&resource.group_kind())?.router;
+        let differs = router.resource().version != resource.version && router.tells_of_bodies();
+        (differs && router.store().is_heard_of()).then(|| router.resource().clone())
+    }
+
+    /// Where the objects of a kind are watched: in these namespaces, or everywhere (`None`).
+    pub fn scopes(&self, kind: &GroupKind) -> Vec<Option<String>> {
+        let kinds = self.inner.kinds.borrow();
+        kinds.get(kind).map_or(vec![None], |kind| kind.router.scopes().to_vec())
     }
 
     /// Moments to wait for until each of these watched kinds has begun to be heard of. Kinds that cannot be watched are
@@ -237,11 +255,11 @@ impl Targets {
     /// What is known of an object without asking.
     pub fn evidence(&self, key: &ObjectKey) -> Evidence {
         let kinds = self.inner.kinds.borrow();
-        let router = kinds.get(&key.group_kind()).map(|kind| &kind.router).filter(|router| router.store().is_fresh());
-        match router.and_then(|router| router.store().get(&name_in_store(router.resource(), key))) {
-            Some(record) => Evidence::Known(record),
-            None => Evidence::None,
-        }
+        let record = kinds.get(&key.group_kind()).and_then(|Kind { router, .. }| {
+            let name = name_in_store(router.resource(), key);
+            router.store().get(&name).filter(|_| router.is_fresh_for(&name))
+        });
+        record.map_or(Evidence::None, Evidence::Known)
     }
 
     /// How an object stands, for health.
@@ -290,19 +308,19 @@ impl Targets {
         self.inner.bodies.keep(key, object);
     }
 
-    /// Enters what a read or a write of this process was answered with.
-    pub fn wrote(&self, key: &ObjectKey, object: &Value, writer: &str) {
+    /// Enters what a read or a write of this process was answered with that was sent at `asked` or later.
+    pub fn wrote(&self, key: &ObjectKey, object: &Value, writer: &str, asked: Instant) {
         let router = self.inner.kinds.borrow().get(&key.group_kind()).map(|kind| kind.router.clone());
         if let Some(router) = router {
-            router.wrote(object, writer);
+            router.wrote(object, writer, asked);
         }
     }
 
     /// Enters an object of a list that this process read, and tells what is known of it. No drift: whoever listed it
     /// compares it.
-    pub fn found(&self, key: &ObjectKey, object: &Value) -> Found {
+    pub fn found(&self, key: &ObjectKey, object: &Value, asked: Instant) -> Found {
         let router = self.inner.kinds.borrow().get(&key.group_kind()).map(|kind| kind.router.clone());
-        router.map_or(Found::Known, |router| router.found(object))
+        router.map_or(Found::Known, |router| router.found(object, asked))
     }
 
     /// Enters that an object is gone: a DELETE or a GET of this process said so.
@@ -345,7 +363,48 @@ impl Targets {
 // === impl Inner ===
 
 impl Inner {
-    fn router(&self, resource: &Resource) -> Router<Record> {
+    /// The watch a kind needs, if it is not the one there is: in which version, and where.
+    fn wanted(&self, known: Option<&Router<Record>>, resource: &Resource) -> Option<(Resource, Vec<Option<String>>)> {
+        let discovery = self.cluster.discovery();
+        let kind = resource.group_kind();
+        let judged = judge::checked_version(&kind)
+            .and_then(|version| discovery.known(&GroupVersionKind::new(&kind.group, version, &kind.kind)));
+        let preferred = judged.clone().or_else(|| discovery.known_preferred(&kind));
+        let watched = known.map(Router::resource);
+        let is_served = |watched: &Resource| discovery.known(&watched.group_version_kind()).as_ref() == Some(watched);
+        let version = match watched {
+            Some(watched) if is_served(watched) && judged.as_ref().is_none_or(|judged| judged == watched) => {
+                watched.clone()
+            }
+            Some(watched) => preferred.unwrap_or_else(|| watched.clone()),
+            None => preferred.unwrap_or_else(|| resource.clone()),
+        };
+        let scopes = self.scopes_of(known, &version);
+        let is_there = known.is_some_and(|known| *known.resource() == version && known.scopes() == scopes);
+        (!is_there).then_some((version, scopes))
+    }
+
+    /// Where a kind is watched: in the namespaces of the configuration; else everywhere; and without the right to that, in
+    /// the namespaces somebody is interested in.
+    fn scopes_of(&self, known: Option<&Router<Record>>, resource: &Resource) -> Vec<Option<String>> {
+        let some = |namespaces: BTreeSet<String>| namespaces.into_iter().map(Some).collect();
+        let configured = &self.cluster.options().namespaces;
+        let Some(known) = known.filter(|_| resource.namespaced && configured.is_empty()) else {
+            let is_narrow = resource.namespaced && !configured.is_empty();
+            return if is_narrow { some(configured.iter().cloned().collect()) } else { vec![None] };
+        };
+        let before: BTreeSet<String> = known.scopes().iter().flatten().cloned().collect();
+        if before.is_empty() && !known.is_forbidden() {
+            return vec![None];
+        }
+        let namespaces = self.interest.borrow().namespaces(&resource.group_kind());
+        let room = MOST_NAMESPACES.saturating_sub(before.len());
+        let added: Vec<String> = namespaces.difference(&before).take(room).cloned().collect();
+        let all: BTreeSet<String> = before.into_iter().chain(added).collect();
+        if all.is_empty() { vec![None] } else { some(all) }
+    }
+
+    fn router(&self, resource: &Resource, scopes: Vec<Option<String>>) -> Router<Record> {
         let group_kind = resource.group_kind();
         let covered =
             fingerprint::generation_covers_body(&group_kind.group, &group_kind.kind) || (self.is_custom)(resource);
@@ -368,7 +427,7 @@ impl Inner {
         let options = RouterOptions {
             name: format!("target/{}", resource),
             resource: resource.clone(),
-            scopes: vec![None],
+            scopes,
             label_selector: Some(self.selector.clone()),
             metadata_only,
             start: Start::Now,
@@ -463,6 +522,14 @@ impl Interest {
         lost
     }
 
+    /// The namespaces of the objects of a kind.
+    fn namespaces(&self, kind: &GroupKind) -> BTreeSet<String> {
+        let first = ObjectKey { group: kind.group.clone(), kind: kind.kind.clone(), ..ObjectKey::default() };
+        let keys = self.holders.range(first..).map(|(key, _)| key);
+        let keys = keys.take_while(|key| key.group == kind.group && key.kind == kind.kind);
+        keys.map(|key| key.namespace.clone()).collect()
+    }
+
     fn has_kind(&self, kind: &GroupKind) -> bool {
         self.of_kind(kind).next().is_some()
     }
@@ -535,9 +602,15 @@ mod tests {
                 let kinds = targets.inner.kinds.borrow();
                 watched.push(kinds.get(&kind).unwrap().router.resource().version.to_string());
             }
+            *versions.lock().unwrap() = served(&["v2"]);
+            cluster.discovery().refresh_requested("g.io");
+            tokio::time::sleep(Duration::from_secs(11)).await;
+            cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v2", "A")).await.unwrap();
+            targets.follow_discovery();
+            watched.push(targets.inner.kinds.borrow().get(&kind).unwrap().router.resource().version.to_string());
             targets.stop();
 
-            assert_eq!(watched, ["v1beta1", "v1beta1", "v1"]);
+            assert_eq!(watched, ["v1beta1", "v1beta1", "v1", "v2"]);
         });
     }
 

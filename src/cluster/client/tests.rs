@@ -110,3 +110,23 @@ fn the_user_agent_begins_with_the_name_of_the_program() {
     assert!(agent.starts_with("gardener-resource-manager/1.2.3 (linux/"), "{agent}");
     assert!(agent.ends_with(") kubernetes/abc/leader-election"), "{agent}");
 }
+
+#[test]
+fn a_kubeconfig_without_end_is_refused() {
+    let error = Connection::from_kubeconfig(Path::new("/dev/zero")).unwrap_err();
+
+    assert_eq!(error.to_string(), "cannot load the kubeconfig /dev/zero: file is larger than 2 MiB");
+}
+
+#[test]
+fn a_kubeconfig_that_is_too_large_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let path = kubeconfig(&folder, "a", "{server: 'https://a'}", "{token: t}");
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(Connection::from_kubeconfig(&path).is_ok());
+    fs::write(&path, format!("{text}#{}", "x".repeat(2 << 20))).unwrap();
+
+    let error = Connection::from_kubeconfig(&path).unwrap_err().to_string();
+
+    assert!(error.ends_with("file is larger than 2 MiB"), "{error}");
+}

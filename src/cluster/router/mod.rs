@@ -21,6 +21,7 @@ use std::{
 use actix::{Actor, ActorContext, Addr, AsyncContext, Context as ActorContext_, Handler, Message, WrapFuture};
 use futures::{FutureExt, StreamExt};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{
     ApiError, Cluster, Context, ListQuery, Resource, WatchKind, WatchQuery,
@@ -78,11 +79,13 @@ struct ScopeState {
     position: RefCell<Option<String>>,
     listed: Cell<bool>,
     error: RefCell<Option<String>>,
-    heard: Cell<Option<tokio::time::Instant>>,
+    heard: Cell<Option<Instant>>,
     /// When the present watch was opened, if it was.
-    opened: Cell<Option<tokio::time::Instant>>,
+    opened: Cell<Option<Instant>>,
     /// Whether it told of an object.
     event: Cell<bool>,
+    /// Whether the last list or watch was denied.
+    forbidden: Cell<bool>,
 }
 
 /// The actor that hosts a router's loops, one per scope.
@@ -131,6 +134,27 @@ impl<R: Record> Router<R> {
         &self.core.options.resource
     }
 
+    /// Where it watches: in these namespaces, or everywhere (`None`).
+    pub fn scopes(&self) -> &[Option<String>] {
+        &self.core.options.scopes
+    }
+
+    /// Whether it tells of more than metadata.
+    pub fn tells_of_bodies(&self) -> bool {
+        !self.core.options.metadata_only
+    }
+
+    /// Whether the server denies the right to watch, at least somewhere.
+    pub fn is_forbidden(&self) -> bool {
+        self.core.scopes.iter().any(|scope| scope.forbidden.get())
+    }
+
+    /// Whether what is known of an object is evidence: as [`Store::is_fresh`], of the namespace it is in.
+    pub fn is_fresh_for(&self, name: &NamespacedName) -> bool {
+        let heard = self.core.scope_of(name).filter(|scope| scope.listed.get()).and_then(|scope| scope.heard.get());
+        heard.is_some_and(|heard| heard.elapsed() < IDLE_LIMIT) && self.core.store.state() != StoreState::Off
+    }
+
     /// Raised when the state of the store changes.
     pub fn signal(&self) -> &Signal {
         &self.core.signal
@@ -156,15 +180,16 @@ impl<R: Record> Router<R> {
         self.core.filters.borrow_mut().push(Rc::new(filter));
     }
 
-    /// Enters the answer to a write of this process, as if the watch had reported it. Before the router has begun to hear
-    /// of changes nothing is entered: what happens to the object until then would be missed.
-    pub fn wrote(&self, object: &Value, writer: &str) {
-        self.core.enter(object, How::Own { writer });
+    /// Enters the answer to a read or write of this process, as if the watch had reported it. `asked` is when the request
+    /// was sent: before the router has begun to hear of changes nothing is entered, and what was asked for before its last
+    /// list adds nothing. What happened to the object meanwhile would be missed.
+    pub fn wrote(&self, object: &Value, writer: &str, asked: Instant) {
+        self.core.enter(object, How::Own { writer }, asked);
     }
 
     /// Enters an object of a list that this process read for another reason, as [`Self::wrote`] does.
-    pub fn found(&self, object: &Value) -> Found {
-        self.core.enter(object, How::First)
+    pub fn found(&self, object: &Value, asked: Instant) -> Found {
+        self.core.enter(object, How::First, asked)
     }
 
     /// Enters that a DELETE of this process was answered with *gone*.
@@ -249,7 +274,9 @@ impl<R: Record> Core<R> {
                     if error.is_not_served() || error.is_not_found() || error.is_forbidden() {
                         // Not a broken connection or a busy server: it does not tell of this kind any more.
                         self.store.unheard();
+                        scope.heard.set(None);
                     }
+                    scope.forbidden.set(error.is_forbidden());
                     scope.error.replace(Some(error.to_string()));
                 }
                 Err(_) => {
@@ -272,6 +299,7 @@ impl<R: Record> Core<R> {
             Some(position) => position,
             None => {
                 let position = self.list(index).await?;
+                self.store.listed(self.env.clock.monotonic());
                 scope.position.replace(Some(position.clone()));
                 scope.listed.set(true);
                 scope.error.replace(None);
@@ -289,6 +317,7 @@ impl<R: Record> Core<R> {
         let mut stream = self.cluster.watch(&self.options.resource, namespace, query).await?;
         scope.opened.set(Some(self.env.clock.monotonic()));
         scope.error.replace(None);
+        scope.forbidden.set(false);
         self.heard(index);
         loop {
             // Silence for too long means a connection that died without a word: the watch is taken up again.
@@ -300,7 +329,7 @@ impl<R: Record> Core<R> {
             let version = object::resource_version(&event.object).to_owned();
             match event.kind {
                 WatchKind::Added | WatchKind::Modified => {
-                    self.upsert(&event.object, How::Event);
+                    self.upsert(&event.object, How::Event, None);
                 }
                 WatchKind::Deleted => {
                     let number = version.parse().ok();
@@ -346,7 +375,7 @@ impl<R: Record> Core<R> {
                 let name = NamespacedName::of(object);
                 if (self.options.keep)(&name) {
                     seen.insert(name);
-                    self.upsert(object, how);
+                    self.upsert(object, how, None);
                 }
             }
         }
@@ -362,14 +391,14 @@ impl<R: Record> Core<R> {
 
     /// Enters an answer of the server to this process. One in another version of the kind cannot be compared with what the
     /// watch brings; of it counts only that what was known before is outdated.
-    fn enter(&self, object: &Value, how: How<'_>) -> Found {
-        if !self.is_listed() {
+    fn enter(&self, object: &Value, how: How<'_>, asked: Instant) -> Found {
+        if !self.scope_of(&NamespacedName::of(object)).is_some_and(|scope| scope.listed.get()) {
             return Found::Known;
         }
         let resource = &self.options.resource;
         let other_version = object["apiVersion"].as_str().is_some_and(|version| version != resource.api_version());
         if !other_version || self.options.metadata_only {
-            return self.upsert(object, how);
+            return self.upsert(object, how, Some(asked));
         }
         let name = NamespacedName::of(object);
         let Ok(version) = object::resource_version(object).parse::<u64>() else { return Found::Known };
@@ -380,7 +409,7 @@ impl<R: Record> Core<R> {
         Found::Known
     }
 
-    fn upsert(&self, object: &Value, how: How<'_>) -> Found {
+    fn upsert(&self, object: &Value, how: How<'_>, asked: Option<Instant>) -> Found {
         let name = NamespacedName::of(object);
         if !(self.options.keep)(&name) {
             return Found::Known;
@@ -389,7 +418,7 @@ impl<R: Record> Core<R> {
             tracing::warn!(router = %self.options.name, object = %name, "an object cannot be read and is left out");
             return Found::Known;
         };
-        match self.store.put(&name, record.clone()) {
+        match self.store.put(&name, record.clone(), asked) {
             Put::Stored(old) => self.tell(&Change { name: &name, old: old.as_ref(), new: Some(&record), how }),
             Put::Older => {}
             Put::Removed => return Found::Removed,
@@ -428,6 +457,12 @@ impl<R: Record> Core<R> {
         if self.store.state() != StoreState::Synced {
             self.show();
         }
+    }
+
+    /// The state of the scope that an object is in.
+    fn scope_of(&self, name: &NamespacedName) -> Option<&ScopeState> {
+        let holds = |scope: &Option<String>| scope.as_ref().is_none_or(|namespace| *namespace == name.namespace);
+        self.options.scopes.iter().position(holds).and_then(|index| self.scopes.get(index))
     }
 
     fn is_listed(&self) -> bool {

@@ -69,6 +69,6 @@ pub enum How<'a> {
 pub enum Found {
     /// That it is there, or nothing.
     Known,
-    /// That it is gone since the list was made.
+    /// That it is gone since the list was asked for, or may be.
     Removed,
 }

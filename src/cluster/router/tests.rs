@@ -3,6 +3,7 @@
 use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::{Found, How, Router, RouterOptions, Start};
 use crate::{
@@ -40,6 +41,8 @@ fn entry(object: &Value) -> Option<Entry> {
 type Log = Rc<RefCell<Vec<String>>>;
 
 struct Scene {
+    /// Before the router was.
+    begun: Instant,
     sim: Sim,
     router: Router<Entry>,
     log: Log,
@@ -75,6 +78,7 @@ fn scene<F: Future>(start: Start, prepare: impl FnOnce(&Sim) + 'static, test: im
             record: Box::new(entry),
             keep: Box::new(|_| true),
         };
+        let begun = Instant::now();
         let router = Router::start(&cluster, options, env);
         let log = Log::default();
         let (told, store) = (log.clone(), router.store().clone());
@@ -90,7 +94,7 @@ fn scene<F: Future>(start: Start, prepare: impl FnOnce(&Sim) + 'static, test: im
             };
             told.borrow_mut().push(format!("{how} {} {}→{}", change.name.name, value(change.old), value(change.new)));
         });
-        let scene = Rc::new(Scene { sim, router: router.clone(), log });
+        let scene = Rc::new(Scene { begun, sim, router: router.clone(), log });
         settle().await;
         eventually("the router has begun", Duration::from_secs(600), || {
             matches!(router.store().state(), StoreState::Synced | StoreState::Failing(_))
@@ -186,7 +190,7 @@ fn an_own_write_is_known_at_once_and_its_event_is_no_news() {
         |_| {},
         |scene| async move {
             let created = scene.sim.put(config_map("a", "1")).unwrap();
-            scene.router.wrote(&created, "writer");
+            scene.router.wrote(&created, "writer", Instant::now());
             assert_eq!(scene.value("a").as_deref(), Some("1"));
             settle().await;
 
@@ -204,7 +208,7 @@ fn an_older_event_does_not_replace_what_a_write_was_answered_with() {
             scene.sim.put(config_map("a", "1")).unwrap();
             scene.sim.edit("configmaps", "default", "a", |live| live["data"]["k"] = json!("2"));
             let newest = scene.sim.object("configmaps", "default", "a").unwrap();
-            scene.router.wrote(&newest, "writer");
+            scene.router.wrote(&newest, "writer", Instant::now());
             settle().await;
 
             assert_eq!(scene.told(), ["own a -→2"], "the event with the older value was passed over");
@@ -225,8 +229,8 @@ fn an_answer_that_comes_after_the_event_of_the_deletion_does_not_bring_the_objec
                 settle().await;
                 scene.told();
 
-                scene.router.wrote(&written, "writer");
-                let known = scene.router.found(&written);
+                scene.router.wrote(&written, "writer", Instant::now());
+                let known = scene.router.found(&written, Instant::now());
 
                 assert_eq!((known, scene.value("a"), scene.told()), (Found::Removed, None, Vec::new()));
                 scene.sim.put(config_map("a", "2")).unwrap();
@@ -235,6 +239,51 @@ fn an_answer_that_comes_after_the_event_of_the_deletion_does_not_bring_the_objec
             },
         );
     }
+}
+
+#[test]
+fn an_answer_that_crosses_a_list_does_not_bring_a_deleted_object_back() {
+    for start in [Start::List, Start::Now] {
+        scene(
+            start,
+            |_| {},
+            |scene| async move {
+                scene.sim.break_watches(WatchEnd::Hang);
+                let asked = Instant::now();
+                let written = scene.sim.put(config_map("a", "1")).unwrap();
+                scene.sim.remove("configmaps", "default", "a");
+                scene.sim.compact();
+                tokio::time::sleep(IDLE_LIMIT + Duration::from_secs(60)).await;
+                assert!(scene.router.store().is_fresh());
+
+                scene.router.wrote(&written, "writer", asked);
+                let known = scene.router.found(&written, asked);
+
+                assert_eq!((known, scene.value("a"), scene.told()), (Found::Removed, None, Vec::new()));
+            },
+        );
+    }
+}
+
+#[test]
+fn an_answer_that_crosses_the_begin_of_a_watch_adds_nothing() {
+    scene(
+        Start::Now,
+        |sim| {
+            sim.put(config_map("a", "1")).unwrap();
+        },
+        |scene| async move {
+            let answer = scene.sim.object("configmaps", "default", "a").unwrap();
+            assert_eq!(
+                (scene.router.found(&answer, scene.begun - Duration::from_millis(1)), scene.value("a")),
+                (Found::Removed, None)
+            );
+
+            scene.router.wrote(&answer, "writer", Instant::now());
+
+            assert_eq!(scene.value("a").as_deref(), Some("1"), "it was there when the watch had begun");
+        },
+    );
 }
 
 #[test]
@@ -248,12 +297,12 @@ fn an_answer_in_another_version_of_the_kind_only_says_that_what_was_known_is_out
             written["apiVersion"] = json!("v2");
             scene.told();
 
-            scene.router.wrote(&written, "writer");
+            scene.router.wrote(&written, "writer", Instant::now());
             assert_eq!(scene.value("a").as_deref(), Some("1"), "it is of the same revision");
             scene.sim.edit("configmaps", "default", "a", |live| live["data"]["k"] = json!("2"));
             written["metadata"]["resourceVersion"] =
                 scene.sim.object("configmaps", "default", "a").unwrap()["metadata"]["resourceVersion"].clone();
-            scene.router.wrote(&written, "writer");
+            scene.router.wrote(&written, "writer", Instant::now());
 
             assert_eq!((scene.value("a"), scene.told()), (None, Vec::new()));
             settle().await;
@@ -273,7 +322,7 @@ fn nothing_is_entered_before_the_router_hears_of_changes() {
     scene(Start::Now, prepare, |scene| async move {
         let listed = scene.sim.put(config_map("a", "1")).unwrap();
 
-        let found = scene.router.found(&listed);
+        let found = scene.router.found(&listed, Instant::now());
 
         assert_eq!((found, scene.value("a")), (Found::Known, None));
     });

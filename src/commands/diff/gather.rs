@@ -1,6 +1,10 @@
 //! Reads clusters, and asks the controller's own functions what they would do. Nothing can be written: the fence is shut.
 
-use std::{collections::BTreeMap, rc::Rc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+    time::Duration,
+};
 
 use serde_json::Value;
 
@@ -14,13 +18,12 @@ use crate::{
         managed_resource::{
             apply_object::OWN_MANAGER,
             clean::{self, Exclusion},
-            hpa::ScaledObjects,
+            hpa,
             identity::{self, Equivalences},
             inject,
             merge::{self, MergeContext},
             normalise::{Scope, normalise_namespace},
             plan::{self, Plan, PlannedObject},
-            read::is_scalable,
             settled,
         },
     },
@@ -193,8 +196,10 @@ impl Clusters {
                 old: planned.old.as_ref(),
                 force_overwrite_labels: bundle.mr.spec.force_overwrite_labels,
                 force_overwrite_annotations: bundle.mr.spec.force_overwrite_annotations,
-                preserve_replicas: is_scalable(&planned.key.group_kind())
-                    && scaled.contains(&planned.key, &equivalences),
+                preserve_replicas: hpa::is_scalable(&planned.key.group_kind())
+                    && std::iter::once(planned.key.clone())
+                        .chain(equivalences.of_key(&planned.key))
+                        .any(|key| scaled.contains(&key)),
             };
             self.object(bundle, planned, &context, &kinds, report).await?;
         }
@@ -303,19 +308,20 @@ impl Clusters {
     }
 
     /// What autoscalers scale, if that matters.
-    async fn scaled(&self, plan: &Plan) -> Result<ScaledObjects, DiffError> {
-        if !plan.objects.iter().any(|object| is_scalable(&object.key.group_kind())) {
-            return Ok(ScaledObjects::default());
+    async fn scaled(&self, plan: &Plan) -> Result<BTreeSet<ObjectKey>, DiffError> {
+        if !plan.objects.iter().any(|object| hpa::is_scalable(&object.key.group_kind())) {
+            return Ok(BTreeSet::new());
         }
         let kind = GroupVersionKind::new("autoscaling", "v1", "HorizontalPodAutoscaler");
         let failed = |source| DiffError::Read { what: "HorizontalPodAutoscalers".to_owned(), source };
         let resource = match self.target.discovery().mapping(&kind).await {
             Ok(resource) => resource,
-            Err(error) if error.is_no_match() => return Ok(ScaledObjects::default()),
+            Err(error) if error.is_no_match() => return Ok(BTreeSet::new()),
             Err(source) => return Err(failed(source)),
         };
         let listed = self.target.list(&context(), &resource, None, &ListQuery::default()).await.map_err(failed)?;
-        Ok(ScaledObjects::of(&listed.items).0)
+        // One whose target cannot be read scales nothing.
+        Ok(listed.items.iter().filter_map(|autoscaler| hpa::target(autoscaler).ok()).collect())
     }
 }
 

@@ -5,7 +5,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::*;
+use super::{super::connections::MOST_SILENT, *};
 use crate::actors::kit::Role;
 
 fn sources() -> Arc<Sources> {
@@ -203,4 +203,34 @@ async fn a_taken_address_is_an_error_that_names_it() {
             .unwrap_err();
 
     assert!(error.to_string().starts_with(&format!("error listening on 127.0.0.1:{port}: ")), "{error}");
+}
+
+/// As a port scanner or somebody with bad intentions does.
+#[actix_web::test]
+async fn silent_connections_make_room_for_probes() {
+    let any = Bind { address: "127.0.0.1".to_owned(), port: 0 };
+    let handles = serve(ServerOptions { probes: Some(any), metrics: None, process: process() }, sources()).unwrap();
+    let address = handles.probes_address().unwrap();
+    let mut silent = Vec::new();
+    for index in 0..MOST_SILENT + 10 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let begin: &[u8] = if index % 2 == 0 { b"GET /healthz HTTP/1.1\r\n" } else { b"" };
+        stream.write_all(begin).await.unwrap();
+        silent.push(stream);
+    }
+
+    let mut probe = String::new();
+    connect(address, "/healthz").await.read_to_string(&mut probe).await.unwrap();
+
+    assert!(probe.starts_with("HTTP/1.1 200 OK\r\n"), "{probe}");
+    for stream in &mut silent[..10] {
+        let closed = tokio::time::timeout(Duration::from_secs(10), stream.read_u8()).await;
+        assert!(closed.expect("the oldest are closed").is_err());
+    }
+    let last = silent.last_mut().unwrap();
+    last.write_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    last.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "the youngest stays: {answer}");
+    handles.stop().await;
 }

@@ -321,10 +321,11 @@ impl Round<'_> {
     ) -> Result<Seen, Failure> {
         let (controller, key) = (self.controller, reference.key());
         let at = resource.at(if resource.namespaced { key.namespace.as_str() } else { "" }, &reference.name);
+        let asked = controller.env.clock.monotonic();
         let seen = match controller.target.get(&self.context, &at).await {
             Ok(live) => {
                 if self.is_watched(&live) {
-                    controller.targets.wrote(&key, &live, &self.writer);
+                    controller.targets.wrote(&key, &live, &self.writer, asked);
                 }
                 Seen::There(Judgement::of(&resource.group_version_kind(), &live))
             }

@@ -112,7 +112,6 @@ fn the_failure_rows_touch_only_the_applied_condition() {
             "ResourcesApplied False CannotReadSecret Secret \"s\" not found",
         ),
         (deletion_pending(&before, "x", now()), "ResourcesApplied Progressing DeletionPending x"),
-        (deletion_failed(&before, "x", now()), "ResourcesApplied False DeletionFailed x"),
         (release_failed(&before, "x", now()), "ResourcesApplied False ReleaseOfOrphanedResourcesFailed x"),
         (apply_failed(&before, "x", &[], now()), "ResourcesApplied False ApplyFailed x"),
     ] {

@@ -1,0 +1,63 @@
+//! What a bundle holds of itself: its own ManagedResource, its own Secrets, and bundles that hold it in turn.
+//!
+//! All of this exists only where source and target are one cluster. Uids tell, as they are unique everywhere.
+
+use std::collections::BTreeSet;
+
+use super::{run::Run, snapshot::BundleRecord};
+use crate::{
+    api::{
+        managed_resource::ResourceRef,
+        object::{GroupKind, NamespacedName, ObjectKey},
+    },
+    cluster::Record,
+};
+
+/// Whether the clean-up of a bundle leaves an object alone and does not wait for its end.
+///
+/// * Its own ManagedResource: it ends when the clean-up has ended, so it would wait for itself.
+/// * A Secret that it reads its manifests from, as long as it is not being deleted: without it nothing could be applied.
+/// * A ManagedResource that is being deleted and waits for this one, which is being deleted too: both would wait for ever.
+pub(super) fn is_spared(run: &Run<'_>, reference: &ResourceRef, uid: &str) -> bool {
+    let (key, mr) = (reference.key(), run.mr());
+    let name = NamespacedName::new(&key.namespace, &key.name);
+    if is_managed_resource(&key) {
+        let is_own = uid == mr.metadata.uid;
+        return is_own || (mr.is_deleting() && is_same(run, &name, uid) && waits_for(run, name));
+    }
+    key.group_kind() == GroupKind::new("", "Secret")
+        && !mr.is_deleting()
+        && name.namespace == run.pass.key.namespace
+        && mr.spec.secret_refs.iter().any(|secret| secret.name == name.name)
+        && run.controller.secrets.is(&name, uid)
+}
+
+fn is_managed_resource(key: &ObjectKey) -> bool {
+    key.group == "resources.gardener.cloud" && key.kind == "ManagedResource"
+}
+
+/// Whether the object is the ManagedResource of that name in the source cluster.
+fn is_same(run: &Run<'_>, name: &NamespacedName, uid: &str) -> bool {
+    run.controller.bundles.store().with(name, |record| record.uid() == uid).unwrap_or(false)
+}
+
+/// Whether a bundle that is being deleted waits, directly or by others, for the end of the bundle of this pass.
+fn waits_for(run: &Run<'_>, bundle: NamespacedName) -> bool {
+    let store = run.controller.bundles.store();
+    let mut seen = BTreeSet::new();
+    let mut next = vec![bundle];
+    while let Some(bundle) = next.pop() {
+        if bundle == run.pass.key {
+            return true;
+        }
+        if !seen.insert(bundle.clone()) {
+            continue;
+        }
+        let Some(Ok(mr)) = store.with(&bundle, BundleRecord::managed_resource) else { continue };
+        if mr.is_deleting() && !mr.spec.keep_objects {
+            let keys = mr.status.resources.iter().map(ResourceRef::key).filter(is_managed_resource);
+            next.extend(keys.map(|key| NamespacedName::new(key.namespace, key.name)));
+        }
+    }
+    false
+}

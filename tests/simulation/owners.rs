@@ -1,0 +1,149 @@
+//! Objects that several bundles hold, or that hold their own bundle.
+
+use std::time::Duration;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use gardener_resource_manager::sim::Fault;
+use serde_json::{Value, json};
+
+use crate::world::{NAMESPACE, World, config_map, managed_resource, stream, world};
+
+async fn seconds(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+fn ignored(mut object: Value) -> Value {
+    object["metadata"]["annotations"]["resources.gardener.cloud/mode"] = json!("Ignore");
+    object
+}
+
+/// Reasons of the Events so far.
+fn events(world: &World) -> Vec<String> {
+    let events = world.sim.objects("events");
+    events.iter().map(|event| event["reason"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// spec 10 scenario 23, decision 11: the new owner is faster than the old one, who has not seen its new Secret yet.
+#[test]
+fn a_bundle_that_gives_an_object_away_is_no_conflicting_owner() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("x", "v")]);
+        world.applied("one").await;
+        let uid = world.config_map("x").unwrap()["metadata"]["uid"].clone();
+        let mut first = true;
+        world.sim.set_faults(move |info| {
+            let hit = info.resource == "secrets" && info.verb == "get" && info.name == "one";
+            if hit && std::mem::take(&mut first) { Fault::Delay(Duration::from_secs(3)) } else { Fault::None }
+        });
+        world.secret("one", &[ignored(config_map("x", "v"))]);
+        world.bundle("two", &[config_map("x", "w")]);
+        seconds(2).await;
+        assert_eq!((world.is_applied("two"), world.refs("one").len()), (true, 1), "two is first");
+        seconds(20).await;
+
+        let live = world.config_map("x").unwrap();
+        assert_eq!(live["metadata"]["uid"], uid);
+        assert_eq!(live["metadata"]["annotations"]["resources.gardener.cloud/origin"], "shoot/two");
+        assert_eq!((world.refs("one").len(), world.refs("two").len()), (0, 1));
+        assert_eq!(events(&world), [""; 0]);
+    });
+}
+
+/// decision 11
+#[test]
+fn two_bundles_that_both_want_an_object_are_told() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("x", "v")]);
+        world.applied("one").await;
+        world.bundle("two", &[config_map("x", "w")]);
+        seconds(20).await;
+
+        assert!(events(&world).iter().any(|reason| reason == "ConflictingOwner"));
+    });
+}
+
+/// spec 10 §15: a bundle would wait for itself.
+#[test]
+fn a_bundle_that_holds_itself_can_be_deleted() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v"), managed_resource("one", &["one"], json!({}))]);
+        world.applied("one").await;
+        seconds(5).await;
+        world.sim.clear_requests();
+        seconds(120).await;
+        assert_eq!(world.asked(), [""; 0]);
+        world.delete_bundle("one").await;
+        seconds(5).await;
+
+        assert_eq!((world.mr("one"), world.config_map("a")), (None, None));
+    });
+}
+
+/// A ManagedResource that leaves its own manifests is no old object: its deletion would take everything along.
+#[test]
+fn a_bundle_that_no_longer_holds_itself_stays() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v"), managed_resource("one", &["one"], json!({}))]);
+        world.applied("one").await;
+        world.secret("one", &[config_map("a", "w")]);
+        seconds(20).await;
+
+        assert_eq!((world.is_applied("one"), world.refs("one")), (true, vec!["a".to_owned()]));
+        assert_eq!(world.value("a").as_deref(), Some("w"));
+    });
+}
+
+/// Each waits for the end of the next.
+#[test]
+fn bundles_that_hold_each_other_can_be_deleted() {
+    for count in [2, 3] {
+        world(1, |world| async move {
+            let name = |index: usize| format!("b{}", index % count);
+            world.start().await;
+            for index in 0..count {
+                let next = name(index + 1);
+                world.bundle(
+                    &name(index),
+                    &[config_map(&name(index), "v"), managed_resource(&next, &[&next], json!({}))],
+                );
+            }
+            for index in 0..count {
+                world.applied(&name(index)).await;
+            }
+            seconds(5).await;
+            world.delete_bundle("b0").await;
+            seconds(30).await;
+
+            let left: Vec<_> = (0..count).filter(|index| world.mr(&name(*index)).is_some()).collect();
+            assert_eq!(left, [0; 0]);
+            assert_eq!(world.sim.objects("configmaps").len(), 0);
+        });
+    }
+}
+
+/// What a bundle reads its manifests from is no old object, whatever the manifests say.
+#[test]
+fn a_bundle_whose_secret_left_its_manifests_keeps_it_until_it_is_deleted() {
+    world(1, |world| async move {
+        let inner = stream(&[config_map("b", "v")]);
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": { "namespace": NAMESPACE, "name": "one" },
+            "data": { "objects.yaml": BASE64_STANDARD.encode(inner) }
+        });
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v"), secret]);
+        seconds(20).await;
+        assert!(world.is_applied("one"), "{:#?}", world.mr("one"));
+        assert_eq!((world.value("a"), world.value("b").as_deref()), (None, Some("v")));
+        seconds(120).await;
+        assert!(world.is_applied("one") && world.sim.object("secrets", NAMESPACE, "one").is_some());
+        world.delete_bundle("one").await;
+        seconds(5).await;
+
+        assert_eq!((world.mr("one"), world.config_map("b")), (None, None));
+    });
+}

@@ -1,0 +1,127 @@
+//! Where and in which version the kinds of objects are watched.
+
+use std::time::Duration;
+
+use gardener_resource_manager::sim::{Fault, Seen};
+use serde_json::{Value, json};
+
+use crate::world::{NAMESPACE, World, config_map, namespace, world};
+
+async fn seconds(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+fn elsewhere(name: &str) -> Value {
+    let mut object = config_map(name, "v");
+    object["metadata"]["namespace"] = json!("other");
+    object
+}
+
+fn edit(world: &World, namespace: &str, name: &str) {
+    assert!(world.sim.edit("configmaps", namespace, name, |live| live["data"]["k"] = json!("edited")));
+}
+
+fn value(world: &World, namespace: &str, name: &str) -> Value {
+    world.sim.object("configmaps", namespace, name).expect("a ConfigMap")["data"]["k"].clone()
+}
+
+/// Whether a kind was asked for in all namespaces.
+fn asked_everywhere(world: &World, resource: &str) -> bool {
+    let requests = world.requests();
+    let mut infos = requests.iter().map(|request| &request.info);
+    infos.any(|info| info.resource == resource && info.namespace.is_empty())
+}
+
+/// spec 10 §18, 19; spec 70 §8.4
+#[test]
+fn objects_in_the_namespaces_of_the_configuration_are_watched_and_others_are_read_each_period() {
+    for restarted in [false, true] {
+        world(1, |world| async move {
+            world.sim.put(namespace("other")).unwrap();
+            world.target_namespaces.replace(vec![NAMESPACE.to_owned()]);
+            world.start().await;
+            world.bundle("one", &[config_map("a", "v"), elsewhere("b")]);
+            world.applied("one").await;
+            if restarted {
+                world.stop().await;
+                world.start().await;
+            }
+            seconds(90).await;
+            edit(&world, NAMESPACE, "a");
+            edit(&world, "other", "b");
+            seconds(2).await;
+            assert_eq!((value(&world, NAMESPACE, "a"), value(&world, "other", "b")), (json!("v"), json!("edited")));
+            seconds(60).await;
+
+            assert_eq!(value(&world, "other", "b"), "v");
+            assert!(!asked_everywhere(&world, "configmaps"), "{:#?}", world.asked());
+        });
+    }
+}
+
+/// architecture §5
+#[test]
+fn without_the_right_to_watch_all_namespaces_those_of_the_objects_are_watched() {
+    for restarted in [false, true] {
+        world(1, |world| async move {
+            world.sim.put(namespace("other")).unwrap();
+            world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str(), info.namespace.as_str()) {
+                ("configmaps", "list" | "watch", "") => Fault::FailBefore(Seen::forbidden(info)),
+                _ => Fault::None,
+            });
+            world.start().await;
+            world.bundle("one", &[config_map("a", "v")]);
+            world.applied("one").await;
+            seconds(90).await;
+            world.secret("one", &[config_map("a", "v"), elsewhere("b")]);
+            world.eventually("both are applied", || world.is_applied("one") && world.refs("one").len() == 2).await;
+            if restarted {
+                world.stop().await;
+                world.start().await;
+            }
+            seconds(130).await;
+            world.sim.clear_requests();
+            seconds(130).await;
+            assert_eq!(world.asked(), [""; 0], "nothing is asked at rest");
+            edit(&world, NAMESPACE, "a");
+            edit(&world, "other", "b");
+            seconds(2).await;
+
+            assert_eq!((value(&world, NAMESPACE, "a"), value(&world, "other", "b")), (json!("v"), json!("v")));
+        });
+    }
+}
+
+/// The watch tells of autoscalers in the version the server prefers, which is another one.
+#[test]
+fn an_object_in_another_version_than_the_preferred_one_is_not_read_at_rest() {
+    for restarted in [false, true] {
+        world(1, |world| async move {
+            let autoscaler = json!({
+                "apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
+                "metadata": { "namespace": NAMESPACE, "name": "a" },
+                "spec": {
+                    "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "a" },
+                    "maxReplicas": 3, "targetCPUUtilizationPercentage": 80
+                }
+            });
+            world.start().await;
+            world.bundle("one", &[autoscaler]);
+            world.applied("one").await;
+            if restarted {
+                world.stop().await;
+                world.start().await;
+            }
+            seconds(130).await;
+            world.sim.clear_requests();
+            seconds(130).await;
+            assert_eq!(world.asked(), [""; 0]);
+            let autoscalers = "horizontalpodautoscalers.autoscaling";
+            assert!(world.sim.edit(autoscalers, NAMESPACE, "a", |live| live["spec"]["maxReplicas"] = json!(5)));
+            seconds(2).await;
+
+            let live = world.sim.object(autoscalers, NAMESPACE, "a").unwrap();
+            assert_eq!(live["spec"]["maxReplicas"], 3);
+        });
+    }
+}
