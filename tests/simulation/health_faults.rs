@@ -212,10 +212,11 @@ fn whatever_goes_wrong_the_end_is_the_same() {
                         _ => Fault::None,
                     }
                 }),
-                // Events get lost.
+                // Events get lost, once the bundle is there.
                 2 => world.sim.set_event_faults(move |_| {
                     number += 1;
-                    if number.is_multiple_of(3) { EventFault::Drop } else { EventFault::Deliver }
+                    let lost = number > 40 && number.is_multiple_of(3);
+                    if lost { EventFault::Drop } else { EventFault::Deliver }
                 }),
                 // Watches break.
                 3 => world.sim.set_faults(move |info| match info.verb.as_str() {

@@ -206,7 +206,8 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         run.write_status(|status| status::finished(status, outcome, wall)).await?;
         let keys: BTreeSet<&ObjectKey> = bundle.plan.objects.iter().map(|object| &object.key).collect();
         memory.objects.retain(|key, _| keys.contains(key));
-        memory.applied = Some(Applied::of(run.mr(), &bundle.secrets));
+        // With a kind of which nothing could be told, what left the bundle is still there: that is not the end.
+        memory.applied = (!bundle.uncertain).then(|| Applied::of(run.mr(), &bundle.secrets));
         memory.failed = None;
         memory.announced = None;
         memory.failing.clear();
@@ -219,7 +220,7 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         errors => format!("{count} objects, applied; {errors} documents do not decode"),
     });
     if memory.applied.is_none() {
-        // Some objects were repaired, others still fail: the back-off goes on.
+        // Some objects were repaired, others still fail; or not all is known: the back-off goes on.
         return Ok(Outcome::Again);
     }
     Ok(Outcome::After(memory.next(now, sync_period)))

@@ -48,6 +48,8 @@ pub(super) struct Bundle {
     places: BTreeMap<usize, String>,
     /// How the target serves the kinds; `None` where it does not, or where that cannot be told.
     pub(super) kinds: BTreeMap<GroupVersionKind, Option<Resource>>,
+    /// See [`Kinds::uncertain`].
+    pub(super) uncertain: bool,
 }
 
 /// A Secret that could not be read, or not be decoded for a reason that is not in its data.
@@ -221,7 +223,7 @@ fn planned(run: &Run<'_>, secrets: Vec<(String, u64)>, decoded: Decoded, kinds: 
     };
     let places = unusable.filter_map(place).collect();
     let checksum = String::new();
-    (Bundle { secrets, plan, checksum, errors, warnings, labels, equivalences, places, kinds }, kept)
+    (Bundle { secrets, plan, checksum, errors, warnings, labels, equivalences, places, kinds, uncertain }, kept)
 }
 
 fn scope_of(resource: Option<&Resource>) -> Scope {
