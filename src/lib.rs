@@ -65,8 +65,9 @@
 //! * `controlplane/`, `support/`: how that control plane is built and started.
 //! * `demo.rs`: the demonstration, as the built binary shows it.
 //! * `docs.rs`: what README and `docs/` name exists.
-//! * `checks/`: what holds for any input of decoder, merge and plan. `properties/` generates values for it,
-//!   `fuzz_corpora.rs` takes those of `fuzz/corpus/`.
+//! * `checks/`: what holds for any input of decoder, merge and plan.
+//! * `properties/`: the checks with generated values.
+//! * `fuzz_corpora.rs`: the checks with the inputs of `fuzz/corpus/`, which the fuzz targets start from.
 //!
 //! # Where to start reading
 //!
