@@ -194,8 +194,8 @@ fn has_a_port_twice(manifest: &Value) -> bool {
     let number = |port: &Value| port.get("port").and_then(Value::as_f64).unwrap_or_default() as i64;
     let ports = at(manifest, &["spec", "ports"]).and_then(Value::as_array);
     let mut seen = BTreeSet::new();
-    let mut is_new = |port| seen.insert((number(port), text(port, "name", ""), text(port, "protocol", "TCP")));
-    !ports.into_iter().flatten().all(|port| is_new(port))
+    let is_new = |port| seen.insert((number(port), text(port, "name", ""), text(port, "protocol", "TCP")));
+    !ports.into_iter().flatten().all(is_new)
 }
 
 fn is_something(value: &Value) -> bool {

@@ -143,4 +143,18 @@ mod tests {
             assert_eq!(same_amount(&b, &a), same, "{b} {a}");
         }
     }
+
+    #[test]
+    fn each_suffix_is_a_thousand_or_1024_of_the_one_before() {
+        for (suffixes, factor) in [
+            (&["n", "u", "m", "", "k", "M", "G", "T", "P", "E"][..], 1000),
+            (&["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"][..], 1024),
+        ] {
+            for pair in suffixes.windows(2) {
+                let (small, large) = (json!(format!("{factor}{}", pair[0])), json!(format!("1{}", pair[1])));
+
+                assert!(same_amount(&small, &large), "{small} {large}");
+            }
+        }
+    }
 }

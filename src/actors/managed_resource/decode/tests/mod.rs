@@ -234,3 +234,19 @@ fn a_document_is_shown_with_its_place_and_without_its_content() {
 
     assert!(shown.contains("ns/s") && !shown.contains("geheim"), "{shown}");
 }
+
+/// The line is that of the data key, not of the document; after decompression, if it is compressed.
+#[test]
+fn an_error_names_the_line_of_the_data_key() {
+    for (input, expected) in [
+        (&b"a: 1\n---\nb: 1\nc: \xff\n"[..], "yaml: line 4: not UTF-8"),
+        (b"\xff", "yaml: line 1: not UTF-8"),
+        (b"{\"a\": 1}\n\n---\nb: ]\n", "yaml: line 4 column 4: "),
+        (b"{\"a\": 1} # not JSON\n\n  ]\n", "yaml: line 3 column 3: "),
+        (b"a: 1\r\n---\r\nb: ]\r\n", "yaml: line 3 column 4: "),
+    ] {
+        let error = with_limits(input, Limits::default()).pop().unwrap().1.unwrap_err();
+
+        assert!(error.starts_with(expected), "{error}, expected {expected}");
+    }
+}

@@ -69,6 +69,16 @@ fn each_part_of_a_document_is_counted() {
     }
 }
 
+#[test]
+fn an_alias_may_reach_the_depth_limit_and_not_pass_it() {
+    let lists = |depth: usize, content: &str| format!("{}{content}{}", "[".repeat(depth), "]".repeat(depth));
+    for (anchored, around, is_accepted) in [(9, 0, true), (9, 1, false), (6, 1, true), (1, 8, true), (1, 9, false)] {
+        let input = format!("a: &x {}\nb: {}\n", lists(anchored, "1"), lists(around, "*x"));
+
+        assert_eq!(last_error(&input, small()).is_empty(), is_accepted, "{input}");
+    }
+}
+
 /// A repair costs the text once more, and what was read before is given back.
 #[test]
 fn a_repaired_document_is_counted_once() {
