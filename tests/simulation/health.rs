@@ -581,3 +581,55 @@ fn a_condition_that_somebody_changed_is_right_after_a_period() {
         assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
     });
 }
+
+/// Watches come with the objects that need them, and go.
+#[test]
+fn pods_are_watched_as_long_as_somebody_holds_a_deployment() {
+    let watches_pods = |world: &World| {
+        let actors = world.universe.env.census.snapshot();
+        actors.iter().any(|actor| actor.path == "watch/target/pods")
+    };
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("two", &[config_map("c", "v")]);
+        world.bundle("one", &[workload("Deployment", "web", 0)]);
+        world.applied("one").await;
+        assert!(!watches_pods(&world), "nothing depends on Pods yet");
+        set_status(&world, "deployments.apps", "web", rolled_out());
+        stands(&world, PROGRESSING, ROLLED_OUT).await;
+        assert!(watches_pods(&world));
+        world.secret("one", &[]);
+        seconds(200).await;
+        assert!(watches_pods(&world), "the next one may come soon");
+        seconds(300).await;
+
+        assert!(!watches_pods(&world));
+        world.secret("one", &[workload("Deployment", "web", 1)]);
+        world.applied("one").await;
+        set_status(&world, "deployments.apps", "web", rolled_out());
+        seconds(5).await;
+        assert!(watches_pods(&world));
+        assert_eq!(condition(&world, PROGRESSING)[1], "DeploymentProgressing", "it has no Pod");
+    });
+}
+
+/// One pass walks over what a thousand changes left behind; the end is right all the same.
+#[test]
+fn a_large_bundle_is_not_walked_over_for_each_change() {
+    world(1, |world| async move {
+        world.start().await;
+        let pods: Vec<Value> = (0..200).map(|number| pod(&format!("p{number:03}"), "p")).collect();
+        world.bundle("one", &pods);
+        world.applied("one").await;
+        seconds(5).await;
+        world.sim.clear_requests();
+        for number in 0..200 {
+            set_status(&world, "pods", &format!("p{number:03}"), json!({ "phase": "Running" }));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+
+        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
+        assert!(status_writes(&world) <= 3, "{}", status_writes(&world));
+    });
+}

@@ -206,6 +206,9 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         run.write_status(|status| status::finished(status, outcome, wall)).await?;
         let keys: BTreeSet<&ObjectKey> = bundle.plan.objects.iter().map(|object| &object.key).collect();
         memory.objects.retain(|key, _| keys.contains(key));
+        // What left the bundle is nobody's business any more.
+        let held = keys.into_iter().cloned().chain(run.mr().status.resources.iter().map(ResourceRef::key)).collect();
+        controller.targets.register(&run.pass.key, held);
         // With a kind of which nothing could be told, what left the bundle is still there: that is not the end.
         memory.applied = (!bundle.uncertain).then(|| Applied::of(run.mr(), &bundle.secrets));
         memory.failed = None;

@@ -14,11 +14,14 @@ use crate::{
 /// How long edits are collected. A repair is due within 250 ms.
 const MOMENT: Duration = Duration::from_millis(100);
 
+/// Wakes a bundle.
+type WakeBundle = Rc<dyn Fn(&NamespacedName, Wake)>;
+
 /// Wakes that are put off until the moment is over; one per bundle. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Moments {
     pending: Rc<RefCell<BTreeMap<NamespacedName, Wake>>>,
-    wake: Rc<dyn Fn(&NamespacedName, Wake)>,
+    wake: WakeBundle,
 }
 
 impl Moments {

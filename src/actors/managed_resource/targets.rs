@@ -555,7 +555,10 @@ mod tests {
 
     use super::*;
     use crate::{
-        actors::kit::testing::{Universe, universe},
+        actors::{
+            health::Verdict,
+            kit::testing::{Universe, universe},
+        },
         cluster::testing::{Server, json as reply, text},
     };
 
@@ -631,6 +634,44 @@ mod tests {
         assert_eq!(interest.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "c")])), [key("ConfigMap", "a")]);
         assert_eq!(interest.replace(&bundle("two"), BTreeSet::new()), [key("ConfigMap", "b")]);
         assert_eq!(interest.holders.keys().collect::<Vec<_>>(), [&key("ConfigMap", "c")]);
+    }
+
+    #[test]
+    fn the_holders_of_a_kind_are_those_of_its_objects() {
+        let mut interest = Interest::default();
+        interest.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "a"), key("Pod", "a")]));
+        interest.replace(&bundle("two"), BTreeSet::from([key("ConfigMap", "b"), key("Secret", "b")]));
+
+        let holders = |kind: &str| interest.holders_of(&GroupKind::new("", kind)).into_iter().collect::<Vec<_>>();
+        assert_eq!(holders("ConfigMap"), [bundle("one"), bundle("two")]);
+        assert_eq!(holders("Pod"), [bundle("one")]);
+        assert_eq!(holders("Service"), []);
+    }
+
+    #[test]
+    fn what_changes_in_an_object_is_told_apart() {
+        let judged = |health: &str, rollout: &str| {
+            let verdict = |text: &str| if text.is_empty() { Verdict::Fine } else { Verdict::Bad(text.into()) };
+            let judgement = Judgement { health: verdict(health), rollout: verdict(rollout), pods: None };
+            let judgement = (judgement != Judgement::default()).then(|| Box::new(judgement));
+            Some(Record { judgement, ..Record::of_metadata(&json!({})) })
+        };
+        let name = NamespacedName::new("shoot", "a");
+        for (old, new, expected) in [
+            (judged("", ""), judged("", ""), None),
+            (judged("a", "b"), judged("a", "b"), None),
+            (judged("a", ""), judged("b", ""), Some((true, false))),
+            (judged("", ""), judged("", "b"), Some((false, true))),
+            (None, judged("", ""), Some((true, false))),
+            (None, judged("a", "b"), Some((true, true))),
+            (judged("", ""), None, Some((true, false))),
+        ] {
+            let expected = expected.map(|(health, rollout)| News::Judged { health, rollout });
+            let change = |how| Change { name: &name, old: old.as_ref(), new: new.as_ref(), how };
+
+            assert_eq!(judged_differently(&change(How::Event)), expected, "{old:?} → {new:?}");
+            assert_eq!(judged_differently(&change(How::First)), None);
+        }
     }
 
     #[test]

@@ -134,7 +134,7 @@ impl Watchman {
         }
         let has_reason = |bundle: &&'static str| holds(bundle).is_none() || recently(bundle, item);
         let mut known = book.held.keys().filter(|bundle| self.knows(bundle, info));
-        (!known.any(|bundle| has_reason(bundle)))
+        (!known.any(has_reason))
             .then(|| format!("{item:?} is deleted, but nobody who had it has ceased to want it: {}", info.path))
     }
 

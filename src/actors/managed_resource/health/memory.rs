@@ -98,3 +98,69 @@ impl HealthMemory {
         self.failing.remove(kind);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey { kind: "Pod".into(), name: name.into(), ..ObjectKey::default() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bundle_rests_after_a_look_the_longer_the_more_objects_it_has() {
+        let now = Instant::now();
+        for (objects, rest) in [(0, 0), (20, 4), (1000, 200), (1_000_000, 1000)] {
+            let mut memory = HealthMemory::default();
+            assert_eq!(memory.pause(false, now), None);
+
+            memory.begins(objects, now);
+
+            let rest = Duration::from_millis(rest);
+            assert_eq!(memory.pause(false, now).unwrap_or_default(), rest);
+            assert_eq!(memory.pause(false, now + rest), None);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_read_before_the_objects_were_applied_is_forgotten_even_if_the_bundle_rests_meanwhile() {
+        let (now, limit) = (Instant::now(), Duration::from_secs(60));
+        let mut memory = HealthMemory::default();
+        memory.begins(20, now);
+        memory.has_read(&key("a"), now, Seen::Missing);
+        memory.begins(20, now);
+        assert_eq!(memory.read(&key("a"), now, limit), Some(&Seen::Missing));
+
+        memory.pause(true, now);
+        memory.pause(false, now + limit / 2);
+        memory.begins(20, now + limit / 2);
+
+        assert_eq!(memory.read(&key("a"), now, limit), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_read_counts_for_a_while_and_as_long_as_the_object_is_held() {
+        let (now, limit) = (Instant::now(), Duration::from_secs(60));
+        let mut memory = HealthMemory::default();
+        for name in ["a", "b"] {
+            memory.has_read(&key(name), now, Seen::There(None));
+        }
+        memory.keep_read(|held| held.name == "a");
+
+        assert_eq!(memory.read(&key("a"), now + limit / 2, limit), Some(&Seen::There(None)));
+        assert_eq!(memory.read(&key("a"), now + limit, limit), None);
+        assert_eq!(memory.read(&key("b"), now, limit), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_fails_since_it_was_last_watched() {
+        let (now, pods) = (Instant::now(), GroupKind::new("", "Pod"));
+        let mut memory = HealthMemory::default();
+        let minute = Duration::from_secs(60);
+
+        assert_eq!(memory.has_failed_for(&pods, now), Duration::ZERO);
+        assert_eq!(memory.has_failed_for(&pods, now + minute), minute);
+        memory.is_watched(&pods);
+        assert_eq!(memory.has_failed_for(&pods, now + minute), Duration::ZERO);
+    }
+}

@@ -296,3 +296,31 @@ fn a_status_is_written_when_something_in_it_differs() {
     assert!(needs_write(&status, &with_reason("ApplyFailed", "something else")));
     assert!(!needs_write(&status, &status.clone()));
 }
+
+/// spec 20 scenario 4: the gate closes with this write.
+#[test]
+fn an_object_that_was_found_gone_is_said_to_be_missing_if_the_bundle_was_healthy() {
+    let reference = |name: &str| ResourceRef {
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        namespace: "a".into(),
+        name: name.into(),
+        ..ResourceRef::default()
+    };
+    let gone = BTreeSet::from([reference("x").key(), reference("y").key(), reference("z").key()]);
+    let now = "2026-01-01T11:00:00Z".parse().unwrap();
+    for (before, expected) in [
+        (ConditionStatus::True, r#"Required ConfigMap "y" in namespace "a" is missing"#),
+        (ConditionStatus::False, "m"),
+        (ConditionStatus::Unknown, "m"),
+    ] {
+        let mut status =
+            Status { resources: vec![reference("b"), reference("y"), reference("z")], ..Status::default() };
+        conditions::set(&mut status.conditions, RESOURCES_HEALTHY, before, "R", "m", now);
+
+        let told = found_gone(&status, &gone, now);
+
+        assert_eq!(conditions::find(&told.conditions, RESOURCES_HEALTHY).unwrap().message, expected);
+        assert_eq!(found_gone(&status, &BTreeSet::new(), now), status);
+    }
+}
