@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::world::{NAMESPACE, World, config_map, managed_resource, namespace, world};
+use crate::world::{NAMESPACE, World, config_map, namespace, world};
 
 pub(crate) const APPLIED: &str = "ResourcesApplied";
 pub(crate) const HEALTHY: &str = "ResourcesHealthy";
@@ -24,7 +24,7 @@ pub(crate) async fn seconds(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
 
-fn workload(kind: &str, name: &str, replicas: i64) -> Value {
+pub(crate) fn workload(kind: &str, name: &str, replicas: i64) -> Value {
     let labels = json!({ "app": name });
     let containers = json!([{ "name": "c", "image": "pause" }]);
     let mut object = json!({
@@ -43,7 +43,7 @@ fn workload(kind: &str, name: &str, replicas: i64) -> Value {
     object
 }
 
-fn pod(name: &str, app: &str) -> Value {
+pub(crate) fn pod(name: &str, app: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": { "namespace": NAMESPACE, "name": name, "labels": { "app": app } },
@@ -55,14 +55,14 @@ pub(crate) fn set_status(world: &World, resource: &str, name: &str, status: Valu
     assert!(world.sim.edit(resource, NAMESPACE, name, |live| live["status"] = status), "{name} is there");
 }
 
-fn rolled_out() -> Value {
+pub(crate) fn rolled_out() -> Value {
     json!({ "observedGeneration": 9, "conditions": [
         { "type": "Available", "status": "True" },
         { "type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable" },
     ] })
 }
 
-fn ready(replicas: i64) -> Value {
+pub(crate) fn ready(replicas: i64) -> Value {
     json!({ "observedGeneration": 9, "replicas": 2, "readyReplicas": replicas, "updatedReplicas": 2 })
 }
 
@@ -70,22 +70,22 @@ pub(crate) async fn stands(world: &World, kind: &str, expected: [&str; 3]) {
     world.eventually(&format!("{kind} is {expected:?}"), || condition(world, kind) == expected).await;
 }
 
-fn unhealthy(kind: &str, name: &str, text: &str) -> [String; 3] {
+pub(crate) fn unhealthy(kind: &str, name: &str, text: &str) -> [String; 3] {
     let message = format!("{kind} \"{NAMESPACE}/{name}\" is unhealthy: {text}");
     ["False".to_owned(), format!("{kind}Unhealthy"), message]
 }
 
-fn missing(kind: &str, name: &str) -> [String; 3] {
+pub(crate) fn missing(kind: &str, name: &str) -> [String; 3] {
     let message = format!("Required {kind} \"{name}\" in namespace \"{NAMESPACE}\" is missing");
     ["False".to_owned(), format!("{kind}Missing"), message]
 }
 
-fn status_writes(world: &World) -> usize {
+pub(crate) fn status_writes(world: &World) -> usize {
     world.writes().iter().filter(|write| write.starts_with("update managedresources/status")).count()
 }
 
 /// A bundle `one` whose StatefulSet `db` is ready.
-async fn healthy_stateful_set(world: &World) {
+pub(crate) async fn healthy_stateful_set(world: &World) {
     world.start().await;
     world.bundle("one", &[workload("StatefulSet", "db", 2)]);
     world.applied("one").await;
@@ -523,113 +523,5 @@ fn an_object_that_cannot_be_read_is_named_and_the_others_are_judged() {
         assert_eq!(good.as_deref(), Some("True"));
         let progressing = world.condition("two", PROGRESSING).map(|(_, reason, _)| reason);
         assert_eq!(progressing.as_deref(), Some("ResourcesRolledOut"));
-    });
-}
-
-/// spec 20 scenario 37: no `apps` group matters to nobody who has no objects of it.
-#[test]
-fn a_bundle_without_workloads_asks_for_no_pods() {
-    world(1, |world| async move {
-        world.start().await;
-        world.bundle("one", &[config_map("a", "v")]);
-        stands(&world, HEALTHY, ALL_HEALTHY).await;
-        stands(&world, PROGRESSING, ROLLED_OUT).await;
-
-        assert!(world.asked().iter().all(|asked| !asked.contains("pods")), "{:#?}", world.asked());
-    });
-}
-
-/// spec 20 §6, trap: an object that carries neither label nor origin is judged by what is read in each period.
-#[test]
-fn an_object_that_no_watch_tells_of_is_read_in_each_period() {
-    let mut ignored = pod("p", "p");
-    ignored["metadata"]["annotations"] = json!({ "resources.gardener.cloud/ignore": "true" });
-    world(1, |world| async move {
-        world.start().await;
-        world.bundle("one", &[ignored]);
-        world.applied("one").await;
-        seconds(5).await;
-        assert_eq!(condition(&world, HEALTHY)[1], "PodUnhealthy");
-        set_status(&world, "pods", "p", json!({ "phase": "Running" }));
-        seconds(70).await;
-        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
-        world.sim.clear_requests();
-        seconds(600).await;
-
-        let reads = world.asked().iter().filter(|asked| *asked == "get pods p").count();
-        assert!(reads <= 22, "one for health and one for drift in each period: {reads}");
-    });
-}
-
-/// A condition that somebody else wrote is put right, but not before there is a reason to look.
-#[test]
-fn a_condition_that_somebody_changed_is_right_after_a_period() {
-    world(1, |world| async move {
-        world.start().await;
-        world.secret("one", &[config_map("a", "v")]);
-        world.sim.put(managed_resource("one", &["one"], json!({}))).unwrap();
-        stands(&world, HEALTHY, ALL_HEALTHY).await;
-        world.sim.edit(MRS, NAMESPACE, "one", |live| {
-            for condition in live["status"]["conditions"].as_array_mut().unwrap() {
-                if condition["type"] == HEALTHY {
-                    condition["message"] = json!("hello");
-                }
-            }
-        });
-        seconds(70).await;
-
-        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
-    });
-}
-
-/// Watches come with the objects that need them, and go.
-#[test]
-fn pods_are_watched_as_long_as_somebody_holds_a_deployment() {
-    let watches_pods = |world: &World| {
-        let actors = world.universe.env.census.snapshot();
-        actors.iter().any(|actor| actor.path == "watch/target/pods")
-    };
-    world(1, |world| async move {
-        world.start().await;
-        world.bundle("two", &[config_map("c", "v")]);
-        world.bundle("one", &[workload("Deployment", "web", 0)]);
-        world.applied("one").await;
-        assert!(!watches_pods(&world), "nothing depends on Pods yet");
-        set_status(&world, "deployments.apps", "web", rolled_out());
-        stands(&world, PROGRESSING, ROLLED_OUT).await;
-        assert!(watches_pods(&world));
-        world.secret("one", &[]);
-        seconds(200).await;
-        assert!(watches_pods(&world), "the next one may come soon");
-        seconds(300).await;
-
-        assert!(!watches_pods(&world));
-        world.secret("one", &[workload("Deployment", "web", 1)]);
-        world.applied("one").await;
-        set_status(&world, "deployments.apps", "web", rolled_out());
-        seconds(5).await;
-        assert!(watches_pods(&world));
-        assert_eq!(condition(&world, PROGRESSING)[1], "DeploymentProgressing", "it has no Pod");
-    });
-}
-
-/// One pass walks over what a thousand changes left behind; the end is right all the same.
-#[test]
-fn a_large_bundle_is_not_walked_over_for_each_change() {
-    world(1, |world| async move {
-        world.start().await;
-        let pods: Vec<Value> = (0..200).map(|number| pod(&format!("p{number:03}"), "p")).collect();
-        world.bundle("one", &pods);
-        world.applied("one").await;
-        seconds(5).await;
-        world.sim.clear_requests();
-        for number in 0..200 {
-            set_status(&world, "pods", &format!("p{number:03}"), json!({ "phase": "Running" }));
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-
-        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
-        assert!(status_writes(&world) <= 3, "{}", status_writes(&world));
     });
 }

@@ -1,0 +1,121 @@
+//! What health asks for, when it looks, and when it does not (spec 20 §10, §12).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::{
+    health::{
+        ALL_HEALTHY, HEALTHY, MRS, PROGRESSING, ROLLED_OUT, condition, pod, rolled_out, seconds, set_status, stands,
+        status_writes, workload,
+    },
+    world::{NAMESPACE, World, config_map, managed_resource, world},
+};
+
+/// spec 20 scenario 37: no `apps` group matters to nobody who has no objects of it.
+#[test]
+fn a_bundle_without_workloads_asks_for_no_pods() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        stands(&world, HEALTHY, ALL_HEALTHY).await;
+        stands(&world, PROGRESSING, ROLLED_OUT).await;
+
+        assert!(world.asked().iter().all(|asked| !asked.contains("pods")), "{:#?}", world.asked());
+    });
+}
+
+/// spec 20 §6, trap: an object that carries neither label nor origin is judged by what is read in each period.
+#[test]
+fn an_object_that_no_watch_tells_of_is_read_in_each_period() {
+    let mut ignored = pod("p", "p");
+    ignored["metadata"]["annotations"] = json!({ "resources.gardener.cloud/ignore": "true" });
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[ignored]);
+        world.applied("one").await;
+        seconds(5).await;
+        assert_eq!(condition(&world, HEALTHY)[1], "PodUnhealthy");
+        set_status(&world, "pods", "p", json!({ "phase": "Running" }));
+        seconds(70).await;
+        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
+        world.sim.clear_requests();
+        seconds(600).await;
+
+        let reads = world.asked().iter().filter(|asked| *asked == "get pods p").count();
+        assert!(reads <= 22, "one for health and one for drift in each period: {reads}");
+    });
+}
+
+/// A condition that somebody else wrote is put right, but not before there is a reason to look.
+#[test]
+fn a_condition_that_somebody_changed_is_right_after_a_period() {
+    world(1, |world| async move {
+        world.start().await;
+        world.secret("one", &[config_map("a", "v")]);
+        world.sim.put(managed_resource("one", &["one"], json!({}))).unwrap();
+        stands(&world, HEALTHY, ALL_HEALTHY).await;
+        world.sim.edit(MRS, NAMESPACE, "one", |live| {
+            for condition in live["status"]["conditions"].as_array_mut().unwrap() {
+                if condition["type"] == HEALTHY {
+                    condition["message"] = json!("hello");
+                }
+            }
+        });
+        seconds(70).await;
+
+        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
+    });
+}
+
+/// Watches come with the objects that need them, and go.
+#[test]
+fn pods_are_watched_as_long_as_somebody_holds_a_deployment() {
+    let watches_pods = |world: &World| {
+        let actors = world.universe.env.census.snapshot();
+        actors.iter().any(|actor| actor.path == "watch/target/pods")
+    };
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("two", &[config_map("c", "v")]);
+        world.bundle("one", &[workload("Deployment", "web", 0)]);
+        world.applied("one").await;
+        assert!(!watches_pods(&world), "nothing depends on Pods yet");
+        set_status(&world, "deployments.apps", "web", rolled_out());
+        stands(&world, PROGRESSING, ROLLED_OUT).await;
+        assert!(watches_pods(&world));
+        world.secret("one", &[]);
+        seconds(200).await;
+        assert!(watches_pods(&world), "the next one may come soon");
+        seconds(300).await;
+
+        assert!(!watches_pods(&world));
+        world.secret("one", &[workload("Deployment", "web", 1)]);
+        world.applied("one").await;
+        set_status(&world, "deployments.apps", "web", rolled_out());
+        seconds(5).await;
+        assert!(watches_pods(&world));
+        assert_eq!(condition(&world, PROGRESSING)[1], "DeploymentProgressing", "it has no Pod");
+    });
+}
+
+/// One pass walks over what a thousand changes left behind; the end is right all the same.
+#[test]
+fn a_large_bundle_is_not_walked_over_for_each_change() {
+    world(1, |world| async move {
+        world.start().await;
+        let pods: Vec<Value> = (0..200).map(|number| pod(&format!("p{number:03}"), "p")).collect();
+        world.bundle("one", &pods);
+        world.applied("one").await;
+        seconds(5).await;
+        world.sim.clear_requests();
+        for number in 0..200 {
+            set_status(&world, "pods", &format!("p{number:03}"), json!({ "phase": "Running" }));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+
+        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
+        assert!(status_writes(&world) <= 3, "{}", status_writes(&world));
+    });
+}
