@@ -351,3 +351,23 @@ fn an_equivalent_kind_is_the_same_object_with_its_old_labels() {
         assert_eq!(live["metadata"]["labels"], labels);
     });
 }
+
+/// Nothing tells of the end of a bundle that is another class's business by then.
+#[test]
+fn a_bundle_that_was_handed_over_leaves_no_actor_behind() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+        seconds(5).await;
+        world.patch_bundle("one", json!({"spec": {"class": "other"}})).await;
+        seconds(200).await;
+        world.delete_bundle("one").await;
+        seconds(200).await;
+
+        assert!(world.mr("one").is_none());
+        let actors = world.universe.env.census.snapshot().into_iter().map(|actor| actor.path);
+        let left: Vec<_> = actors.filter(|path| path.ends_with("/one")).collect();
+        assert_eq!(left, [""; 0]);
+    });
+}

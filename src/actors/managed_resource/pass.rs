@@ -64,7 +64,8 @@ pub(super) async fn run(
                     Ok(Outcome::Done)
                 }
                 Entry::Delete => clean_up::delete_bundle(&mut run, memory).await,
-                Entry::WaitingForCleanup | Entry::NotResponsible | Entry::Apply => Ok(Outcome::Done),
+                Entry::NotResponsible => Ok(Outcome::Retire),
+                Entry::WaitingForCleanup | Entry::Apply => Ok(Outcome::Done),
             }
         }
     }

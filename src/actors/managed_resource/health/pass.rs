@@ -86,7 +86,9 @@ pub(in super::super) async fn run(
         Gate::Closed => return Ok(Outcome::After(round.period())),
         Gate::Barred => {
             pass.detail(Vec::new());
-            return Ok(Outcome::Done);
+            let class = &controller.settings.class;
+            // Of a bundle of another class no event may tell any more.
+            return Ok(if class.is_responsible(&mr) || class.holds(&mr) { Outcome::Done } else { Outcome::Retire });
         }
     }
     memory.begins(mr.status.resources.len(), now);
