@@ -91,7 +91,8 @@ fn pods_are_watched_as_long_as_somebody_holds_a_deployment() {
 
         assert!(!watches_pods(&world));
         world.secret("one", &[workload("Deployment", "web", 1)]);
-        world.applied("one").await;
+        let is_there = || world.sim.object("deployments.apps", NAMESPACE, "web").is_some();
+        world.eventually("it is there again", is_there).await;
         set_status(&world, "deployments.apps", "web", rolled_out());
         seconds(5).await;
         assert!(watches_pods(&world));
