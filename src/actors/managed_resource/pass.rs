@@ -64,7 +64,10 @@ pub(super) async fn run(
                     Ok(Outcome::Done)
                 }
                 Entry::Delete => clean_up::delete_bundle(&mut run, memory).await,
-                Entry::NotResponsible => Ok(Outcome::Retire),
+                Entry::NotResponsible => {
+                    controller.targets.register(&pass.key, BTreeSet::new());
+                    Ok(Outcome::Retire)
+                }
                 Entry::WaitingForCleanup | Entry::Apply => Ok(Outcome::Done),
             }
         }

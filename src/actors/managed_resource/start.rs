@@ -308,14 +308,14 @@ fn common(run: &Run<'_>, bundle: &read::Bundle) -> Common {
 fn applied(run: &Run<'_>, bundle: &read::Bundle) -> Option<Applied> {
     let mr = run.mr();
     let reported = status::is_reported_applied(&mr.status);
-    let own = run.controller.settings.class.finalizer();
     let complete = reported
         && apply::is_applied(run, bundle)
         && !status::is_changed(&mr.status, &bundle.plan.references, &bundle.checksum)
         && bundle.errors.is_empty()
+        && !bundle.uncertain
         && bundle.plan.removed.is_empty()
         && bundle.plan.released.is_empty()
-        && mr.metadata.finalizers.iter().any(|finalizer| finalizer == own);
+        && run.has_finalizer();
     complete.then(|| Applied::of(mr, &bundle.secrets))
 }
 

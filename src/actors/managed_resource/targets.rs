@@ -206,9 +206,7 @@ impl Targets {
             if let Some(old) = kinds.remove(&group_kind) {
                 old.router.stop();
             }
-            let router = self.inner.router(&resource, scopes);
-            let listening = self.inner.listen(&router, &group_kind);
-            kinds.insert(group_kind.clone(), Kind { router, idle_since: None, _listening: listening });
+            kinds.insert(group_kind.clone(), self.inner.kind(&resource, scopes));
         }
         if let Some(kind) = kinds.get_mut(&group_kind) {
             kind.idle_since = None;
@@ -221,7 +219,8 @@ impl Targets {
             let wanted = self.inner.wanted(Some(&kind.router), kind.router.resource());
             if let Some((resource, scopes)) = wanted {
                 kind.router.stop();
-                kind.router = self.inner.router(&resource, scopes);
+                let idle_since = kind.idle_since;
+                *kind = Kind { idle_since, ..self.inner.kind(&resource, scopes) };
             }
         }
     }
@@ -402,6 +401,13 @@ impl Inner {
         let added: Vec<String> = namespaces.difference(&before).take(room).cloned().collect();
         let all: BTreeSet<String> = before.into_iter().chain(added).collect();
         if all.is_empty() { vec![None] } else { some(all) }
+    }
+
+    /// Watches a kind, and tells of health whenever its watch comes or goes.
+    fn kind(&self, resource: &Resource, scopes: Vec<Option<String>>) -> Kind {
+        let router = self.router(resource, scopes);
+        let listening = self.listen(&router, &resource.group_kind());
+        Kind { router, idle_since: None, _listening: listening }
     }
 
     fn router(&self, resource: &Resource, scopes: Vec<Option<String>>) -> Router<Record> {

@@ -83,7 +83,12 @@ impl HealthMemory {
         self.read.insert(key.clone(), (now, seen));
     }
 
-    /// Forgets what was read before: of objects that watches tell of by now, or that left the bundle.
+    /// Forgets what was read of an object that a watch tells of by now.
+    pub(super) fn forget_read(&mut self, key: &ObjectKey) {
+        self.read.remove(key);
+    }
+
+    /// Forgets what was read of objects that left the bundle.
     pub(super) fn keep_read(&mut self, is_kept: impl Fn(&ObjectKey) -> bool) {
         self.read.retain(|key, _| is_kept(key));
     }

@@ -88,7 +88,11 @@ pub(in super::super) async fn run(
             pass.detail(Vec::new());
             let class = &controller.settings.class;
             // Of a bundle of another class no event may tell any more.
-            return Ok(if class.is_responsible(&mr) || class.holds(&mr) { Outcome::Done } else { Outcome::Retire });
+            if class.is_responsible(&mr) || class.holds(&mr) {
+                return Ok(Outcome::Done);
+            }
+            controller.targets.register(&pass.key, BTreeSet::new());
+            return Ok(Outcome::Retire);
         }
     }
     memory.begins(mr.status.resources.len(), now);

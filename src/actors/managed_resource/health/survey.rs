@@ -136,7 +136,8 @@ async fn kinds(
     round: &Round<'_>,
     refs: &[ResourceRef],
 ) -> Result<BTreeMap<GroupVersionKind, Result<Resource, String>>, Failure> {
-    let wanted: BTreeSet<GroupVersionKind> = refs.iter().map(ResourceRef::group_version_kind).collect();
+    let counts = |kind: &GroupVersionKind| round.duty == Duty::Health || is_workload(kind);
+    let wanted: BTreeSet<GroupVersionKind> = refs.iter().map(ResourceRef::group_version_kind).filter(counts).collect();
     let controller = round.controller;
     let mut kinds = BTreeMap::new();
     for kind in wanted {
@@ -290,7 +291,10 @@ impl Round<'_> {
             memory.is_watched(&kind);
         }
         let state = match standing {
-            Standing::Known(judgement) => State::Judged(judgement),
+            Standing::Known(judgement) => {
+                memory.forget_read(&key);
+                State::Judged(judgement)
+            }
             Standing::Starting => State::Starting,
             Standing::Failing(error) => State::Unwatchable(error, memory.has_failed_for(&kind, now)),
             Standing::Unknown => {
