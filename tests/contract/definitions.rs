@@ -115,10 +115,13 @@ fn lifecycle() -> Vec<Row> {
             },
         ),
         row("the scope of an established definition is immutable", "facts §4", |api| async move {
+            let name = format!("things.{}", group(&api));
             api.define(&definition(&group(&api), "things", "Thing")).await?;
+            // It is served a moment before the condition says so.
+            established(&api, &name).await?;
 
-            let path = format!("{DEFINITIONS}/things.{}", group(&api));
-            let answer = api.patch(path, MERGE, &json!({"spec": {"scope": "Cluster"}})).await?;
+            let answer =
+                api.patch(format!("{DEFINITIONS}/{name}"), MERGE, &json!({"spec": {"scope": "Cluster"}})).await?;
 
             answer.fails_with(422, "Invalid", "spec.scope: Invalid value: \"Cluster\": field is immutable")
         }),
