@@ -4,6 +4,9 @@
 //! its manifests and refs. A kind is watched as long as somebody is interested in one of its objects; only objects with
 //! interest are kept.
 
+mod interest;
+mod news;
+
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet},
@@ -14,6 +17,11 @@ use std::{
 use serde_json::Value;
 use tokio::time::Instant;
 
+pub use self::news::{Drift, DriftListener, HealthListener, News};
+use self::{
+    interest::Interest,
+    news::{drifted, judged_differently},
+};
 use super::{
     bodies::Bodies,
     fingerprint::{self, Record},
@@ -24,7 +32,7 @@ use crate::{
         kit::{Env, Listening, Moment},
     },
     api::object::{GroupKind, GroupVersionKind, NamespacedName, ObjectKey},
-    cluster::{Change, Cluster, Found, How, ReadRecord, Resource, Router, RouterOptions, Start, StoreState},
+    cluster::{Cluster, Found, ReadRecord, Resource, Router, RouterOptions, Start, StoreState},
 };
 
 /// A kind is watched this much longer than somebody is interested in it.
@@ -32,35 +40,6 @@ const WATCH_AFTER_LAST: Duration = Duration::from_secs(300);
 
 /// Where a kind may not be watched as a whole, it is watched in so many namespaces; elsewhere its objects are read.
 const MOST_NAMESPACES: usize = 64;
-
-/// Told of drift: the bundle, the object that is no longer as it was, and what happened to it.
-pub type DriftListener = Rc<dyn Fn(&NamespacedName, &ObjectKey, Drift)>;
-
-/// What happened to an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Drift {
-    /// It is there and looks different.
-    Changed,
-    /// It is not there any more.
-    Gone,
-}
-
-/// Told of what may change the health of a bundle: the bundle, the object or none in particular, and what became known.
-pub type HealthListener = Rc<dyn Fn(&NamespacedName, Option<&ObjectKey>, News)>;
-
-/// What became known of an object, or of a kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum News {
-    /// It is judged differently now, or its kind's watch came or went.
-    Judged {
-        /// Its health, or whether it exists.
-        health: bool,
-        /// Its roll-out.
-        rollout: bool,
-    },
-    /// A pass found it gone.
-    Gone,
-}
 
 /// How an object stands, for health (spec 20 §10.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,13 +85,6 @@ struct Kind {
     idle_since: Option<Instant>,
     /// Tells the holders of its objects when the watch comes or goes.
     _listening: Listening,
-}
-
-/// Which bundles hold which objects.
-#[derive(Default)]
-struct Interest {
-    holders: BTreeMap<ObjectKey, BTreeSet<NamespacedName>>,
-    held: BTreeMap<NamespacedName, BTreeSet<ObjectKey>>,
 }
 
 /// What is known of an object without asking.
@@ -166,7 +138,7 @@ impl Targets {
     pub fn hold(&self, bundle: &NamespacedName, keys: impl Iterator<Item = ObjectKey>) {
         let more = {
             let interest = self.inner.interest.borrow();
-            let held = interest.held.get(bundle);
+            let held = interest.held_by(bundle);
             let mut more: BTreeSet<_> = keys.filter(|key| held.is_none_or(|held| !held.contains(key))).collect();
             if more.is_empty() {
                 return;
@@ -179,7 +151,7 @@ impl Targets {
 
     /// Whether a bundle is interested in an object.
     pub fn is_held_by(&self, key: &ObjectKey, bundle: &NamespacedName) -> bool {
-        self.inner.interest.borrow().holders.get(key).is_some_and(|holders| holders.contains(bundle))
+        self.inner.interest.borrow().holders(key).is_some_and(|holders| holders.contains(bundle))
     }
 
     /// Whether a bundle is interested in an object of a kind.
@@ -291,7 +263,7 @@ impl Targets {
 
     /// The bundles that are interested in an object.
     pub fn holders(&self, key: &ObjectKey) -> BTreeSet<NamespacedName> {
-        self.inner.interest.borrow().holders.get(key).cloned().unwrap_or_default()
+        self.inner.interest.borrow().holders(key).cloned().unwrap_or_default()
     }
 
     /// The object itself, if what is known of it is just what the last write was answered with.
@@ -423,7 +395,7 @@ impl Inner {
             move |name: &NamespacedName| super::identity::index_key(&group, &kind, &name.namespace, &name.name);
         let keep = {
             let (interest, key_of) = (interest.clone(), key_of.clone());
-            Box::new(move |name: &NamespacedName| interest.borrow().holders.contains_key(&key_of(name)))
+            Box::new(move |name: &NamespacedName| interest.borrow().holders(&key_of(name)).is_some())
         };
         let record: ReadRecord<Record> = Box::new(move |object| {
             let record = if covered { Record::of_metadata(object) } else { Record::of_object(object) };
@@ -449,7 +421,7 @@ impl Inner {
             }
             let key = key_of(change.name);
             let what = if change.new.is_some() { Drift::Changed } else { Drift::Gone };
-            let holders = interest.borrow().holders.get(&key).cloned().unwrap_or_default();
+            let holders = interest.borrow().holders(&key).cloned().unwrap_or_default();
             for holder in &holders {
                 if drifted.is_some_and(|writer| writer != Some(holder.to_string().as_str())) {
                     drift(holder, &key, what);
@@ -471,86 +443,10 @@ impl Inner {
     }
 }
 
-/// Whether a change concerns the holders of the object, and who made it if it was this process. A change that leaves
-/// the content as it was (a status, say) concerns nobody.
-fn drifted<'a>(change: &Change<'a, Record>) -> Option<Option<&'a str>> {
-    let writer = match change.how {
-        How::First => return None,
-        How::Event | How::Relist => None,
-        How::Own { writer } => Some(writer),
-    };
-    match (change.old, change.new) {
-        (Some(old), Some(new)) if old.same_content(new) => None,
-        // What a read or write of this process brought for the first time is no drift.
-        (None, Some(_)) if writer.is_some() => None,
-        _ => Some(writer),
-    }
-}
-
-/// What of a change concerns the health of the holders, whoever made it.
-fn judged_differently(change: &Change<'_, Record>) -> Option<News> {
-    if change.how == How::First {
-        return None;
-    }
-    let judgement = |record: Option<&Record>| record.and_then(|record| record.judgement.clone()).unwrap_or_default();
-    let (old, new) = (judgement(change.old), judgement(change.new));
-    let health = change.old.is_some() != change.new.is_some() || old.health != new.health;
-    let rollout = old.rollout != new.rollout || old.pods != new.pods;
-    (health || rollout).then_some(News::Judged { health, rollout })
-}
-
 /// The key's place in its kind's store. Index keys of cluster-scoped objects carry the namespace `default`.
 fn name_in_store(resource: &Resource, key: &ObjectKey) -> NamespacedName {
     let namespace = if resource.namespaced { key.namespace.as_str() } else { "" };
     NamespacedName::new(namespace, &key.name)
-}
-
-// === impl Interest ===
-
-impl Interest {
-    /// Sets a bundle's keys; gives back those that nobody is interested in any more.
-    fn replace(&mut self, bundle: &NamespacedName, keys: BTreeSet<ObjectKey>) -> Vec<ObjectKey> {
-        let before =
-            if keys.is_empty() { self.held.remove(bundle) } else { self.held.insert(bundle.clone(), keys.clone()) };
-        for key in &keys {
-            self.holders.entry(key.clone()).or_default().insert(bundle.clone());
-        }
-        let mut lost = Vec::new();
-        for key in before.unwrap_or_default().difference(&keys) {
-            if let Some(holders) = self.holders.get_mut(key) {
-                holders.remove(bundle);
-                if holders.is_empty() {
-                    self.holders.remove(key);
-                    lost.push(key.clone());
-                }
-            }
-        }
-        lost
-    }
-
-    /// The namespaces of the objects of a kind.
-    fn namespaces(&self, kind: &GroupKind) -> BTreeSet<String> {
-        let first = ObjectKey { group: kind.group.clone(), kind: kind.kind.clone(), ..ObjectKey::default() };
-        let keys = self.holders.range(first..).map(|(key, _)| key);
-        let keys = keys.take_while(|key| key.group == kind.group && key.kind == kind.kind);
-        keys.map(|key| key.namespace.clone()).collect()
-    }
-
-    fn has_kind(&self, kind: &GroupKind) -> bool {
-        self.of_kind(kind).next().is_some()
-    }
-
-    fn holders_of(&self, kind: &GroupKind) -> BTreeSet<NamespacedName> {
-        self.of_kind(kind).flatten().cloned().collect()
-    }
-
-    /// The holders of each object of a kind.
-    fn of_kind(&self, kind: &GroupKind) -> impl Iterator<Item = &BTreeSet<NamespacedName>> {
-        let first = ObjectKey { group: kind.group.clone(), kind: kind.kind.clone(), ..ObjectKey::default() };
-        let objects = self.holders.range(first..);
-        let objects = objects.take_while(move |(key, _)| key.group == kind.group && key.kind == kind.kind);
-        objects.map(|(_, holders)| holders)
-    }
 }
 
 #[cfg(test)]

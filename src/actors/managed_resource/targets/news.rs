@@ -1,0 +1,66 @@
+//! What a change of a watched object means for those who hold it.
+
+use std::rc::Rc;
+
+use super::Record;
+use crate::{
+    api::object::{NamespacedName, ObjectKey},
+    cluster::{Change, How},
+};
+
+/// Told of drift: the bundle, the object that is no longer as it was, and what happened to it.
+pub type DriftListener = Rc<dyn Fn(&NamespacedName, &ObjectKey, Drift)>;
+
+/// What happened to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drift {
+    /// It is there and looks different.
+    Changed,
+    /// It is not there any more.
+    Gone,
+}
+
+/// Told of what may change the health of a bundle: the bundle, the object or none in particular, and what became known.
+pub type HealthListener = Rc<dyn Fn(&NamespacedName, Option<&ObjectKey>, News)>;
+
+/// What became known of an object, or of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    /// It is judged differently now, or its kind's watch came or went.
+    Judged {
+        /// Its health, or whether it exists.
+        health: bool,
+        /// Its roll-out.
+        rollout: bool,
+    },
+    /// A pass found it gone.
+    Gone,
+}
+
+/// Whether a change concerns the holders of the object, and who made it if it was this process. A change that leaves
+/// the content as it was (a status, say) concerns nobody.
+pub(super) fn drifted<'a>(change: &Change<'a, Record>) -> Option<Option<&'a str>> {
+    let writer = match change.how {
+        How::First => return None,
+        How::Event | How::Relist => None,
+        How::Own { writer } => Some(writer),
+    };
+    match (change.old, change.new) {
+        (Some(old), Some(new)) if old.same_content(new) => None,
+        // What a read or write of this process brought for the first time is no drift.
+        (None, Some(_)) if writer.is_some() => None,
+        _ => Some(writer),
+    }
+}
+
+/// What of a change concerns the health of the holders, whoever made it.
+pub(super) fn judged_differently(change: &Change<'_, Record>) -> Option<News> {
+    if change.how == How::First {
+        return None;
+    }
+    let judgement = |record: Option<&Record>| record.and_then(|record| record.judgement.clone()).unwrap_or_default();
+    let (old, new) = (judgement(change.old), judgement(change.new));
+    let health = change.old.is_some() != change.new.is_some() || old.health != new.health;
+    let rollout = old.rollout != new.rollout || old.pods != new.pods;
+    (health || rollout).then_some(News::Judged { health, rollout })
+}
