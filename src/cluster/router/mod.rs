@@ -5,6 +5,7 @@
 //! router starts *from now*: it asks for one object only, to learn the present version, and hears of changes from then
 //! on; what it keeps is decided by a predicate (interest).
 
+mod host;
 mod options;
 
 #[cfg(all(test, feature = "sim"))]
@@ -18,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use actix::{Actor, ActorContext, Addr, AsyncContext, Context as ActorContext_, Handler, Message, WrapFuture};
+use actix::{Actor, Addr};
 use futures::{FutureExt, StreamExt};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -32,6 +33,7 @@ use crate::{
     api::object::{self, NamespacedName},
 };
 
+use host::{RouterActor, Stop};
 pub use options::{Change, Found, How, ReadRecord, RouterOptions, Start};
 
 /// Back-off after a failed list or watch: 0.8 s · 2ⁿ, at most this, stretched by up to 100 %.
@@ -87,15 +89,6 @@ struct ScopeState {
     /// Whether the last list or watch was denied.
     forbidden: Cell<bool>,
 }
-
-/// The actor that hosts a router's loops, one per scope.
-struct RouterActor<R: Record> {
-    core: Rc<Core<R>>,
-}
-
-#[derive(Message)]
-#[rtype(result = "()")]
-struct Stop;
 
 // === impl Router ===
 
@@ -211,28 +204,6 @@ impl<R: Record> Router<R> {
         }
         self.core.env.census.leave(self.core.cell.path());
         kit::post(&self.actor, Stop);
-    }
-}
-
-// === impl RouterActor ===
-
-impl<R: Record> Unpin for RouterActor<R> {}
-
-impl<R: Record> Actor for RouterActor<R> {
-    type Context = ActorContext_<Self>;
-
-    fn started(&mut self, ctx: &mut ActorContext_<Self>) {
-        for index in 0..self.core.scopes.len() {
-            ctx.spawn(self.core.clone().run(index).into_actor(self));
-        }
-    }
-}
-
-impl<R: Record> Handler<Stop> for RouterActor<R> {
-    type Result = ();
-
-    fn handle(&mut self, _: Stop, ctx: &mut ActorContext_<Self>) {
-        ctx.stop();
     }
 }
 
