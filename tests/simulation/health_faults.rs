@@ -6,7 +6,9 @@ use gardener_resource_manager::sim::{EventFault, Fault, Seen, WatchEnd};
 use serde_json::{Value, json};
 
 use crate::{
-    health::{ALL_HEALTHY, APPLIED, HEALTHY, MRS, PROGRESSING, ROLLED_OUT, condition, seconds, set_status, stands},
+    health_objects::{
+        ALL_HEALTHY, APPLIED, HEALTHY, MRS, PROGRESSING, ROLLED_OUT, condition, seconds, set_status, stands,
+    },
     state,
     world::{NAMESPACE, World, config_map, world},
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::{
-    health::{
+    health_objects::{
         ALL_HEALTHY, HEALTHY, MRS, PROGRESSING, ROLLED_OUT, condition, pod, rolled_out, seconds, set_status, stands,
         status_writes, workload,
     },

@@ -13,6 +13,7 @@ mod doubt;
 mod faults;
 mod health;
 mod health_faults;
+mod health_objects;
 mod health_requests;
 mod merge_rules;
 mod neighbours;
