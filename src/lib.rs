@@ -55,6 +55,7 @@
 //! * `logging/`: records as JSON or text on stderr.
 //! * `process/`: from the command line to a running tree of actors, and back to an exit code.
 //! * `demo/`: the demonstration (feature `sim`): a story told step by step, with the program at work in it.
+//! * `webhooks/`: what API servers ask about objects before they store them.
 //! * `sim/`: an in-memory Kubernetes API (feature `sim`) for tests and the demonstration.
 //!
 //! In `tests/`:
@@ -97,3 +98,4 @@ pub mod logging;
 pub mod process;
 #[cfg(feature = "sim")]
 pub mod sim;
+pub mod webhooks;

@@ -1,0 +1,50 @@
+//! The mutating webhooks (spec 50, spec 51).
+//!
+//! Each is a [`Mutator`]: a pure function on the raw JSON object, so that fields it does not know survive. Patch,
+//! transport and what is known of the cluster are the business of those who call it.
+
+use serde_json::Value;
+
+use super::view::{Failure, View};
+use crate::api::object::GroupVersionKind;
+
+/// What a mutating webhook does with an object.
+pub trait Mutator: Send + Sync {
+    /// Changes the object into what it shall be. Idempotent: its own output is left as it is, unless the webhook's
+    /// documentation says otherwise. On an error the object may be half changed and is dropped.
+    ///
+    /// # Errors
+    /// Why there is no result; [`Failure::Look`] asks for a live read, and to be called again.
+    fn mutate(&self, object: &mut Value, request: &Request<'_>, view: &dyn View) -> Result<Outcome, Failure>;
+
+    /// The group and kind of objects it takes, for an object that says it is something else (spec 50 §2.2 row 7);
+    /// `None`: it looks itself.
+    fn takes(&self) -> Option<(&'static str, &'static str)>;
+
+    /// Whether a DELETE is allowed unseen (spec 50 §2.4, "Skipped"); the high-availability webhook has no such shortcut.
+    fn skips_deletions(&self) -> bool {
+        true
+    }
+}
+
+/// What a review says of the object, beside the object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// `request.kind`: after the conversion of `matchPolicy: Equivalent`.
+    pub kind: GroupVersionKind,
+    /// `request.namespace`: the one to use for look-ups.
+    pub namespace: &'a str,
+    /// `request.name`; empty for `generateName`.
+    pub name: &'a str,
+    /// `request.operation`, e.g. `CREATE`.
+    pub operation: &'a str,
+}
+
+/// How a webhook ended that came to a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The object is what it shall be.
+    Done,
+    /// The webhook is not concerned with such objects; allowed with this message.
+    Unexpected(String),
+}
