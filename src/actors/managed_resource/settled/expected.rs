@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::{Comparison, ForeignFields, equal, without_string_data};
+use super::{Comparison, ForeignFields, as_the_server_would, equal};
 use crate::actors::managed_resource::{identity, quantity};
 
 /// What decides about fields that only the live object has.
@@ -26,16 +26,10 @@ pub fn expected(merged: &Value, live: &Value, before: Option<&Value>, own_manage
         return merged.clone();
     };
     let gvk = identity::gvk_of(merged);
-    let comparison = Comparison {
-        amounts: identity::is_built_in_group(&gvk.group) && gvk.kind != "CustomResourceDefinition",
-        limit_range: gvk.group.is_empty() && gvk.kind == "LimitRange",
-    };
-    let is_secret = gvk.group.is_empty() && gvk.kind == "Secret";
-    let resolved = if is_secret { without_string_data(merged_fields, live_fields) } else { None };
-    let merged_fields = resolved.as_ref().unwrap_or(merged_fields);
+    let merged_fields = as_the_server_would(&gvk, merged_fields, live_fields);
 
     let place = Place { before, foreign: ForeignFields::of(live, own_manager), amounts: false };
-    let mut object = comparison.map(merged_fields, live_fields, &place);
+    let mut object = Comparison::of(&gvk).map(&merged_fields, live_fields, &place);
     // A merge starts from the live ones: what is not there is meant to go.
     for field in ["metadata", "status"] {
         match merged_fields.get(field) {

@@ -9,12 +9,15 @@
 mod expected;
 mod owners;
 
+use std::borrow::Cow;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Number, Value};
 
 pub use self::expected::expected;
 use self::owners::ForeignFields;
 use super::{identity, quantity};
+use crate::api::object::GroupVersionKind;
 
 /// Fields that hold amounts of resources, in the kinds the API server itself serves.
 const AMOUNT_MAPS: [&str; 5] = ["requests", "limits", "capacity", "hard", "podFixed"];
@@ -70,14 +73,8 @@ pub fn settled(merged: &Value, live: &Value, own_manager: &str) -> bool {
         return false;
     }
     let gvk = identity::gvk_of(merged);
-    let comparison = Comparison {
-        amounts: identity::is_built_in_group(&gvk.group) && gvk.kind != "CustomResourceDefinition",
-        limit_range: gvk.group.is_empty() && gvk.kind == "LimitRange",
-    };
-    let is_secret = gvk.group.is_empty() && gvk.kind == "Secret";
-    let resolved = if is_secret { without_string_data(merged_fields, live_fields) } else { None };
-    let merged_fields = resolved.as_ref().unwrap_or(merged_fields);
-    comparison.covers_map(merged_fields, live_fields, &ForeignFields::of(live, own_manager), Holder::Object)
+    let merged_fields = as_the_server_would(&gvk, merged_fields, live_fields);
+    Comparison::of(&gvk).covers_map(&merged_fields, live_fields, &ForeignFields::of(live, own_manager), Holder::Object)
 }
 
 /// Deep equality with `null`, the empty map and the empty list as one, and numbers by value.
@@ -118,6 +115,17 @@ fn is_integer(float: f64, integer: i128) -> bool {
     float.fract() == 0.0 && float as i128 == integer
 }
 
+/// The fields of a merged object as the API server stores them.
+fn as_the_server_would<'a>(
+    gvk: &GroupVersionKind,
+    merged: &'a Map<String, Value>,
+    live: &Map<String, Value>,
+) -> Cow<'a, Map<String, Value>> {
+    let is_secret = gvk.group.is_empty() && gvk.kind == "Secret";
+    let resolved = if is_secret { without_string_data(merged, live) } else { None };
+    resolved.map_or(Cow::Borrowed(merged), Cow::Owned)
+}
+
 /// The fields of a merged Secret as the API server stores them: `stringData` overlays `data`, and is not returned.
 /// `None` if there is nothing to resolve.
 fn without_string_data(merged: &Map<String, Value>, live: &Map<String, Value>) -> Option<Map<String, Value>> {
@@ -140,6 +148,13 @@ fn without_string_data(merged: &Map<String, Value>, live: &Map<String, Value>) -
 // === impl Comparison ===
 
 impl Comparison {
+    fn of(gvk: &GroupVersionKind) -> Self {
+        Self {
+            amounts: identity::is_built_in_group(&gvk.group) && gvk.kind != "CustomResourceDefinition",
+            limit_range: gvk.group.is_empty() && gvk.kind == "LimitRange",
+        }
+    }
+
     /// Each merged field is so in live, and the rest of live is nobody else's.
     fn covers_map(
         self,
