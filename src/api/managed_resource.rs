@@ -204,6 +204,17 @@ impl ManagedResource {
 // === impl ResourceRef ===
 
 impl ResourceRef {
+    /// A reference without labels and annotations.
+    pub fn new(api_version: &str, kind: &str, namespace: &str, name: &str) -> Self {
+        Self {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            ..Self::default()
+        }
+    }
+
     /// Group and kind.
     pub fn group_kind(&self) -> GroupKind {
         self.group_version_kind().group_kind()
@@ -418,13 +429,7 @@ mod tests {
             ("x.y/v1", "ClusterRole", "", "c", "x.y/ClusterRole/default/c", "x.y/v1/ClusterRole/default/c"),
             ("v1", "Namespace", "", "d", "/Namespace//d", "v1/Namespace//d"),
         ] {
-            let reference = ResourceRef {
-                api_version: api_version.to_owned(),
-                kind: kind.to_owned(),
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-                ..ResourceRef::default()
-            };
+            let reference = ResourceRef::new(api_version, kind, namespace, name);
 
             assert_eq!(reference.key().to_string(), key);
             assert_eq!(reference.to_string(), display);

@@ -87,16 +87,6 @@ impl Report {
 mod tests {
     use super::*;
 
-    fn reference(api_version: &str, kind: &str, namespace: &str, name: &str) -> ResourceRef {
-        ResourceRef {
-            api_version: api_version.into(),
-            kind: kind.into(),
-            namespace: namespace.into(),
-            name: name.into(),
-            ..ResourceRef::default()
-        }
-    }
-
     fn told(report: &Report) -> [&str; 3] {
         [report.status.as_str(), &report.reason, &report.message]
     }
@@ -114,17 +104,17 @@ mod tests {
     fn each_finding_has_its_reason_and_text() {
         let table = [
             (
-                reference("v1", "ConfigMap", "a", "cfg"),
+                ResourceRef::new("v1", "ConfigMap", "a", "cfg"),
                 Finding::Missing(None),
                 ["False", "ConfigMapMissing", r#"Required ConfigMap "cfg" in namespace "a" is missing"#],
             ),
             (
-                reference("rbac.authorization.k8s.io/v1", "ClusterRole", "", "r"),
+                ResourceRef::new("rbac.authorization.k8s.io/v1", "ClusterRole", "", "r"),
                 Finding::Missing(None),
                 ["False", "ClusterRoleMissing", r#"Required ClusterRole "r" in namespace "" is missing"#],
             ),
             (
-                reference("example.org/v1", "Foo", "a", "f"),
+                ResourceRef::new("example.org/v1", "Foo", "a", "f"),
                 Finding::Missing(Some(r#"no matches for kind "Foo" in version "example.org/v1""#.into())),
                 [
                     "False",
@@ -133,12 +123,12 @@ mod tests {
                 ],
             ),
             (
-                reference("apps/v1", "Deployment", "a", "web"),
+                ResourceRef::new("apps/v1", "Deployment", "a", "web"),
                 Finding::Unhealthy("why".into()),
                 ["False", "DeploymentUnhealthy", r#"Deployment "a/web" is unhealthy: why"#],
             ),
             (
-                reference("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "foos.example.org"),
+                ResourceRef::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "foos.example.org"),
                 Finding::Unhealthy(r#"condition "NamesAccepted" is missing"#.into()),
                 [
                     "False",
@@ -147,7 +137,7 @@ mod tests {
                 ],
             ),
             (
-                reference("monitoring.coreos.com/v1", "Prometheus", "a", "p"),
+                ResourceRef::new("monitoring.coreos.com/v1", "Prometheus", "a", "p"),
                 Finding::CheckError("status.conditions is no list".into()),
                 [
                     "False",
@@ -164,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_roll_out_is_described() {
-        let web = reference("apps/v1", "Deployment", "a", "web");
+        let web = ResourceRef::new("apps/v1", "Deployment", "a", "web");
 
         let expected = ["True", "DeploymentProgressing", r#"Deployment "a/web" is progressing: 1 of 2"#];
         assert_eq!(told(&progress(Some((&web, "1 of 2")))), expected);
@@ -174,7 +164,7 @@ mod tests {
 
     #[test]
     fn names_are_quoted() {
-        let odd = reference("v1", "Odd", "n\"s", "a\\b");
+        let odd = ResourceRef::new("v1", "Odd", "n\"s", "a\\b");
 
         assert_eq!(
             health(Some((&odd, &Finding::Missing(None)))).message,

@@ -238,16 +238,6 @@ mod tests {
 
     use super::*;
 
-    fn reference(api_version: &str, kind: &str, namespace: &str, name: &str) -> ResourceRef {
-        ResourceRef {
-            api_version: api_version.into(),
-            kind: kind.into(),
-            namespace: namespace.into(),
-            name: name.into(),
-            ..ResourceRef::default()
-        }
-    }
-
     fn index(references: &[ResourceRef]) -> OldIndex<'_> {
         OldIndex::new(references.iter().map(|reference| (reference.key(), reference)))
     }
@@ -276,8 +266,8 @@ mod tests {
 
             assert_eq!(key_of_object(&object).to_string(), key);
             assert_eq!(display_of_object(&object), shown);
-            assert_eq!(reference(api_version, kind, namespace, name).key().to_string(), key);
-            assert_eq!(reference(api_version, kind, namespace, name).to_string(), shown);
+            assert_eq!(ResourceRef::new(api_version, kind, namespace, name).key().to_string(), key);
+            assert_eq!(ResourceRef::new(api_version, kind, namespace, name).to_string(), shown);
         }
     }
 
@@ -315,8 +305,8 @@ mod tests {
     #[test]
     fn the_exact_key_is_found_before_an_equivalent_one_and_both_are_marked() {
         let mut old = [
-            reference("extensions/v1beta1", "Ingress", "ns", "a"),
-            reference("networking.k8s.io/v1", "Ingress", "ns", "a"),
+            ResourceRef::new("extensions/v1beta1", "Ingress", "ns", "a"),
+            ResourceRef::new("networking.k8s.io/v1", "Ingress", "ns", "a"),
         ];
         old[0].labels.insert("from".into(), "extensions".into());
         let mut index = index(&old);
@@ -330,7 +320,7 @@ mod tests {
     /// spec 10 §10.3: what a bundle declares to be equivalent are two objects if both are listed.
     #[test]
     fn of_two_declared_equivalents_only_the_wanted_one_is_found() {
-        let old = [reference("a/v1", "X", "ns", "n"), reference("b/v1", "X", "ns", "n")];
+        let old = [ResourceRef::new("a/v1", "X", "ns", "n"), ResourceRef::new("b/v1", "X", "ns", "n")];
         let declared = Equivalences::with(&[vec![GroupKind::new("a", "X"), GroupKind::new("b", "X")]]);
         let mut index = index(&old);
 
@@ -343,7 +333,8 @@ mod tests {
     /// spec 10 §10.3
     #[test]
     fn of_two_references_with_one_key_the_last_counts() {
-        let mut old = [reference("v1", "ConfigMap", "", "a"), reference("v1", "ConfigMap", "default", "a")];
+        let mut old =
+            [ResourceRef::new("v1", "ConfigMap", "", "a"), ResourceRef::new("v1", "ConfigMap", "default", "a")];
         old[1].labels.insert("which".into(), "last".into());
         let mut index = index(&old);
 

@@ -6,16 +6,6 @@ fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "ns"}})
 }
 
-fn reference(api_version: &str, kind: &str, namespace: &str, name: &str) -> ResourceRef {
-    ResourceRef {
-        api_version: api_version.into(),
-        kind: kind.into(),
-        namespace: namespace.into(),
-        name: name.into(),
-        ..ResourceRef::default()
-    }
-}
-
 fn unknown(_: &GroupVersionKind) -> Scope {
     Scope::Unknown
 }
@@ -44,7 +34,7 @@ fn a_reference_has_the_manifests_labels_the_injected_ones_and_its_annotations() 
 
     let plan = plan_of(vec![manifest], &[]);
 
-    let mut expected = reference("v1", "ConfigMap", "ns", "a");
+    let mut expected = ResourceRef::new("v1", "ConfigMap", "ns", "a");
     expected.labels.insert("l".into(), "1".into());
     expected.labels.insert(keys::MANAGED_BY.into(), "gardener".into());
     expected.annotations.insert("a".into(), String::new());
@@ -55,10 +45,10 @@ fn a_reference_has_the_manifests_labels_the_injected_ones_and_its_annotations() 
 #[test]
 fn references_are_sorted_by_key_string() {
     let mut references = [
-        reference("v1", "ConfigMap", "ns", "b"),
-        reference("apps/v1", "Deployment", "ns", "a"),
-        reference("apps.x/v1", "Deployment", "ns", "a"),
-        reference("v1", "ConfigMap", "ns", "B"),
+        ResourceRef::new("v1", "ConfigMap", "ns", "b"),
+        ResourceRef::new("apps/v1", "Deployment", "ns", "a"),
+        ResourceRef::new("apps.x/v1", "Deployment", "ns", "a"),
+        ResourceRef::new("v1", "ConfigMap", "ns", "B"),
     ];
 
     sort_references(&mut references);
@@ -94,7 +84,7 @@ fn a_config_map_lands_in_default_and_a_cluster_role_has_no_namespace() {
 /// spec 10 scenario 8
 #[test]
 fn an_object_whose_manifest_is_gone_is_removed() {
-    let old = [reference("v1", "ConfigMap", "ns", "a"), reference("v1", "ConfigMap", "ns", "b")];
+    let old = [ResourceRef::new("v1", "ConfigMap", "ns", "a"), ResourceRef::new("v1", "ConfigMap", "ns", "b")];
 
     let plan = plan_of(vec![config_map("b"), config_map("c")], &old);
 
@@ -107,7 +97,7 @@ fn an_object_whose_manifest_is_gone_is_removed() {
 fn nothing_is_removed_or_forgotten_while_a_document_does_not_decode() {
     let plan = plan(Input {
         documents: vec![config_map("b")],
-        old: &[reference("v1", "ConfigMap", "ns", "a")],
+        old: &[ResourceRef::new("v1", "ConfigMap", "ns", "a")],
         equivalences: &Equivalences::predefined(),
         labels: &BTreeMap::new(),
         incomplete: true,
@@ -121,7 +111,7 @@ fn nothing_is_removed_or_forgotten_while_a_document_does_not_decode() {
 /// spec 10 scenario 36
 #[test]
 fn an_equivalent_kind_is_the_same_object_and_its_old_labels_are_known() {
-    let mut old = reference("extensions/v1beta1", "Ingress", "ns", "a");
+    let mut old = ResourceRef::new("extensions/v1beta1", "Ingress", "ns", "a");
     old.labels.insert("l".into(), "1".into());
     let manifest =
         json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "a", "namespace": "ns"}});
@@ -140,7 +130,7 @@ fn an_object_in_ignore_mode_is_released_and_neither_applied_nor_removed() {
     let mut never_managed = config_map("b");
     never_managed["metadata"]["annotations"] = json!({keys::MODE: "Ignore"});
 
-    let plan = plan_of(vec![manifest, never_managed], &[reference("v1", "ConfigMap", "ns", "a")]);
+    let plan = plan_of(vec![manifest, never_managed], &[ResourceRef::new("v1", "ConfigMap", "ns", "a")]);
 
     assert_eq!(shown(&plan.released), ["v1/ConfigMap/ns/a"]);
     assert!(plan.objects.is_empty() && plan.references.is_empty() && plan.removed.is_empty());
@@ -155,7 +145,7 @@ fn an_object_in_ignore_mode_is_not_released_while_an_equivalent_manifest_is_appl
     };
     let manifests = vec![ingress("extensions/v1beta1", "Ignore"), ingress("networking.k8s.io/v1", "")];
 
-    let plan = plan_of(manifests, &[reference("networking.k8s.io/v1", "Ingress", "default", "a")]);
+    let plan = plan_of(manifests, &[ResourceRef::new("networking.k8s.io/v1", "Ingress", "default", "a")]);
 
     assert!(plan.released.is_empty());
     assert_eq!(plan.objects.len(), 1);
@@ -171,7 +161,7 @@ fn an_object_in_ignore_mode_is_not_released_while_the_manifest_that_is_applied_m
 
     let plan = plan_of(
         vec![role("foo", "Ignore"), role("", "")],
-        &[reference("rbac.authorization.k8s.io/v1", "ClusterRole", "", "a")],
+        &[ResourceRef::new("rbac.authorization.k8s.io/v1", "ClusterRole", "", "a")],
     );
 
     assert!(plan.released.is_empty());
@@ -183,7 +173,7 @@ fn another_mode_has_no_meaning() {
     let mut manifest = config_map("a");
     manifest["metadata"]["annotations"] = json!({keys::MODE: "ignore"});
 
-    let plan = plan_of(vec![manifest], &[reference("v1", "ConfigMap", "ns", "a")]);
+    let plan = plan_of(vec![manifest], &[ResourceRef::new("v1", "ConfigMap", "ns", "a")]);
 
     assert_eq!(plan.objects.len(), 1);
     assert!(plan.released.is_empty());
@@ -237,7 +227,7 @@ fn manifests_no_cluster_would_take_fail_in_their_turn_and_leave_no_reference() {
 
 #[test]
 fn while_a_document_is_no_object_nothing_is_removed() {
-    let old = [reference("v1", "ConfigMap", "ns", "gone")];
+    let old = [ResourceRef::new("v1", "ConfigMap", "ns", "gone")];
     let broken = [
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "ns"}}),
         json!({"apiVersion": "v1", "metadata": {"namespace": "ns", "name": "gone"}}),
@@ -268,7 +258,7 @@ fn a_cluster_scoped_object_recorded_with_a_namespace_is_not_removed_once_its_sco
 
     let plan = plan(Input {
         documents: vec![manifest],
-        old: &[reference("g.io/v1", "Thing", "foo", "a")],
+        old: &[ResourceRef::new("g.io/v1", "Thing", "foo", "a")],
         equivalences: &Equivalences::predefined(),
         labels: &BTreeMap::new(),
         incomplete: false,
@@ -284,7 +274,7 @@ fn a_cluster_scoped_object_whose_manifest_names_a_namespace_is_not_removed_while
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": "a", "namespace": "foo"}});
 
-    let plan = plan_of(vec![role], &[reference("rbac.authorization.k8s.io/v1", "ClusterRole", "", "a")]);
+    let plan = plan_of(vec![role], &[ResourceRef::new("rbac.authorization.k8s.io/v1", "ClusterRole", "", "a")]);
 
     assert!(plan.removed.is_empty());
     assert!(plan.objects[0].old.is_some() && plan.added.is_empty(), "it is the one that was applied before");
@@ -295,7 +285,7 @@ fn a_cluster_scoped_object_whose_manifest_names_a_namespace_is_not_removed_while
 fn an_object_recorded_with_another_namespace_is_removed_even_while_discovery_fails() {
     let moved = json!({"apiVersion": "g.io/v1", "kind": "Thing", "metadata": {"name": "a", "namespace": "foo"}});
 
-    let plan = plan_of(vec![moved], &[reference("g.io/v1", "Thing", "default", "a")]);
+    let plan = plan_of(vec![moved], &[ResourceRef::new("g.io/v1", "Thing", "default", "a")]);
 
     assert_eq!(shown(&plan.removed), ["g.io/v1/Thing/default/a"]);
 }
@@ -303,7 +293,7 @@ fn an_object_recorded_with_another_namespace_is_removed_even_while_discovery_fai
 /// spec 10 §9.7
 #[test]
 fn references_without_a_predecessor_are_added_first() {
-    let plan = plan_of(vec![config_map("b"), config_map("a")], &[reference("v1", "ConfigMap", "ns", "b")]);
+    let plan = plan_of(vec![config_map("b"), config_map("a")], &[ResourceRef::new("v1", "ConfigMap", "ns", "b")]);
 
     assert_eq!(shown(&plan.added), ["v1/ConfigMap/ns/a"]);
 }

@@ -300,13 +300,7 @@ fn a_status_is_written_when_something_in_it_differs() {
 /// spec 20 scenario 4: the gate closes with this write.
 #[test]
 fn an_object_that_was_found_gone_is_said_to_be_missing_if_the_bundle_was_healthy() {
-    let reference = |name: &str| ResourceRef {
-        api_version: "v1".into(),
-        kind: "ConfigMap".into(),
-        namespace: "a".into(),
-        name: name.into(),
-        ..ResourceRef::default()
-    };
+    let reference = |name: &str| ResourceRef::new("v1", "ConfigMap", "a", name);
     let gone = BTreeSet::from([reference("x").key(), reference("y").key(), reference("z").key()]);
     let now = "2026-01-01T11:00:00Z".parse().unwrap();
     for (before, expected) in [
