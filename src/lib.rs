@@ -68,8 +68,7 @@
 //! * `demo.rs`: the demonstration, as the built binary shows it.
 //! * `commands.rs`: pack, unpack, validate and diff, as the built binary does them.
 //! * `docs.rs`: what README and `docs/` name exists.
-//! * `scenarios.rs`: each scenario of the specification is cited by a test.
-//! * `faults_coverage.rs`: so is each fault that the program must survive.
+//! * `citations/`: each scenario of the specification, and each fault to survive, is cited by a test.
 //! * `checks/`: what holds for any input of decoder, merge and plan.
 //! * `properties/`: the checks on generated values.
 //! * `fuzz_corpora.rs`: the checks on the files of `fuzz/corpus/`.

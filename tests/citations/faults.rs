@@ -1,11 +1,9 @@
 //! Each fault that the program must survive has a test that cites it: `/// faults row 7`, `/// faults rows 1 and 2`,
 //! `/// faults rows 4 to 6`, in the simulation or against a real control plane.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeSet;
+
+use crate::sources;
 
 /// Rows of the table of faults that concern the controller of ManagedResources: what goes wrong with requests, watches and
 /// data (1 to 16), and between bundles and other controllers (20 to 24).
@@ -35,7 +33,8 @@ const ROWS: [(u32, &str); 21] = [
 
 #[test]
 fn every_fault_is_cited_by_a_test() {
-    let cited: BTreeSet<u32> = ["tests/simulation", "tests/e2e"].into_iter().flat_map(cited_in).collect();
+    let comments = ["tests/simulation", "tests/e2e"].into_iter().flat_map(sources::comments_of_tests_in);
+    let cited: BTreeSet<u32> = comments.flat_map(|(_, comment)| rows_of(&comment)).collect();
 
     let missing: Vec<_> = ROWS.into_iter().filter(|(row, _)| !cited.contains(row)).collect();
 
@@ -44,37 +43,26 @@ fn every_fault_is_cited_by_a_test() {
 
 #[test]
 fn citations_are_understood() {
-    let table: [(&str, &[u32]); 5] = [
-        ("/// faults row 7", &[7]),
-        ("/// faults row 15: it is named.", &[15]),
-        ("/// faults rows 1, 2 and 8", &[1, 2, 8]),
-        ("/// faults rows 4 to 6 and 9: a sentence of 3 words", &[4, 5, 6, 9]),
-        ("// faults row 7", &[]),
+    let table: [(&str, &[u32]); 6] = [
+        ("faults row 7", &[7]),
+        ("faults row 15: it is named.", &[15]),
+        ("faults rows 1, 2 and 8", &[1, 2, 8]),
+        ("faults rows 4 to 6 and 9: a sentence of 3 words", &[4, 5, 6, 9]),
+        ("this is not faults row 7", &[]),
+        ("a sentence\nfaults row 9", &[9]),
     ];
 
-    for (line, rows) in table {
-        assert_eq!(rows_of(line), rows, "{line}");
+    for (comment, rows) in table {
+        assert_eq!(rows_of(comment), rows, "{comment}");
     }
 }
 
-/// The rows cited in the files of a folder, and of those in it.
-fn cited_in(folder: impl AsRef<Path>) -> Vec<u32> {
-    let folder: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let paths = entries.map(|entry| entry.expect("a readable folder").path());
-    paths
-        .flat_map(|path| {
-            if path.is_dir() {
-                return cited_in(path);
-            }
-            fs::read_to_string(&path).unwrap_or_default().lines().flat_map(rows_of).collect()
-        })
-        .collect()
+/// The rows that the lines of a comment cite.
+fn rows_of(comment: &str) -> Vec<u32> {
+    comment.lines().filter_map(|line| line.strip_prefix("faults row")).flat_map(rows_in).collect()
 }
 
-/// The rows a line of documentation cites.
-fn rows_of(line: &str) -> Vec<u32> {
-    let Some(text) = line.trim_start().strip_prefix("/// faults row") else { return Vec::new() };
+fn rows_in(text: &str) -> Vec<u32> {
     let list = text.trim_start_matches('s').split(['.', ':', ';']).next().unwrap_or_default().replace(',', " ");
     let mut rows: Vec<u32> = Vec::new();
     let mut is_range = false;

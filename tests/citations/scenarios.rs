@@ -3,11 +3,9 @@
 //! A citation is a doc comment of a test that names the chapter and then `scenario` with a number, or `scenarios` with a
 //! list: `spec 10 §13.2, scenarios 24 and 25`.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    path::{Path, PathBuf},
-};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::sources;
 
 /// The chapters that are implemented: number, how many scenarios they have, and where each of them must be cited.
 const CHAPTERS: [(u32, u32, &str); 2] = [(10, 40, "tests/simulation"), (20, 40, "")];
@@ -71,59 +69,20 @@ fn citations_are_read_as_they_are_written() {
     }
 }
 
-#[test]
-fn only_doc_comments_of_tests_count() {
-    let source = "/// spec 10 scenario 1\nfn helper() {}\n\n/// spec 10 scenario 2,\n/// and spec 10 scenario 3\n#[test]\n\
-                  fn test() {}\n\n/// spec 10 scenario 4\n#[tokio::test(start_paused = true)]\nasync fn test() {}\n\
-                  // spec 10 scenario 5\n#[test]\nfn test() {}\n";
-
-    let comments = doc_comments_of_tests(source);
-
-    assert_eq!(comments, ["spec 10 scenario 2, and spec 10 scenario 3", "spec 10 scenario 4"]);
-}
-
 // === reading ===
 
 /// All citations in `src/` and `tests/`.
 fn citations() -> Vec<Citation> {
     let mut citations = Vec::new();
-    for path in [root().join("src"), root().join("tests")].iter().flat_map(|folder| sources(folder)) {
-        // This file writes about citations.
-        if path.ends_with("tests/scenarios.rs") {
-            continue;
-        }
-        let file = path.strip_prefix(root()).unwrap_or(&path).display().to_string();
-        let source = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{file}: {error}"));
-        for comment in doc_comments_of_tests(&source) {
-            let cited =
-                read_citations(&comment).unwrap_or_else(|word| panic!("{file}: unclear at {word:?}: {comment}"));
-            let cited = cited.into_iter().map(|(chapter, scenario)| Citation { chapter, scenario, file: file.clone() });
-            citations.extend(cited);
-        }
+    for (file, comment) in ["src", "tests"].into_iter().flat_map(sources::comments_of_tests_in) {
+        let cited = read_citations(&comment).unwrap_or_else(|word| panic!("{file}: unclear at {word:?}: {comment}"));
+        citations.extend(cited.into_iter().map(|(chapter, scenario)| Citation {
+            chapter,
+            scenario,
+            file: file.clone(),
+        }));
     }
     citations
-}
-
-/// The texts of the doc comments that stand directly before a test, each as one line.
-fn doc_comments_of_tests(source: &str) -> Vec<String> {
-    let mut comments = Vec::new();
-    let mut lines: Vec<&str> = Vec::new();
-    for line in source.lines().map(str::trim) {
-        if let Some(text) = line.strip_prefix("///") {
-            lines.push(text.trim());
-        } else if line.starts_with("#[") {
-            if is_test_attribute(line) && !lines.is_empty() {
-                comments.push(lines.join(" "));
-            }
-        } else {
-            lines.clear();
-        }
-    }
-    comments
-}
-
-fn is_test_attribute(line: &str) -> bool {
-    ["#[test]", "#[tokio::test", "#[actix::test"].iter().any(|attribute| line.starts_with(attribute))
 }
 
 /// Chapters and scenarios that a comment names; the word at which it cannot be told.
@@ -160,20 +119,4 @@ fn read_citations(comment: &str) -> Result<Vec<(u32, u32)>, String> {
 fn number(word: &str) -> Option<(u32, &str)> {
     let digits = word.trim_end_matches([',', '.', ':', ';', ')']);
     digits.parse().ok().map(|number| (number, &word[digits.len()..]))
-}
-
-// === files ===
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// All Rust files in a folder and below it.
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("a folder can be read").path()).collect();
-    paths.sort();
-    let is_source = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "rs");
-    let below = |path: PathBuf| if path.is_dir() { sources(&path) } else { vec![path] };
-    paths.into_iter().flat_map(below).filter(is_source).collect()
 }
