@@ -134,7 +134,7 @@ fn check_workload(before: &Value, after: &Value, cluster: &Cluster) {
 
 /// spec 51 §6.2, §9: exactly one constraint over nodes, at most one over zones, and both are legal.
 fn check_spread(constraints: &[Value]) {
-    let of_key = |key| constraints.iter().filter(move |constraint| constraint["topologyKey"] == *key);
+    let of_key = |key: &'static str| constraints.iter().filter(move |constraint| constraint["topologyKey"] == key);
     let (hosts, zones) = ("kubernetes.io/hostname", "topology.kubernetes.io/zone");
     assert_eq!(of_key(hosts).count(), 1);
     assert!(of_key(zones).count() <= 1);
