@@ -3,6 +3,8 @@
 //! Each is a [`Mutator`]: a pure function on the raw JSON object, so that fields it does not know survive. Patch,
 //! transport and what is known of the cluster are the business of those who call it.
 
+pub mod high_availability;
+
 use serde_json::Value;
 
 use super::view::{Failure, View};
