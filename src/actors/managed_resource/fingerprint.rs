@@ -62,6 +62,15 @@ pub struct Record {
     pub origin: Option<Arc<str>>,
 }
 
+/// What of an object a merge could change, in 24 bytes: as much as has to be remembered to tell whether it is still the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Content {
+    /// Hash of identity, generation, metadata, and whether it is being deleted.
+    object: u64,
+    /// See [`Record::body_hash`].
+    body: Option<u64>,
+}
+
 /// Whether a generation that stays the same proves that nothing outside of metadata and status changed. Only for kinds
 /// the API server itself serves; for objects of CRDs it always does.
 pub fn generation_covers_body(group: &str, kind: &str) -> bool {
@@ -207,20 +216,35 @@ impl Record {
         }
     }
 
-    /// Whether both are the same object with the same content; the resource version does not matter.
+    /// Its content: what it is compared by. The resource version does not matter.
+    pub fn content(&self) -> Content {
+        let mut hasher = DefaultHasher::new();
+        write_text(&mut hasher, &self.uid);
+        hasher.write_i64(self.generation);
+        hasher.write_u64(self.metadata_hash);
+        hasher.write_u8(self.deleting.into());
+        Content { object: hasher.finish(), body: self.body_hash }
+    }
+
+    /// Whether both are the same object with the same content.
+    pub fn same_content(&self, other: &Self) -> bool {
+        self.content().is(&other.content())
+    }
+}
+
+// === impl Content ===
+
+impl Content {
+    /// Whether both are of the same object, with the same content.
     ///
     /// The body counts when both know it; otherwise the generation must speak for it ([`generation_covers_body`]). The
     /// begin of a deletion is a change.
-    pub fn same_content(&self, other: &Self) -> bool {
-        let same_body = match (self.body_hash, other.body_hash) {
+    pub fn is(&self, other: &Self) -> bool {
+        let same_body = match (self.body, other.body) {
             (Some(this), Some(other)) => this == other,
             (Some(_), None) | (None, Some(_)) | (None, None) => true,
         };
-        same_body
-            && self.uid == other.uid
-            && self.generation == other.generation
-            && self.metadata_hash == other.metadata_hash
-            && self.deleting == other.deleting
+        same_body && self.object == other.object
     }
 }
 
