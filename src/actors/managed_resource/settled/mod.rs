@@ -9,6 +9,8 @@
 mod expected;
 mod owners;
 
+use std::borrow::Cow;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Number, Value};
 
@@ -66,18 +68,9 @@ pub fn differs(merged: &Value, live: &Value) -> bool {
 /// settled does no harm.
 pub fn settled(merged: &Value, live: &Value, own_manager: &str) -> bool {
     let (Some(merged_fields), Some(live_fields)) = (merged.as_object(), live.as_object()) else { return false };
-    if !equal(&merged["metadata"], &live["metadata"]) {
-        return false;
-    }
-    let gvk = identity::gvk_of(merged);
-    let comparison = Comparison {
-        amounts: identity::is_built_in_group(&gvk.group) && gvk.kind != "CustomResourceDefinition",
-        limit_range: gvk.group.is_empty() && gvk.kind == "LimitRange",
-    };
-    let is_secret = gvk.group.is_empty() && gvk.kind == "Secret";
-    let resolved = if is_secret { without_string_data(merged_fields, live_fields) } else { None };
-    let merged_fields = resolved.as_ref().unwrap_or(merged_fields);
-    comparison.covers_map(merged_fields, live_fields, &ForeignFields::of(live, own_manager), Holder::Object)
+    let (comparison, merged_fields) = Comparison::of(merged, merged_fields, live_fields);
+    equal(&merged["metadata"], &live["metadata"])
+        && comparison.covers_map(&merged_fields, live_fields, &ForeignFields::of(live, own_manager), Holder::Object)
 }
 
 /// Deep equality with `null`, the empty map and the empty list as one, and numbers by value.
@@ -140,6 +133,22 @@ fn without_string_data(merged: &Map<String, Value>, live: &Map<String, Value>) -
 // === impl Comparison ===
 
 impl Comparison {
+    /// With the fields of the merged object as they are compared.
+    fn of<'a>(
+        merged: &Value,
+        merged_fields: &'a Map<String, Value>,
+        live_fields: &Map<String, Value>,
+    ) -> (Self, Cow<'a, Map<String, Value>>) {
+        let gvk = identity::gvk_of(merged);
+        let is_core = |kind: &str| gvk.group.is_empty() && gvk.kind == kind;
+        let comparison = Self {
+            amounts: identity::is_built_in_group(&gvk.group) && gvk.kind != "CustomResourceDefinition",
+            limit_range: is_core("LimitRange"),
+        };
+        let resolved = if is_core("Secret") { without_string_data(merged_fields, live_fields) } else { None };
+        (comparison, resolved.map_or(Cow::Borrowed(merged_fields), Cow::Owned))
+    }
+
     /// Each merged field is so in live, and the rest of live is nobody else's.
     fn covers_map(
         self,
