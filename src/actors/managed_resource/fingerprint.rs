@@ -322,12 +322,39 @@ mod tests {
     }
 
     #[test]
+    fn empty_metadata_is_no_metadata() {
+        let none = Record::of_metadata(&json!({"metadata": {}}));
+        for (field, empty) in [
+            ("labels", json!({})),
+            ("labels", json!(null)),
+            ("annotations", json!({})),
+            ("ownerReferences", json!([])),
+            ("finalizers", json!([])),
+        ] {
+            let record = Record::of_metadata(&json!({"metadata": {field: empty}}));
+
+            assert!(record.same_content(&none), "{field} {empty}");
+        }
+    }
+
+    #[test]
+    fn the_store_sees_a_record_by_uid_and_version() {
+        use crate::cluster::Record as _;
+        let version = |version: &str| Record { resource_version: version.into(), ..Record::of_object(&deployment()) };
+
+        assert_eq!(version("7").uid(), "u");
+        assert_eq!((version("7").version(), version("x").version()), (7, 0));
+    }
+
+    #[test]
     fn the_order_of_keys_and_the_form_of_numbers_do_not_count() {
         let parse = |text| serde_json::from_str::<Value>(text).unwrap();
 
         assert_eq!(hash(&parse(r#"{"a":1,"b":[1.0]}"#)), hash(&parse(r#"{"b":[1],"a":1.0}"#)));
         assert_ne!(hash(&parse(r#"["ab",""]"#)), hash(&parse(r#"["a","b"]"#)));
         assert_ne!(hash(&parse("9007199254740993")), hash(&parse("9007199254740992")));
+        assert_ne!(hash(&parse("1.5")), hash(&parse("1")));
+        assert_ne!(hash(&parse("1.5")), hash(&parse("1.25")));
         assert_ne!(hash(&parse("null")), hash(&parse("{}")));
     }
 
