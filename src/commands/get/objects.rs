@@ -46,7 +46,7 @@ impl Objects {
     /// The text of the next object, and of what stands before it.
     pub(super) fn next(&mut self, mut object: Value) -> String {
         // Long, and nothing for readers; kubectl hides it, too.
-        if let Some(metadata) = object["metadata"].as_object_mut() {
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
         }
         let first = self.written == 0;
