@@ -86,21 +86,23 @@ fn each_command_has_help_with_an_example_and_its_exit_codes() {
 
 /// Answers each request by its path, on an address of its own; a kubeconfig for it is written into the folder.
 fn api_server(folder: &std::path::Path, answer: impl Fn(&str) -> (&'static str, String) + Send + 'static) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let address = listener.local_addr().expect("it is bound");
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
+            let mut stream = stream.expect("somebody connects");
             let mut request = Vec::new();
             let mut buffer = [0; 4096];
             while !request.windows(4).any(|end| end == b"\r\n\r\n") {
-                let count = stream.read(&mut buffer).unwrap();
+                let count = stream.read(&mut buffer).expect("the client sends a request");
+                assert!(count > 0, "the client sends all of it");
                 request.extend_from_slice(&buffer[..count]);
             }
-            let (status, body) = answer(text(&request).split(' ').nth(1).unwrap());
+            let (status, body) = answer(text(&request).split(' ').nth(1).expect("a request has a path"));
             let length = body.len();
             let head = "content-type: application/json\r\nconnection: close";
-            write!(stream, "HTTP/1.1 {status}\r\n{head}\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+            write!(stream, "HTTP/1.1 {status}\r\n{head}\r\ncontent-length: {length}\r\n\r\n{body}")
+                .expect("the client reads");
         }
     });
     let path = folder.join("kubeconfig");
@@ -109,7 +111,7 @@ fn api_server(folder: &std::path::Path, answer: impl Fn(&str) -> (&'static str, 
          contexts: [{{name: c, context: {{cluster: c, user: u, namespace: garden}}}}],\n\
          users: [{{name: u, user: {{token: t}}}}]}}\n"
     );
-    std::fs::write(&path, content).unwrap();
+    std::fs::write(&path, content).expect("the folder can be written to");
     path.display().to_string()
 }
 

@@ -93,19 +93,18 @@ impl Get<'_, '_> {
 
     /// The first list. What fails here would fail without a watch, too.
     async fn start(&mut self, followed: &mut Followed) -> Result<(), GetError> {
-        let mut printer = std::mem::replace(&mut followed.printer, Printer::Names);
-        let (read, version) = self.read(&mut printer, |object| drop(followed.enter(object))).await?;
-        followed.position = Some(version);
-        if let Printer::Table(table, rows) = &mut printer {
+        let Followed { printer, known, position } = followed;
+        let (read, version) = self.read(printer, |object| drop(enter(known, object))).await?;
+        *position = Some(version);
+        if let Printer::Table(table, rows) = printer {
             let lines = table.lines(rows.iter(), self.cluster.clock().wall());
             let head = if self.options.no_headers { String::new() } else { table.head() };
             self.screen.print(&(head + &lines))?;
             if rows.is_empty() {
                 self.remark_on_nothing(read);
             }
-            *rows = Vec::new();
+            *rows = Vec::new(); // `known` has them
         }
-        followed.printer = printer;
         Ok(())
     }
 
@@ -166,7 +165,7 @@ impl Get<'_, '_> {
         if !self.is_wanted(&object) {
             return Ok(());
         }
-        let (old, row) = followed.enter(&object);
+        let (old, row) = enter(&mut followed.known, &object);
         let version = object::resource_version(&object);
         let same = old.as_ref().is_some_and(|old| match followed.printer {
             Printer::Table(..) | Printer::Names => old.row == row,
@@ -197,15 +196,11 @@ impl Get<'_, '_> {
     }
 }
 
-// === impl Followed ===
-
-impl Followed {
-    /// Remembers an object; what was known of it, and what is known now.
-    fn enter(&mut self, object: &Value) -> (Option<Known>, Row) {
-        let row = Row::of(object);
-        let known = Known { row: row.clone(), version: object::resource_version(object).to_owned() };
-        (self.known.insert(row.key.clone(), known), row)
-    }
+/// Remembers an object; what was known of it, and what is known now.
+fn enter(known: &mut BTreeMap<NamespacedName, Known>, object: &Value) -> (Option<Known>, Row) {
+    let row = Row::of(object);
+    let new = Known { row: row.clone(), version: object::resource_version(object).to_owned() };
+    (known.insert(row.key.clone(), new), row)
 }
 
 // === impl Lost ===
