@@ -70,7 +70,7 @@
 //! * `docs.rs`: what README and `docs/` name exists.
 //! * `scenarios.rs`: each scenario of the specification is cited by a test.
 //! * `faults_coverage.rs`: so is each fault that the program must survive.
-//! * `checks/`: what holds for any input of decoder, merge and plan.
+//! * `checks/`: what holds for any input of decoder, merge, plan and mutating webhooks.
 //! * `properties/`: the checks on generated values.
 //! * `fuzz_corpora.rs`: the checks on the files of `fuzz/corpus/`.
 //!

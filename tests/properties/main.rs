@@ -4,6 +4,7 @@
 mod checks;
 mod decode;
 mod merge;
+mod mutate;
 mod plan;
 
 use proptest::prelude::*;
