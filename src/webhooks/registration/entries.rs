@@ -204,7 +204,7 @@ impl Entry {
 fn base(mode: Mode) -> Selector {
     match mode {
         Mode::Runtime => Selector::all().exists(ROLE).not_in(NAME, &SYSTEM_NAMESPACES),
-        Mode::Shoot => Selector::all().is_in(NAME, &SYSTEM_NAMESPACES),
+        Mode::Shoot => Selector::all().one_of(NAME, &SYSTEM_NAMESPACES),
     }
 }
 

@@ -36,7 +36,7 @@ impl Selector {
     }
 
     /// The label has one of these values.
-    pub(super) fn is_in(mut self, key: &str, values: &[&str]) -> Self {
+    pub(super) fn one_of(mut self, key: &str, values: &[&str]) -> Self {
         self.expressions.push(json!({ "key": key, "operator": "In", "values": values }));
         self
     }
