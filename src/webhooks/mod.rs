@@ -2,6 +2,7 @@
 //!
 //! * `mutating/`: the mutating webhooks, one file each, as pure functions (spec 50, spec 51). Start with
 //!   [`mutating::Mutator`].
+//! * `registration/`: which requests API servers send (spec 50 §3).
 //! * `view.rs`: what a webhook may know of the target cluster.
 //! * `fields.rs`: fields of raw JSON objects, read and made.
 //! * `testing.rs`: for tests, a view that answers what the test says.
@@ -10,6 +11,7 @@
 
 pub mod fields;
 pub mod mutating;
+pub mod registration;
 #[cfg(any(test, feature = "sim"))]
 pub mod testing;
 pub mod view;

@@ -5,6 +5,7 @@ mod checks;
 mod decode;
 mod high_availability;
 mod merge;
+mod mutate;
 mod plan;
 
 use proptest::prelude::*;
