@@ -306,7 +306,7 @@ impl Targets {
 
     /// Keeps what a write was answered with, for the next one.
     pub fn keep_body(&self, key: &ObjectKey, object: &Value) {
-        self.inner.bodies.keep(key, object);
+        self.inner.bodies.keep(self.shared(key), object);
     }
 
     /// Enters what a read or a write of this process was answered with that was sent at `asked` or later.
