@@ -30,14 +30,14 @@ pub(super) async fn run(
 ) -> Result<Outcome, Failure> {
     let Some(bundle) = controller.snapshot(&pass.key)? else {
         controller.targets.register(&pass.key, BTreeSet::new());
-        controller.opening.has_nothing_to_claim(&pass.key);
+        controller.opening.leaves(&pass.key);
         return Ok(Outcome::Retire);
     };
     let context = controller.context(pass);
     let mut run = Run { controller, status, pass, context, writer: writer(&pass.key), bundle };
     match trigger::operation(&run.bundle.mr) {
         Operation::Stop => {
-            controller.opening.has_nothing_to_claim(&pass.key);
+            controller.opening.leaves(&pass.key);
             return Ok(Outcome::Done);
         }
         Operation::RemoveAndContinue => run.remove_operation().await?,
@@ -49,7 +49,7 @@ pub(super) async fn run(
     match trigger::entry(&controller.settings.class, &run.bundle.mr) {
         Entry::Apply => apply_path(&mut run, memory).await,
         other => {
-            controller.opening.has_nothing_to_claim(&pass.key);
+            controller.opening.leaves(&pass.key);
             memory.forget_objects();
             if other != Entry::Delete {
                 // A deletion can take several passes; anything else begins anew.

@@ -68,7 +68,7 @@ pub(in super::super) async fn run(
     pass: &Pass<NamespacedName>,
     duty: Duty,
 ) -> Result<Outcome, Failure> {
-    if let Some(moment) = controller.opening.under_way() {
+    if let Some(moment) = controller.opening.under_way(&pass.key) {
         // The lists of the start enter what would have to be read one by one.
         return Ok(Outcome::Wait(vec![moment]));
     }
