@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    super::targets::Standing,
+    super::{controller::ManagedResources, targets::Standing},
     memory::{HealthMemory, Seen},
     pass::{Duty, Round},
     pods::Counted,
@@ -18,7 +18,7 @@ use crate::{
     actors::{
         health::{
             Judgement, Verdict, judge,
-            pods::OLD_PODS,
+            pods::{OLD_PODS, Quota},
             report::{self, Finding, Report},
         },
         kit::Failure,
@@ -221,7 +221,7 @@ impl Survey {
         match (&judgement.rollout, &judgement.pods) {
             _ if !is_workload(kind) => {}
             (Verdict::Fine, None) => {}
-            (Verdict::Fine, Some(quota)) => match round.controller.pods.count(&reference.key().namespace, quota) {
+            (Verdict::Fine, Some(quota)) => match round.counted(&reference.key(), quota) {
                 Counted::Settled(true) => {}
                 Counted::Settled(false) => self.progressing(index, reference, OLD_PODS),
                 Counted::Starting => self.progress.pending(),
@@ -345,3 +345,9 @@ impl Round<'_> {
         object::label(live, MANAGED_BY) == Some(self.controller.settings.managed_by.as_str())
     }
 }
+    /// Whether a Deployment has just the Pods it wants.
+    fn counted(&self, deployment: &ObjectKey, quota: &Quota) -> Counted {
+        let ManagedResources { pods, targets, .. } = self.controller;
+        pods.count(&deployment.namespace, quota, || targets.namespaces_of(&deployment.group_kind()))
+    }
+

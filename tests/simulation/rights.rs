@@ -1,0 +1,72 @@
+//! Rights that are missing, or that come and go: what they are missing for is said, and all else goes on.
+
+use gardener_resource_manager::sim::{Fault, Seen, WatchEnd};
+use serde_json::{Value, json};
+
+use crate::{
+    health_objects::{
+        ALL_HEALTHY, HEALTHY, PROGRESSING, ROLLED_OUT, condition, pod, ready, rolled_out, set_status, stands, workload,
+    },
+    objects::{annotated, object, with},
+    world::{NAMESPACE, World, config_map, namespace, seconds, stream, world},
+};
+
+/// Denies these verbs on a resource in a namespace, or on all of them where it is empty.
+fn forbid(world: &World, resource: &'static str, verbs: &'static [&'static str], namespace: &'static str) {
+    world.sim.set_faults(move |info| {
+        let hit = info.user == "grm" && info.resource == resource && info.namespace == namespace;
+        if hit && verbs.contains(&info.verb.as_str()) { Fault::FailBefore(Seen::forbidden(info)) } else { Fault::None }
+    });
+}
+
+#[test]
+fn pods_are_counted_in_the_namespaces_of_the_deployments_without_the_right_to_all() {
+    for configured in [false, true] {
+        world(1, |world| async move {
+            if configured {
+                world.target_namespaces.replace(vec![NAMESPACE.to_owned()]);
+            }
+            forbid(&world, "pods", &["list", "watch"], "");
+            world.start().await;
+            world.bundle("one", &[workload("Deployment", "web", 2)]);
+            world.applied("one").await;
+            for name in ["a", "b", "old"] {
+                world.sim.put(pod(name, "web")).unwrap();
+            }
+            set_status(&world, "deployments.apps", "web", rolled_out());
+            seconds(5).await;
+            let text = "Deployment \"shoot/web\" is progressing: there are still non-terminated old pods";
+            assert_eq!(condition(&world, PROGRESSING), ["True", "DeploymentProgressing", text]);
+            world.sim.remove("pods", NAMESPACE, "old");
+            seconds(1).await;
+
+            assert_eq!(condition(&world, PROGRESSING), ROLLED_OUT);
+        });
+    }
+}
+
+#[test]
+fn a_namespace_whose_pods_may_not_be_listed_holds_up_its_own_deployments_alone() {
+    world(1, |world| async move {
+        world.sim.put(namespace("other")).unwrap();
+        world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str(), info.namespace.as_str()) {
+            ("pods", "list" | "watch", "" | "other") => Fault::FailBefore(Seen::forbidden(info)),
+            _ => Fault::None,
+        });
+        world.start().await;
+        world.bundle("one", &[workload("Deployment", "web", 0)]);
+        world.bundle("two", &[with(workload("Deployment", "web", 0), "/metadata/namespace", json!("other"))]);
+        world.applied("one").await;
+        world.applied("two").await;
+        for place in [NAMESPACE, "other"] {
+            assert!(world.sim.edit("deployments.apps", place, "web", |live| live["status"] = rolled_out()));
+        }
+        seconds(10).await;
+
+        assert_eq!(condition(&world, PROGRESSING), ROLLED_OUT);
+        assert_ne!(world.condition("two", PROGRESSING).unwrap().1, "ResourcesRolledOut");
+        world.sim.clear_faults();
+        seconds(70).await;
+        assert_eq!(world.condition("two", PROGRESSING).unwrap().1, "ResourcesRolledOut");
+    });
+}
