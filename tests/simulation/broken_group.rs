@@ -45,3 +45,38 @@ async fn stopped_with_a_broken_group(world: &World, others: &[Value]) {
 fn has_widget(world: &World) -> bool {
     world.sim.object("widgets.example.org", NAMESPACE, "kept").is_some()
 }
+
+#[test]
+fn a_kind_that_cannot_be_discovered_is_named_and_the_other_objects_are_judged() {
+    world(1, |world| async move {
+        let wait = json!({ "metadata": { "annotations": { "gardener.cloud/operation": "wait-for-state" } } });
+        world.sim.put(definition()).unwrap();
+        seconds(1).await;
+        world.start().await;
+        world.bundle("one", &[workload("StatefulSet", "db", 2), widget(1)]);
+        world.applied("one").await;
+        set_status(&world, "statefulsets.apps", "db", ready(2));
+        stands(&world, HEALTHY, ALL_HEALTHY).await;
+        world.patch_bundle("one", wait).await;
+        world.stop().await;
+        break_group(&world);
+        set_status(&world, "statefulsets.apps", "db", json!({ "observedGeneration": 9, "updatedReplicas": 1 }));
+        world.start().await;
+        seconds(10).await;
+
+        assert_eq!(condition(&world, HEALTHY), unhealthy("StatefulSet", "db", "not enough ready replicas (0/2)"));
+        assert_eq!(condition(&world, PROGRESSING)[1], "StatefulSetProgressing");
+        set_status(&world, "statefulsets.apps", "db", ready(2));
+        seconds(2).await;
+        assert_eq!(condition(&world, PROGRESSING), ROLLED_OUT);
+        seconds(40).await;
+        let [status, reason, message] = condition(&world, HEALTHY);
+        assert_eq!((status.as_str(), reason.as_str()), ("False", "HealthCheckError"));
+        let head =
+            "Error executing health check for Widget \"shoot/kept\": cannot discover example.org/v1, Kind=Widget: ";
+        assert!(message.starts_with(head), "{message}");
+        world.sim.clear_faults();
+        seconds(70).await;
+        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
+    });
+}

@@ -20,6 +20,35 @@ fn forbid(world: &World, resource: &'static str, verbs: &'static [&'static str],
 }
 
 #[test]
+fn an_object_that_may_not_be_read_is_named_and_the_other_objects_are_judged() {
+    world(1, |world| async move {
+        let wait = json!({ "metadata": { "annotations": { "gardener.cloud/operation": "wait-for-state" } } });
+        world.start().await;
+        world.bundle("one", &[annotated(config_map("a", "v"), "ignore", "true"), workload("StatefulSet", "db", 2)]);
+        world.applied("one").await;
+        set_status(&world, "statefulsets.apps", "db", ready(2));
+        stands(&world, HEALTHY, ALL_HEALTHY).await;
+        world.patch_bundle("one", wait).await;
+        world.stop().await;
+        forbid(&world, "configmaps", &["get"], NAMESPACE);
+        set_status(&world, "statefulsets.apps", "db", json!({ "observedGeneration": 9, "updatedReplicas": 1 }));
+        world.start().await;
+        seconds(10).await;
+        assert_eq!(condition(&world, PROGRESSING)[1], "StatefulSetProgressing");
+        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY, "it may be a blip");
+        seconds(50).await;
+
+        let [status, reason, message] = condition(&world, HEALTHY);
+        assert_eq!((status.as_str(), reason.as_str()), ("False", "HealthCheckError"));
+        let head = "Error executing health check for ConfigMap \"shoot/a\": cannot read it: ";
+        assert!(message.starts_with(head) && message.contains("forbidden"), "{message}");
+        world.sim.clear_faults();
+        seconds(70).await;
+        assert_eq!(condition(&world, HEALTHY)[1], "StatefulSetUnhealthy");
+    });
+}
+
+#[test]
 fn pods_are_counted_in_the_namespaces_of_the_deployments_without_the_right_to_all() {
     for configured in [false, true] {
         world(1, |world| async move {

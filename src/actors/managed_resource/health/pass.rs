@@ -133,7 +133,7 @@ impl Round<'_> {
     ) -> Result<Outcome, Failure> {
         let refs = &mr.status.resources;
         memory.keep_read(|key| self.controller.targets.is_held_by(key, &self.pass.key));
-        let survey = survey(self, memory, refs, absent).await?;
+        let survey = survey(self, memory, refs, absent).await;
         let reports = self.reports(memory, mr, &survey).await;
         self.show(&survey, refs.len());
         let changes = changes(&mr.status, reports);
@@ -258,17 +258,20 @@ impl Round<'_> {
         }
     }
 
-    /// Shows on the dashboard what is not fine, and why.
+    /// Shows on the dashboard how the objects of each kind stand, and which are not fine, and why.
     fn show(&self, survey: &Survey, objects: usize) {
         if self.duty != Duty::Health {
             return;
         }
-        let Survey { bad, progressing, shown, .. } = survey;
+        let Survey { bad, progressing, shown, hidden, .. } = survey;
         let summary = format!("{objects} objects: {bad} not healthy, {progressing} in a roll-out");
         let mut details = vec![("Health".to_owned(), summary)];
+        if objects > 0 {
+            // One line for all kinds: there are thousands of bundles.
+            details.push(("Kinds".to_owned(), survey.by_kind()));
+        }
         details.extend(shown.iter().cloned());
-        let hidden = (bad + progressing).saturating_sub(shown.len());
-        if hidden > 0 {
+        if *hidden > 0 {
             details.push(("…".to_owned(), format!("and {hidden} more")));
         }
         self.pass.detail(details);
