@@ -99,3 +99,55 @@ fn a_namespace_whose_pods_may_not_be_listed_holds_up_its_own_deployments_alone()
         assert_eq!(world.condition("two", PROGRESSING).unwrap().1, "ResourcesRolledOut");
     });
 }
+
+#[test]
+fn an_owner_that_may_not_be_read_is_named_with_the_remedy_and_the_deletion_goes_on_with_the_right() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v"), config_map("b", "v")]);
+        world.applied("one").await;
+        forbid(&world, "managedresources", &["get"], "garden");
+        world.sim.edit("configmaps", NAMESPACE, "b", |live| {
+            live["metadata"]["annotations"]["resources.gardener.cloud/origin"] = json!("garden/other");
+        });
+        world.secret("one", &[config_map("a", "v")]);
+        seconds(20).await;
+        let (status, reason, message) = world.condition("one", "ResourcesApplied").unwrap();
+        assert_eq!((status.as_str(), reason.as_str()), ("Progressing", "DeletionPending"));
+        let item = "deletion of old resource \"v1/ConfigMap/shoot/b\" is still pending: it names the ManagedResource \
+                    garden/other as its owner, and whether that exists cannot be told: ";
+        assert!(message.contains(item) && message.contains("forbidden"), "{message}");
+        let remedy = "(grant get on managedresources in namespace \"garden\", or remove the annotation \
+                      resources.gardener.cloud/origin from the object)";
+        assert!(message.contains(remedy), "{message}");
+        assert!(world.config_map("b").is_some());
+        world.sim.clear_faults();
+        seconds(10).await;
+
+        assert_eq!(world.config_map("b"), None);
+        assert!(world.is_applied("one"));
+    });
+}
+
+#[test]
+fn a_bundle_keeps_its_own_secret_without_the_right_to_watch_secrets() {
+    use base64::{Engine, prelude::BASE64_STANDARD};
+    let inner = BASE64_STANDARD.encode(stream(&[config_map("b", "v")]));
+    let secret: Value = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": { "namespace": NAMESPACE, "name": "one" },
+        "data": { "objects.yaml": inner }
+    });
+    world(1, |world| async move {
+        world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str()) {
+            ("secrets", "list" | "watch") => Fault::FailBefore(Seen::forbidden(info)),
+            _ => Fault::None,
+        });
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v"), secret]);
+        seconds(200).await;
+
+        assert!(world.sim.object("secrets", NAMESPACE, "one").is_some());
+        assert!(world.is_applied("one"), "{:#?}", world.mr("one"));
+        assert_eq!((world.value("a"), world.value("b").as_deref()), (None, Some("v")));
+    });
+}
