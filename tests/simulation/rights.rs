@@ -130,6 +130,38 @@ fn an_owner_that_may_not_be_read_is_named_with_the_remedy_and_the_deletion_goes_
 }
 
 #[test]
+fn an_autoscaler_counts_once_after_its_watch_was_narrowed() {
+    let web = |image: &str| {
+        let web = with(workload("Deployment", "web", 2), "/spec/template/spec/containers/0/image", json!(image));
+        [web]
+    };
+    let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" });
+    let spec = json!({ "scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9 });
+    let autoscaler = object("autoscaling/v2", "HorizontalPodAutoscaler", "web", json!({ "spec": spec }));
+    world(1, |world| async move {
+        let replicas = || world.sim.object("deployments.apps", NAMESPACE, "web").unwrap()["spec"]["replicas"].clone();
+        world.target_namespaces.replace(vec![NAMESPACE.to_owned()]);
+        world.sim.put(autoscaler).unwrap();
+        world.start().await;
+        world.bundle("one", &web("i:1"));
+        world.applied("one").await;
+        world.sim.edit("deployments.apps", NAMESPACE, "web", |live| live["spec"]["replicas"] = json!(5));
+        seconds(70).await;
+        forbid(&world, "horizontalpodautoscalers", &["list", "watch"], "");
+        world.sim.break_watches(WatchEnd::Disconnect);
+        seconds(20).await;
+        world.secret("one", &web("i:2"));
+        seconds(70).await;
+        assert!(world.is_applied("one"), "{:?}", world.condition("one", "ResourcesApplied"));
+        assert_eq!(replicas(), 5);
+        world.sim.remove("horizontalpodautoscalers.autoscaling", NAMESPACE, "web");
+        seconds(70).await;
+
+        assert_eq!(replicas(), 2);
+    });
+}
+
+#[test]
 fn a_bundle_keeps_its_own_secret_without_the_right_to_watch_secrets() {
     use base64::{Engine, prelude::BASE64_STANDARD};
     let inner = BASE64_STANDARD.encode(stream(&[config_map("b", "v")]));
