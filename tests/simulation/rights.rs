@@ -162,6 +162,28 @@ fn an_autoscaler_counts_once_after_its_watch_was_narrowed() {
 }
 
 #[test]
+fn the_look_of_a_period_is_not_lost_when_it_has_to_wait_for_a_watch() {
+    world(1, |world| async move {
+        let elsewhere = |name: &str| with(config_map(name, "v"), "/metadata/namespace", json!("other"));
+        let value = || world.sim.object("configmaps", "other", "a").unwrap()["data"]["k"].clone();
+        world.target_namespaces.replace(vec![NAMESPACE.to_owned()]);
+        world.sim.put(namespace("other")).unwrap();
+        world.start().await;
+        world.bundle("one", &[elsewhere("a"), workload("Deployment", "web", 0)]);
+        world.applied("one").await;
+        seconds(30).await;
+        forbid(&world, "horizontalpodautoscalers", &["list", "watch"], "");
+        world.sim.break_watches(WatchEnd::Disconnect);
+        world.sim.edit("configmaps", "other", "a", |live| live["data"]["k"] = json!("edited"));
+        seconds(25).await;
+        assert_eq!(value(), "edited", "nobody tells of it");
+        seconds(10).await;
+
+        assert_eq!(value(), "v");
+    });
+}
+
+#[test]
 fn a_bundle_keeps_its_own_secret_without_the_right_to_watch_secrets() {
     use base64::{Engine, prelude::BASE64_STANDARD};
     let inner = BASE64_STANDARD.encode(stream(&[config_map("b", "v")]));

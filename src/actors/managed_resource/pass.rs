@@ -86,6 +86,7 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
         }
     }
     let now = controller.env.clock.monotonic();
+    let before = (memory.period, memory.damping.clone());
     let todo = todo(run, memory, now);
     if todo == Todo::Nothing {
         if memory.applied.is_none() {
@@ -104,11 +105,16 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
         }
     };
     let unwatched = bundle.watch_kinds(run);
-    if !unwatched.is_empty() && !run.pass.because_of(Causes::STORE) {
-        return Ok(Outcome::Wait(unwatched));
-    }
-    if let Some(listed) = controller.autoscalers.pending().filter(|_| bundle.is_scalable()) {
-        return Ok(Outcome::Wait(vec![listed]));
+    let pending = controller.autoscalers.pending().filter(|_| bundle.is_scalable());
+    let wait = match pending {
+        _ if !unwatched.is_empty() && !run.pass.because_of(Causes::STORE) => unwatched,
+        Some(listed) => vec![listed],
+        None => Vec::new(),
+    };
+    if !wait.is_empty() {
+        // What was due is due still.
+        (memory.period, memory.damping) = before;
+        return Ok(Outcome::Wait(wait));
     }
     apply::apply(run, memory, bundle, todo).await
 }
