@@ -80,3 +80,32 @@ fn a_kind_that_cannot_be_discovered_is_named_and_the_other_objects_are_judged() 
         assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
     });
 }
+
+#[test]
+fn the_reference_of_a_cluster_scoped_object_loses_its_namespace_when_its_kind_is_served() {
+    world(1, |world| async move {
+        let mut definition = definition();
+        definition["spec"]["scope"] = json!("Cluster");
+        let mut widget = widget(1);
+        widget["metadata"].as_object_mut().unwrap().remove("namespace");
+        // The kind is unknown when the pass begins, and served when the object's turn comes.
+        let (sim, mut first) = (world.sim.clone(), true);
+        world.sim.set_faults(move |info| {
+            let hit = info.verb == "create" && info.resource == "configmaps";
+            if hit && std::mem::take(&mut first) {
+                sim.put(definition.clone()).unwrap();
+                return Fault::Delay(Duration::from_millis(1500));
+            }
+            Fault::None
+        });
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v"), widget]);
+        world.applied("one").await;
+        seconds(70).await;
+
+        let refs = world.mr("one").unwrap()["status"]["resources"].clone();
+        let widget = refs.as_array().unwrap().iter().find(|reference| reference["kind"] == "Widget").unwrap();
+        assert_eq!(widget.get("namespace"), None, "{refs:#}");
+        assert!(world.is_applied("one"));
+    });
+}
