@@ -82,6 +82,24 @@ fn a_kind_that_cannot_be_discovered_is_named_and_the_other_objects_are_judged() 
 }
 
 #[test]
+fn with_always_update_each_object_is_sent_once_a_period_while_a_group_is_broken() {
+    world(1, |world| async move {
+        world.settings.borrow_mut().always_update = true;
+        stopped_with_a_broken_group(&world, &[config_map("a", "v")]).await;
+        world.secret("one", &[config_map("a", "v")]);
+        world.start().await;
+        world.sim.clear_requests();
+        seconds(50).await;
+        let updates = || world.writes().iter().filter(|write| *write == "update configmaps a").count();
+        assert_eq!(updates(), 1);
+        seconds(130).await;
+
+        assert!((3..=4).contains(&updates()), "{} in three minutes", updates());
+        assert!(has_widget(&world), "nothing is deleted on a guess");
+    });
+}
+
+#[test]
 fn the_reference_of_a_cluster_scoped_object_loses_its_namespace_when_its_kind_is_served() {
     world(1, |world| async move {
         let mut definition = definition();

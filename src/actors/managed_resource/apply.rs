@@ -219,7 +219,9 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         memory.announced = None;
         memory.failing.clear();
         memory.absent.clear();
-        memory.period = Some(now + sync_period);
+        if complete || memory.period.is_none_or(|period| period <= now) {
+            memory.period = Some(now + sync_period);
+        }
     }
     let count = bundle.plan.objects.len();
     run.pass.note(match bundle.errors.len() {

@@ -131,7 +131,8 @@ fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
     let asked = wake.causes.meets(CHANGED.with(KIND)) || (wake.causes.meets(SECRET) && !current);
     let again = wake.causes.meets(Causes::AGAIN) || (period_due && settings.always_update);
     if asked || (again && !only_drift) || !(current || (failing && only_drift)) {
-        return Todo::All { forced: settings.always_update };
+        // One update in a period is asked for, not one in each attempt to find out what is not known (spec 10 §3.1).
+        return Todo::All { forced: settings.always_update && (asked || period_due) };
     }
     let mut refs = memory.take_due(now);
     let drifted = match &wake.refs {
