@@ -46,6 +46,7 @@ fn has_widget(world: &World) -> bool {
     world.sim.object("widgets.example.org", NAMESPACE, "kept").is_some()
 }
 
+/// spec 20 §12, decision 12.
 #[test]
 fn a_kind_that_cannot_be_discovered_is_named_and_the_other_objects_are_judged() {
     world(1, |world| async move {
@@ -81,6 +82,7 @@ fn a_kind_that_cannot_be_discovered_is_named_and_the_other_objects_are_judged() 
     });
 }
 
+/// spec 10 scenario 39: one update per object and period, not per attempt to find out about the group.
 #[test]
 fn with_always_update_each_object_is_sent_once_a_period_while_a_group_is_broken() {
     world(1, |world| async move {
@@ -99,6 +101,29 @@ fn with_always_update_each_object_is_sent_once_a_period_while_a_group_is_broken(
     });
 }
 
+/// spec 10 §9.3: the next start knows as little, and finishes when it knows more.
+#[test]
+fn a_start_beside_a_broken_group_does_not_forget_what_left_the_bundle() {
+    world(1, |world| async move {
+        stopped_with_a_broken_group(&world, &[config_map("a", "v")]).await;
+        world.secret("one", &[config_map("a", "w")]);
+        world.start().await;
+        world.eventually("a is changed", || world.value("a").as_deref() == Some("w") && world.is_applied("one")).await;
+        seconds(5).await;
+        world.stop().await;
+        break_group(&world);
+        world.start().await;
+        seconds(30).await;
+        assert!(has_widget(&world));
+        world.sim.clear_faults();
+        seconds(130).await;
+
+        assert!(!has_widget(&world));
+        assert_eq!(world.refs("one"), ["a"]);
+    });
+}
+
+/// spec 10 §11.8: the definition comes while the bundle is being applied.
 #[test]
 fn the_reference_of_a_cluster_scoped_object_loses_its_namespace_when_its_kind_is_served() {
     world(1, |world| async move {

@@ -19,6 +19,7 @@ fn forbid(world: &World, resource: &'static str, verbs: &'static [&'static str],
     });
 }
 
+/// spec 20 §12: an object that no watch tells of, and that may not be read.
 #[test]
 fn an_object_that_may_not_be_read_is_named_and_the_other_objects_are_judged() {
     world(1, |world| async move {
@@ -48,6 +49,7 @@ fn an_object_that_may_not_be_read_is_named_and_the_other_objects_are_judged() {
     });
 }
 
+/// spec 20 §15: with the rights of some namespaces the Pods are counted there.
 #[test]
 fn pods_are_counted_in_the_namespaces_of_the_deployments_without_the_right_to_all() {
     for configured in [false, true] {
@@ -74,6 +76,7 @@ fn pods_are_counted_in_the_namespaces_of_the_deployments_without_the_right_to_al
     }
 }
 
+/// spec 20 §12: a namespace without the right to its Pods holds up its own Deployments alone.
 #[test]
 fn a_namespace_whose_pods_may_not_be_listed_holds_up_its_own_deployments_alone() {
     world(1, |world| async move {
@@ -100,6 +103,7 @@ fn a_namespace_whose_pods_may_not_be_listed_holds_up_its_own_deployments_alone()
     });
 }
 
+/// decision 10: whether the owner exists cannot be told, so the object stays; who reads the condition knows what to do.
 #[test]
 fn an_owner_that_may_not_be_read_is_named_with_the_remedy_and_the_deletion_goes_on_with_the_right() {
     world(1, |world| async move {
@@ -129,6 +133,7 @@ fn an_owner_that_may_not_be_read_is_named_with_the_remedy_and_the_deletion_goes_
     });
 }
 
+/// spec 10 §11.2: what is counted by the new watch was counted by the old one too.
 #[test]
 fn an_autoscaler_counts_once_after_its_watch_was_narrowed() {
     let web = |image: &str| {
@@ -161,6 +166,7 @@ fn an_autoscaler_counts_once_after_its_watch_was_narrowed() {
     });
 }
 
+/// spec 10 §17: the pass of a period that waits for a watch that begins looks when it has begun.
 #[test]
 fn the_look_of_a_period_is_not_lost_when_it_has_to_wait_for_a_watch() {
     world(1, |world| async move {
@@ -183,6 +189,7 @@ fn the_look_of_a_period_is_not_lost_when_it_has_to_wait_for_a_watch() {
     });
 }
 
+/// What a bundle reads its manifests from stays, also if nothing is known of Secrets but what is read.
 #[test]
 fn a_bundle_keeps_its_own_secret_without_the_right_to_watch_secrets() {
     use base64::{Engine, prelude::BASE64_STANDARD};
