@@ -39,7 +39,7 @@ use crate::{
 const WATCH_AFTER_LAST: Duration = Duration::from_secs(300);
 
 /// Where a kind may not be watched as a whole, it is watched in so many namespaces; elsewhere its objects are read.
-const MOST_NAMESPACES: usize = 64;
+pub(super) const MOST_NAMESPACES: usize = 64;
 
 /// How an object stands, for health (spec 20 §10.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -190,6 +190,11 @@ impl Targets {
     /// The bundles that are interested in objects of a kind.
     pub fn holders_of(&self, kind: &GroupKind) -> BTreeSet<NamespacedName> {
         self.inner.interest.borrow().holders_of(kind)
+    }
+
+    /// The namespaces of the objects of a kind that somebody is interested in.
+    pub fn namespaces_of(&self, kind: &GroupKind) -> BTreeSet<String> {
+        self.inner.interest.borrow().namespaces(kind)
     }
 
     /// Starts to watch a kind, if it is not watched yet: in the version by which its health is judged, or else the one the
