@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     super::{
-        controller::{GATE, ManagedResources},
+        shared::{GATE, ManagedResources},
         snapshot::BundleRecord,
         status,
         status_cell::{StatusCell, StatusTarget, writer},

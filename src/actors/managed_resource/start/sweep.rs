@@ -6,19 +6,17 @@ use futures::future::join_all;
 use serde_json::Value;
 use tokio::{sync::Semaphore, time::Instant};
 
-use super::{
-    super::{
-        apply_object::OWN_MANAGER,
-        controller::ManagedResources,
-        fingerprint::Record,
-        hpa,
-        memory::Fingerprint,
-        merge::{self, MergeContext},
-        settled,
-        snapshot::BundleRecord,
-        trigger::{self, Entry, Operation},
-    },
-    Claim, Kind,
+use super::super::{
+    apply_object::OWN_MANAGER,
+    fingerprint::Record,
+    hpa,
+    memory::Fingerprint,
+    merge::{self, MergeContext},
+    opening::{Claim, Kind},
+    settled,
+    shared::ManagedResources,
+    snapshot::BundleRecord,
+    trigger::{self, Entry, Operation},
 };
 use crate::{
     actors::kit::{Deadline, Lane, Moment, Signal},
@@ -69,7 +67,7 @@ impl ManagedResources {
         self.opening.begin_claiming(self.expected());
         let claimed = async {
             while !self.opening.all_claimed() {
-                let moment = self.opening.signal.moment();
+                let moment = self.opening.moment();
                 if !self.opening.all_claimed() {
                     Signal::raised_after(&moment).await;
                 }
@@ -164,15 +162,10 @@ impl ManagedResources {
                 }
             }
         }
-        // What a complete list does not hold does not exist, or does not carry our label: it is created without reading.
-        let mut state = self.opening.state.borrow_mut();
+        // It is created without reading.
         let in_scope = |name: &NamespacedName| scope.as_ref().is_none_or(|scope| *scope == name.namespace);
         let left = kind.claims.extract_if(.., |name, _| in_scope(name));
-        for claim in left.flat_map(|(_, claims)| claims) {
-            if let Some(verdicts) = state.verdicts.get_mut(&claim.common.bundle) {
-                verdicts.absent.insert(claim.key);
-            }
-        }
+        self.opening.are_absent(left.flat_map(|(_, claims)| claims));
         Ok(())
     }
 
@@ -209,10 +202,7 @@ impl ManagedResources {
             !settled::differs(&merged, live) || (common.trusted && settled::settled(&merged, live, OWN_MANAGER));
         if settled {
             let seen = Fingerprint { manifest: claim.manifest_hash, content: Record::of_object(live).content() };
-            let mut state = self.opening.state.borrow_mut();
-            if let Some(verdicts) = state.verdicts.get_mut(&common.bundle) {
-                verdicts.settled.insert(self.targets.shared(&claim.key), seen);
-            }
+            self.opening.is_settled(&common.bundle, self.targets.shared(&claim.key), seen);
         }
     }
 }
