@@ -19,7 +19,6 @@ use super::{
     apply_object::Scene,
     identity::Equivalences,
     memory::{Applied, Fingerprint, Memory},
-    plan::Old,
     read,
     run::{Run, Todo},
     status,
@@ -80,11 +79,10 @@ struct Kind {
 /// One object that one bundle wants.
 struct Claim {
     common: Rc<Common>,
-    key: ObjectKey,
+    key: Rc<ObjectKey>,
     manifest_hash: u64,
-    /// JSON of the manifest: a tree would take five times as much.
-    manifest: Box<[u8]>,
-    old: Option<Old>,
+    /// JSON of the manifest and of what was applied before: trees would take five times as much.
+    wanted: Box<[u8]>,
 }
 
 /// What the claims of one bundle have in common.
@@ -105,7 +103,7 @@ struct Verdicts {
     /// What the bundle is if all its objects are settled.
     applied: Option<Applied>,
     settled: BTreeMap<Rc<ObjectKey>, Fingerprint>,
-    absent: BTreeSet<ObjectKey>,
+    absent: BTreeSet<Rc<ObjectKey>>,
     claimed: usize,
     /// Kinds of its claims that are still to be listed.
     kinds: usize,
@@ -244,22 +242,23 @@ pub(super) async fn claim(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure>
     for object in &bundle.plan.objects {
         let kind = GroupVersionKind::of(&object.manifest).unwrap_or_default();
         let (Some(resource), None, false) = (bundle.resource(&kind), &object.error, object.ignored) else { continue };
-        let Ok(manifest) = serde_json::to_vec(&object.manifest) else { continue };
-        if state.bytes + manifest.len() > CLAIM_BYTES {
+        let Ok(wanted) = serde_json::to_vec(&(&object.manifest, &object.old)) else { continue };
+        if state.bytes + wanted.len() > CLAIM_BYTES {
             break;
         }
-        state.bytes += manifest.len();
+        state.bytes += wanted.len();
         let namespace = if resource.namespaced { object.key.namespace.as_str() } else { "" };
         let claim = Claim {
             common: common.clone(),
-            key: object.key.clone(),
+            key: run.controller.targets.shared(&object.key),
             manifest_hash: scene.intent(object),
-            manifest: manifest.into(),
-            old: object.old.clone(),
+            wanted: wanted.into(),
         };
         let kind =
             state.claims.entry(kind).or_insert_with(|| Kind { resource: resource.clone(), claims: BTreeMap::new() });
-        kind.claims.entry(NamespacedName::new(namespace, &object.key.name)).or_default().push(claim);
+        let name = NamespacedName::new(namespace, &object.key.name);
+        // Hardly ever is an object claimed twice.
+        kind.claims.entry(name).or_insert_with(|| Vec::with_capacity(1)).push(claim);
     }
     drop(state);
     opening.has_nothing_to_claim(&run.pass.key);
