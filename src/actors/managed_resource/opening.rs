@@ -11,7 +11,6 @@ use std::{
 use super::{
     identity::Equivalences,
     memory::{Applied, Fingerprint, Memory},
-    plan::Old,
 };
 use crate::{
     actors::kit::{Moment, Signal},
@@ -68,11 +67,10 @@ pub(super) struct Kind {
 /// One object that one bundle wants.
 pub(super) struct Claim {
     pub(super) common: Rc<Common>,
-    pub(super) key: ObjectKey,
+    pub(super) key: Rc<ObjectKey>,
     pub(super) manifest_hash: u64,
-    /// JSON of the manifest: a tree would take five times as much.
-    pub(super) manifest: Box<[u8]>,
-    pub(super) old: Option<Old>,
+    /// JSON of the manifest and of what was applied before: trees would take five times as much.
+    pub(super) wanted: Box<[u8]>,
 }
 
 /// What the claims of one bundle have in common.
@@ -93,7 +91,7 @@ struct Verdicts {
     /// What the bundle is if all its objects are settled.
     applied: Option<Applied>,
     settled: BTreeMap<Rc<ObjectKey>, Fingerprint>,
-    absent: BTreeSet<ObjectKey>,
+    absent: BTreeSet<Rc<ObjectKey>>,
     claimed: usize,
     /// Kinds of its claims that are still to be listed.
     kinds: usize,
@@ -202,15 +200,16 @@ impl Opening {
     /// Takes a claim; `false` when there is no room for more.
     pub(super) fn add(&self, kind: GroupVersionKind, resource: &Resource, claim: Claim) -> bool {
         let mut state = self.state.borrow_mut();
-        if state.bytes + claim.manifest.len() > CLAIM_BYTES {
+        if state.bytes + claim.wanted.len() > CLAIM_BYTES {
             return false;
         }
-        state.bytes += claim.manifest.len();
+        state.bytes += claim.wanted.len();
         let namespace = if resource.namespaced { claim.key.namespace.as_str() } else { "" };
         let name = NamespacedName::new(namespace, &claim.key.name);
         let kind = state.claims.entry(kind);
         let kind = kind.or_insert_with(|| Kind { resource: resource.clone(), claims: BTreeMap::new() });
-        kind.claims.entry(name).or_default().push(claim);
+        // Hardly ever is an object claimed twice.
+        kind.claims.entry(name).or_insert_with(|| Vec::with_capacity(1)).push(claim);
         true
     }
 
@@ -318,7 +317,7 @@ mod tests {
                 trusted: false,
             };
             let key = ObjectKey { kind: (*kind).into(), name: (*name).into(), ..ObjectKey::default() };
-            let claim = Claim { common: Rc::new(common), key, manifest_hash: 0, manifest: [].into(), old: None };
+            let claim = Claim { common: Rc::new(common), key: Rc::new(key), manifest_hash: 0, wanted: [].into() };
             assert!(opening.begin_claims(&bundle(name), 1, None).is_some());
             let resource = Resource::new("", "v1", kind, &kind.to_lowercase(), true);
             assert!(opening.add(GroupVersionKind::new("", "v1", *kind), &resource, claim));

@@ -41,13 +41,12 @@ pub(super) async fn claim(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure>
     for object in &bundle.plan.objects {
         let kind = GroupVersionKind::of(&object.manifest).unwrap_or_default();
         let (Some(resource), None, false) = (bundle.resource(&kind), &object.error, object.ignored) else { continue };
-        let Ok(manifest) = serde_json::to_vec(&object.manifest) else { continue };
+        let Ok(wanted) = serde_json::to_vec(&(&object.manifest, &object.old)) else { continue };
         let claim = Claim {
             common: common.clone(),
-            key: object.key.clone(),
+            key: run.controller.targets.shared(&object.key),
             manifest_hash: scene.intent(object),
-            manifest: manifest.into(),
-            old: object.old.clone(),
+            wanted: wanted.into(),
         };
         if !opening.add(kind, resource, claim) {
             break;
