@@ -7,12 +7,7 @@ use futures::FutureExt;
 pub use super::shared::{HealthSettings, ManagedResources, Settings};
 use super::{
     autoscalers::Autoscalers,
-    health::{
-        desk::Desk,
-        memory::HealthMemory,
-        pass::{self as health_pass, Duty as HealthDuty},
-        pods::Pods,
-    },
+    health::{desk::Desk, memory::HealthMemory, pass as health_pass, pods::Pods, round::Duty as HealthDuty},
     memory::Memory,
     opening::Opening,
     secrets::{SecretIndex, SecretRecord, Secrets},

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 use super::{
     super::{shared::ManagedResources, targets::Standing},
     memory::{HealthMemory, Seen},
-    pass::{Duty, Round},
     pods::Counted,
+    round::{Duty, Round},
 };
 use crate::{
     actors::{
