@@ -4,9 +4,12 @@
 //!   [`mutating::Mutator`].
 //! * `view.rs`: what a webhook may know of the target cluster.
 //! * `fields.rs`: fields of raw JSON objects, read and made.
+//! * `testing.rs`: for tests, a view that answers what the test says.
 //!
 //! A new webhook is one file in `mutating/` and one line in its registry.
 
 pub mod fields;
 pub mod mutating;
+#[cfg(any(test, feature = "sim"))]
+pub mod testing;
 pub mod view;
