@@ -3,6 +3,8 @@
 //! Each is a [`Mutator`]: a pure function on the raw JSON object, so that fields it does not know survive. Patch,
 //! transport and what is known of the cluster are the business of those who call it.
 
+pub mod service_host;
+
 use serde_json::Value;
 
 use super::view::{Failure, View};
@@ -20,6 +22,11 @@ pub trait Mutator: Send + Sync {
     /// The group and kind of objects it takes, for an object that says it is something else (spec 50 §2.2 row 7);
     /// `None`: it looks itself.
     fn takes(&self) -> Option<(&'static str, &'static str)>;
+
+    /// The answer to an object that is missing or no object of the right kind (spec 50 §2.2 rows 6 and 7).
+    fn undecodable(&self, message: String) -> Failure {
+        Failure::Errored { code: 400, message }
+    }
 
     /// Whether a DELETE is allowed unseen (spec 50 §2.4, "Skipped"); the high-availability webhook has no such shortcut.
     fn skips_deletions(&self) -> bool {
