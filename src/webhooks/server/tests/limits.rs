@@ -1,7 +1,7 @@
 //! Time, load, clients that are slow or silent, and the end.
 
 use std::{
-    io::{Read as _, Write as _},
+    io::{Read as _, Write},
     net::TcpStream,
 };
 
@@ -10,12 +10,19 @@ use rustls::{ClientConnection, StreamOwned};
 use super::*;
 
 /// A TLS connection over which the test sends bytes itself.
-fn connect(rig: &Rig) -> StreamOwned<ClientConnection, TcpStream> {
-    let name = "localhost".try_into().unwrap();
-    let session = ClientConnection::new(Arc::new(client::any_tls()), name).unwrap();
-    let stream = TcpStream::connect(rig.server.address()).unwrap();
+fn connect(address: SocketAddr) -> StreamOwned<ClientConnection, TcpStream> {
+    let session = ClientConnection::new(Arc::new(client::any_tls()), "localhost".try_into().unwrap()).unwrap();
+    let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     StreamOwned::new(session, stream)
+}
+
+/// A request of which the rest of the body never comes.
+fn send_head(stream: &mut impl Write, path: &str) {
+    let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(b"Content-Length: 100\r\n\r\n{").unwrap();
+    stream.flush().unwrap();
 }
 
 /// spec 50, "better" 10
@@ -75,31 +82,26 @@ async fn what_is_too_much_is_refused_at_once_and_may_come_again() {
 #[actix_web::test]
 async fn silent_and_slow_clients_keep_nobody_waiting() {
     let rig = Rig::start();
-    let silent: Vec<_> = (0..300).map(|_| TcpStream::connect(rig.server.address()).unwrap()).collect();
-    let idle = actix_web::web::block({
-        let address = rig.server.address();
-        move || {
-            let begin = |_| {
-                let name = "localhost".try_into().unwrap();
-                let session = ClientConnection::new(Arc::new(client::any_tls()), name).unwrap();
-                let mut stream = StreamOwned::new(session, TcpStream::connect(address).unwrap());
-                let head = format!("POST {MUTATING} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n");
-                stream.write_all(head.as_bytes()).unwrap();
-                stream.write_all(b"Content-Length: 100\r\n\r\n{\"request\"").unwrap();
-                stream.flush().unwrap();
+    let address = rig.server.address();
+    let others = actix_web::web::block(move || {
+        let silent: Vec<_> = (0..300).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let slow: Vec<_> = (0..50)
+            .map(|_| {
+                let mut stream = connect(address);
+                send_head(&mut stream, MUTATING);
                 stream
-            };
-            (0..50).map(begin).collect::<Vec<_>>()
-        }
+            })
+            .collect();
+        (silent, slow)
     });
-    let idle = idle.await.unwrap();
+    let others = others.await.unwrap();
 
     let begin = Instant::now();
     let answer = rig.client(false).review(MUTATING, "7c1f").await;
 
     assert_eq!(answer.status, 200);
     assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
-    drop((silent, idle));
+    drop(others);
     rig.stop().await;
 }
 
@@ -107,12 +109,11 @@ async fn silent_and_slow_clients_keep_nobody_waiting() {
 #[actix_web::test]
 async fn a_body_that_does_not_come_is_an_error_in_time() {
     let rig = Rig::start();
-    let mut stream = connect(&rig);
+    let address = rig.server.address();
 
     let answer = actix_web::web::block(move || {
-        let head = format!("POST {MUTATING}?timeout=300ms HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n");
-        stream.write_all(head.as_bytes()).unwrap();
-        stream.write_all(b"Content-Length: 100\r\n\r\n{").unwrap();
+        let mut stream = connect(address);
+        send_head(&mut stream, &format!("{MUTATING}?timeout=300ms"));
         let mut answer = vec![0; 4096];
         let mut length = 0;
         while !String::from_utf8_lossy(&answer[..length]).contains("in time") {
