@@ -17,6 +17,20 @@ pub struct WrongType {
     pub found: &'static str,
 }
 
+/// How the path of an object itself is written.
+const WHOLE: &str = "the object";
+
+// === impl WrongType ===
+
+impl WrongType {
+    /// The same error, of an object that is found at a place of a larger one, e.g. `spec.containers[0]`.
+    #[must_use]
+    pub fn inside(self, place: &str) -> Self {
+        let path = if self.path == WHOLE { place.to_owned() } else { format!("{place}.{}", self.path) };
+        Self { path, ..self }
+    }
+}
+
 /// The value at a path of maps; `None` when it or one above is absent.
 ///
 /// # Errors
@@ -108,7 +122,7 @@ pub fn list_mut<'a>(object: &'a mut Value, path: &[&str]) -> Result<&'a mut Vec<
 
 /// The error of a value that is found at a path. Elements of lists are written as fields, e.g. `containers`, `[0]`.
 pub fn wrong(path: &[&str], expected: &'static str, found: &Value) -> WrongType {
-    let path = if path.is_empty() { "the object".to_owned() } else { path.join(".").replace(".[", "[") };
+    let path = if path.is_empty() { WHOLE.to_owned() } else { path.join(".").replace(".[", "[") };
     WrongType { path, expected, found: type_of(found) }
 }
 
@@ -178,6 +192,8 @@ mod tests {
             text(&object, &["spec", "containers", "name"]).unwrap_err().to_string(),
             list_mut(&mut object, &["spec", "containers"]).unwrap_err().to_string(),
             wrong(&["spec", "containers", "[0]", "env"], "a list", &json!(true)).to_string(),
+            text(&json!({ "name": 1 }), &["name"]).unwrap_err().inside("spec.containers[1]").to_string(),
+            text(&json!("hidden"), &["name"]).unwrap_err().inside("spec.containers[1]").to_string(),
         ];
 
         assert_eq!(
@@ -188,6 +204,8 @@ mod tests {
                 "spec.containers: expected a map, found a string",
                 "spec.containers: expected a list, found a string",
                 "spec.containers[0].env: expected a list, found a boolean",
+                "spec.containers[1].name: expected a string, found a number",
+                "spec.containers[1]: expected a map, found a string",
             ]
         );
     }

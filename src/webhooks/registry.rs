@@ -4,12 +4,13 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::mutating::{
     Mutator,
+    high_availability::{self, HighAvailability},
     service_host::{self, ServiceHost},
 };
 use crate::api::config::Webhooks;
 
 /// Configuration keys of the webhooks that exist; as in [`crate::api::config::Config::enabled_webhooks`].
-pub const KEYS: [&str; 1] = ["kubernetesServiceHost"];
+pub const KEYS: [&str; 2] = ["highAvailabilityConfig", "kubernetesServiceHost"];
 
 /// A webhook that is served.
 #[derive(Clone)]
@@ -56,9 +57,16 @@ pub enum Reads {
 
 /// The webhooks that a configuration enables, in the order of spec 50 §1.
 pub fn enabled(config: &Webhooks) -> Vec<Entry> {
-    use FailurePolicy::Ignore;
+    use FailurePolicy::{Fail, Ignore};
+    use Reads::{Autoscalers, Namespaces, NodeCount};
+    let availability = config.high_availability_config.map(HighAvailability::new);
     let service_host = config.kubernetes_service_host.as_ref().map(|settings| ServiceHost::new(&settings.host));
-    [entry("kubernetesServiceHost", service_host::PATH, Ignore, &[], service_host)].into_iter().flatten().collect()
+    let availability_reads = &[Namespaces, Autoscalers, NodeCount];
+    let all = [
+        entry("highAvailabilityConfig", high_availability::PATH, Fail, availability_reads, availability),
+        entry("kubernetesServiceHost", service_host::PATH, Ignore, &[], service_host),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 /// Labels of the Nodes whose taints count; no labels select all.

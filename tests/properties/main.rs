@@ -1,8 +1,9 @@
-//! The properties of `tests/checks/`, with generated values.
+//! The properties of `tests/checks/`, and of webhooks, with generated values.
 
 #[path = "../checks/mod.rs"]
 mod checks;
 mod decode;
+mod high_availability;
 mod merge;
 mod plan;
 

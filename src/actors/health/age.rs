@@ -67,7 +67,9 @@ mod tests {
             ((2 * YEAR - 1) * 1000, "729d"),
             (2 * YEAR * 1000, "2y"),
             ((2 * YEAR + 12 * DAY) * 1000, "2y12d"),
-            (9 * YEAR * 1000, "9y"),
+            ((8 * YEAR - 1) * 1000, "7y364d"),
+            (8 * YEAR * 1000, "8y"),
+            ((9 * YEAR + 12 * DAY) * 1000, "9y"),
         ] {
             let then = now - SignedDuration::from_millis(milliseconds);
 

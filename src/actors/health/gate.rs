@@ -126,6 +126,8 @@ mod tests {
     #[test]
     fn a_change_asks_for_a_pass_if_it_may_open_the_gate() {
         let open = || mr(Some("True"), json!({}));
+        let other = "resources.gardener.cloud/gardener-resource-manager-other";
+        let reference = json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "a", "name": "cfg"});
         for (old, new, expected) in [
             (None, Some(open()), true),
             (Some(open()), None, true),
@@ -138,7 +140,13 @@ mod tests {
             (Some(open()), Some(mr(Some("True"), json!({"/spec/class": ""}))), true),
             (Some(open()), Some(mr(Some("True"), ignored("true"))), false),
             (Some(mr(Some("True"), ignored("true"))), Some(open()), true),
+            (Some(open()), Some(mr(Some("True"), json!({"/metadata/uid": "v"}))), true),
+            (Some(open()), Some(mr(Some("True"), json!({"/metadata/uid": "v", "/spec/class": "other"}))), true),
+            (Some(mr(Some("True"), json!({"/metadata/finalizers": [other]}))), Some(open()), true),
+            (Some(open()), Some(mr(Some("True"), json!({"/status/resources": [reference]}))), true),
             (None, Some(mr(Some("True"), ignored("true"))), false),
+            (None, Some(mr(Some("True"), json!({"/spec/class": "other"}))), true),
+            (None, Some(mr(Some("True"), json!({"/metadata/finalizers": []}))), true),
             (None, Some(mr(Some("True"), json!({"/spec/class": "other", "/metadata/finalizers": []}))), false),
         ] {
             assert_eq!(is_triggered(&own(), old.as_ref(), new.as_ref()), expected, "{old:?} → {new:?}");

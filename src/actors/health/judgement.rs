@@ -75,15 +75,6 @@ fn bounded(mut text: String) -> Box<str> {
     text.into()
 }
 
-// === impl Verdict ===
-
-impl Verdict {
-    /// Whether it is [`Verdict::Fine`].
-    pub fn is_fine(&self) -> bool {
-        matches!(self, Self::Fine)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -138,8 +129,16 @@ mod tests {
 
         for verdict in [&judgement.health, &judgement.rollout] {
             let Verdict::Bad(text) = verdict else { panic!("{verdict:?}") };
-            assert!(text.len() < LONGEST_TEXT + 8 && text.ends_with('…'));
+            assert!((8 * 1024..8 * 1024 + 8).contains(&text.len()) && text.ends_with('…'));
         }
+    }
+
+    #[test]
+    fn only_what_does_not_fit_is_cut() {
+        let fits = "a".repeat(8 * 1024);
+
+        assert_eq!(*bounded(fits.clone()), fits);
+        assert_eq!(*bounded(format!("{fits}a")), format!("{fits}…"));
     }
 
     #[test]

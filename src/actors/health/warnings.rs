@@ -1,4 +1,4 @@
-//! The Events that say why a Service has no address (spec 20 §11.3).
+//! The Events that say why a Service has no address, or is not deleted (spec 20 §11.3, spec 10 §13.6).
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -105,7 +105,7 @@ mod tests {
             "firstTimestamp": "2026-01-01T11:51:00Z", "lastTimestamp": last})
     }
 
-    /// spec 20 scenario 17.
+    /// spec 20 scenario 17, spec 10 scenario 9.
     #[test]
     fn of_seven_events_the_five_youngest_are_quoted_the_oldest_of_them_first() {
         let events: Vec<Value> =
@@ -132,12 +132,26 @@ mod tests {
                 "* service-controller reported 3m12s ago (x6 over 9m): quota for load balancers exceeded",
             ),
             (single(json!({"firstTimestamp": "2026-01-01T11:59:00Z"})), "* cloud reported 60s ago: m"),
+            (
+                single(
+                    json!({"count": 1, "firstTimestamp": "2026-01-01T11:50:00Z", "lastTimestamp": "2026-01-01T11:59:00Z"}),
+                ),
+                "* cloud reported 10m ago: m",
+            ),
             (single(json!({"eventTime": "2026-01-01T11:58:00.123456Z"})), "* cloud reported 119s ago: m"),
             (single(json!({"firstTimestamp": null})), "* cloud reported <unknown> ago: m"),
             (single(json!({"count": 2})), "* cloud reported <unknown> ago (x2 over <unknown>): m"),
         ] {
             assert_eq!(Warnings::of([&event]).block(now()), format!("\n\n-> Events:\n{line}"));
         }
+    }
+
+    #[test]
+    fn only_warnings_about_the_service_itself_are_asked_for() {
+        let selector = "involvedObject.apiVersion=v1,involvedObject.kind=Service,involvedObject.name=lb,\
+                        involvedObject.namespace=garden,type=Warning";
+
+        assert_eq!(field_selector("garden", "lb"), selector);
     }
 
     #[test]

@@ -207,7 +207,7 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         };
         run.write_status(|status| status::finished(status, outcome, wall)).await?;
         let keys: BTreeSet<&ObjectKey> = bundle.plan.objects.iter().map(|object| &object.key).collect();
-        memory.objects.retain(|key, _| keys.contains(key));
+        memory.objects.retain(|key, _| keys.contains(key.as_ref()));
         // What left the bundle is nobody's business any more.
         let held = keys.into_iter().cloned().chain(run.mr().status.resources.iter().map(ResourceRef::key)).collect();
         controller.targets.register(&run.pass.key, held);
@@ -271,7 +271,7 @@ async fn apply_rank(
             let manifest = scene.intent(object);
             let done = memory.round.as_ref().is_some_and(|round| round.applied.get(&object.key) == Some(&manifest));
             let forced = scene.todo.is_forced() && !object.ignored && !done;
-            let known = memory.objects.get(&object.key).cloned();
+            let known = memory.objects.get(&object.key).copied();
             if !forced
                 && (scene.is_settled(object, manifest, known.as_ref(), done)
                     || scene.is_put_off(object, manifest, memory, now))
@@ -300,7 +300,8 @@ async fn apply_rank(
                 // An object that was left to its other owner keeps its old fingerprint: that does not fit, so the next
                 // period looks at it again.
                 if let Some(record) = done.record {
-                    memory.objects.insert(object.key.clone(), Fingerprint { manifest, record });
+                    let key = scene.run.controller.targets.shared(&object.key);
+                    memory.objects.insert(key, Fingerprint { manifest, content: record.content() });
                 }
             }
             Err(error) => {
@@ -344,7 +345,7 @@ impl Scene<'_> {
     fn is_settled(&self, object: &PlannedObject, manifest: u64, known: Option<&Fingerprint>, done: bool) -> bool {
         let Some(known) = known.filter(|known| known.manifest == manifest) else { return false };
         match self.run.controller.targets.evidence(&object.key) {
-            Evidence::Known(record) => record.same_content(&known.record),
+            Evidence::Known(record) => record.content().is(&known.content),
             Evidence::None => done,
         }
     }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{
     apply_object::in_request,
-    clean::{self, ForcedFinalization, claims, events},
+    clean::{self, ForcedFinalization, claims},
     identity,
     memory::Memory,
     order, own_refs,
@@ -17,7 +17,10 @@ use super::{
     targets::Evidence,
 };
 use crate::{
-    actors::kit::{Failure, Outcome},
+    actors::{
+        health::warnings::{Warnings, field_selector},
+        kit::{Failure, Outcome},
+    },
     api::{managed_resource::ResourceRef, object, origin::Origin},
     cluster::{ApiError, DeleteOptions, Deleted, ListQuery, Resource, Target},
 };
@@ -292,25 +295,23 @@ async fn delete_claims(run: &Run<'_>, stateful_set: &Value) -> Result<(), String
 
 /// The item of the message for an object that is still there (spec 10 §13.6).
 async fn pending_item(run: &Run<'_>, reference: &ResourceRef, error: Option<String>) -> String {
-    let mut text = None;
+    let mut events = String::new();
     if reference.api_version == "v1" && reference.kind == "Service" {
         match warnings_of(run, reference).await {
-            Ok(list) => text = events::warnings(&list, run.controller.env.clock.wall()),
+            Ok(warnings) => events = warnings.block(run.controller.env.clock.wall()),
             Err(error) => tracing::info!(object = %display(reference), error = %error, "Events cannot be read"),
         }
     }
-    clean::still_pending(&display(reference), error.as_deref(), text.as_deref())
+    clean::still_pending(&display(reference), error.as_deref(), &events)
 }
 
-async fn warnings_of(run: &Run<'_>, reference: &ResourceRef) -> Result<Vec<Value>, ApiError> {
+async fn warnings_of(run: &Run<'_>, service: &ResourceRef) -> Result<Warnings, ApiError> {
     let events = Resource::new("", "v1", "Event", "events", true);
-    let namespace = reference.key().namespace;
-    let selector = format!(
-        "involvedObject.apiVersion={},involvedObject.kind={},involvedObject.name={},involvedObject.namespace={namespace},type=Warning",
-        reference.api_version, reference.kind, reference.name
-    );
+    let namespace = service.key().namespace;
+    let selector = field_selector(&namespace, &service.name);
     let query = ListQuery { field_selector: Some(selector), ..ListQuery::default() };
-    Ok(run.controller.target.list(&run.context, &events, Some(&namespace), &query).await?.items)
+    let list = run.controller.target.list(&run.context, &events, Some(&namespace), &query).await?;
+    Ok(Warnings::of(&list.items))
 }
 
 fn is_stateful_set(reference: &ResourceRef) -> bool {

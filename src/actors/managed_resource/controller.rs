@@ -20,7 +20,7 @@ use super::{
         pods::{self, Pods},
     },
     identity::Equivalences,
-    memory::Memory,
+    memory::{Calm, Memory},
     moment::Moments,
     secrets::{SecretIndex, SecretRecord, Secrets},
     snapshot::{BundleRecord, Snapshot},
@@ -275,6 +275,9 @@ fn tell_of_pods(targets: &Targets, desk: &Rc<Desk>, waker: &Rc<Waker>) -> pods::
             }
             None => targets.holders_of(&GroupKind::new("apps", "Deployment")),
         };
+        for bundle in &bundles {
+            targets.news_for(bundle);
+        }
         for bundle in bundles.iter().filter(|bundle| desk.is_open(bundle)) {
             wake(&waker, bundle, Wake::live(ROLLOUT));
         }
@@ -388,6 +391,12 @@ impl ManagedResources {
             reported.insert(key, now);
         }
         is_news
+    }
+
+    /// The present moment for a bundle and its objects; `None` if something can only be known by asking.
+    pub(super) fn moment(&self, bundle: &NamespacedName) -> Option<Calm> {
+        let version = self.bundles.store().with(bundle, Record::version).filter(|_| !self.settings.always_update)?;
+        Some(Calm { version, objects: self.targets.moment(bundle)? })
     }
 
     /// On whose behalf a pass makes its requests.

@@ -62,6 +62,15 @@ pub struct Record {
     pub origin: Option<Arc<str>>,
 }
 
+/// What of an object a merge could change, in 24 bytes: as much as has to be remembered to tell whether it is still the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Content {
+    /// Hash of identity, generation, metadata, and whether it is being deleted.
+    object: u64,
+    /// See [`Record::body_hash`].
+    body: Option<u64>,
+}
+
 /// Whether a generation that stays the same proves that nothing outside of metadata and status changed. Only for kinds
 /// the API server itself serves; for objects of CRDs it always does.
 pub fn generation_covers_body(group: &str, kind: &str) -> bool {
@@ -207,20 +216,35 @@ impl Record {
         }
     }
 
-    /// Whether both are the same object with the same content; the resource version does not matter.
+    /// Its content: what it is compared by. The resource version does not matter.
+    pub fn content(&self) -> Content {
+        let mut hasher = DefaultHasher::new();
+        write_text(&mut hasher, &self.uid);
+        hasher.write_i64(self.generation);
+        hasher.write_u64(self.metadata_hash);
+        hasher.write_u8(self.deleting.into());
+        Content { object: hasher.finish(), body: self.body_hash }
+    }
+
+    /// Whether both are the same object with the same content.
+    pub fn same_content(&self, other: &Self) -> bool {
+        self.content().is(&other.content())
+    }
+}
+
+// === impl Content ===
+
+impl Content {
+    /// Whether both are of the same object, with the same content.
     ///
     /// The body counts when both know it; otherwise the generation must speak for it ([`generation_covers_body`]). The
     /// begin of a deletion is a change.
-    pub fn same_content(&self, other: &Self) -> bool {
-        let same_body = match (self.body_hash, other.body_hash) {
+    pub fn is(&self, other: &Self) -> bool {
+        let same_body = match (self.body, other.body) {
             (Some(this), Some(other)) => this == other,
             (Some(_), None) | (None, Some(_)) | (None, None) => true,
         };
-        same_body
-            && self.uid == other.uid
-            && self.generation == other.generation
-            && self.metadata_hash == other.metadata_hash
-            && self.deleting == other.deleting
+        same_body && self.object == other.object
     }
 }
 
@@ -298,12 +322,39 @@ mod tests {
     }
 
     #[test]
+    fn empty_metadata_is_no_metadata() {
+        let none = Record::of_metadata(&json!({"metadata": {}}));
+        for (field, empty) in [
+            ("labels", json!({})),
+            ("labels", json!(null)),
+            ("annotations", json!({})),
+            ("ownerReferences", json!([])),
+            ("finalizers", json!([])),
+        ] {
+            let record = Record::of_metadata(&json!({"metadata": {field: empty}}));
+
+            assert!(record.same_content(&none), "{field} {empty}");
+        }
+    }
+
+    #[test]
+    fn the_store_sees_a_record_by_uid_and_version() {
+        use crate::cluster::Record as _;
+        let version = |version: &str| Record { resource_version: version.into(), ..Record::of_object(&deployment()) };
+
+        assert_eq!(version("7").uid(), "u");
+        assert_eq!((version("7").version(), version("x").version()), (7, 0));
+    }
+
+    #[test]
     fn the_order_of_keys_and_the_form_of_numbers_do_not_count() {
         let parse = |text| serde_json::from_str::<Value>(text).unwrap();
 
         assert_eq!(hash(&parse(r#"{"a":1,"b":[1.0]}"#)), hash(&parse(r#"{"b":[1],"a":1.0}"#)));
         assert_ne!(hash(&parse(r#"["ab",""]"#)), hash(&parse(r#"["a","b"]"#)));
         assert_ne!(hash(&parse("9007199254740993")), hash(&parse("9007199254740992")));
+        assert_ne!(hash(&parse("1.5")), hash(&parse("1")));
+        assert_ne!(hash(&parse("1.5")), hash(&parse("1.25")));
         assert_ne!(hash(&parse("null")), hash(&parse("{}")));
     }
 

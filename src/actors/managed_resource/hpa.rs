@@ -71,6 +71,22 @@ mod tests {
         );
     }
 
+    /// spec 10 §12.5
+    #[test]
+    fn only_replicas_of_deployments_and_stateful_sets_are_protected() {
+        for (group, kind, protected) in [
+            ("apps", "Deployment", true),
+            ("extensions", "Deployment", true),
+            ("apps", "StatefulSet", true),
+            ("extensions", "StatefulSet", true),
+            ("apps", "ReplicaSet", false),
+            ("", "ReplicationController", false),
+            ("g.io", "Deployment", false),
+        ] {
+            assert_eq!(is_scalable(&GroupKind::new(group, kind)), protected, "{group}/{kind}");
+        }
+    }
+
     #[test]
     fn the_core_group_is_an_api_version_without_slash() {
         assert_eq!(target(&autoscaler("a", "v1")).unwrap().group, "");

@@ -3,12 +3,13 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     hash::{DefaultHasher, Hash, Hasher},
+    rc::Rc,
     time::Duration,
 };
 
 use tokio::time::Instant;
 
-use super::fingerprint::Record;
+use super::{fingerprint::Content, targets::Known};
 use crate::api::{
     conditions::RESOURCES_APPLIED,
     managed_resource::{ManagedResource, Status},
@@ -26,7 +27,7 @@ pub struct Memory {
     /// What the last pass was about in which objects failed.
     pub failed: Option<Applied>,
     /// The objects that were right when last looked at.
-    pub objects: BTreeMap<ObjectKey, Fingerprint>,
+    pub objects: BTreeMap<Rc<ObjectKey>, Fingerprint>,
     /// The set that was announced in the conditions, by generation and checksum: it is not announced again.
     pub announced: Option<(i64, String)>,
     /// Refs that drifted lately.
@@ -35,6 +36,8 @@ pub struct Memory {
     pub failing: BTreeMap<ObjectKey, Instant>,
     /// When the next period is due.
     pub period: Option<Instant>,
+    /// When the last period found everything as it was left, and nobody did anything since.
+    pub calm: Option<Calm>,
     /// Objects that a complete list at start did not hold.
     pub absent: BTreeSet<ObjectKey>,
     /// What was done before the time slice ended, for the pass that goes on.
@@ -63,13 +66,22 @@ pub struct Applied {
     pub status: u64,
 }
 
+/// The moment of a look at a bundle that found nothing to do. As long as it lasts, another look would find the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Calm {
+    /// Version of the ManagedResource.
+    pub version: u64,
+    /// Of its objects.
+    pub objects: Known,
+}
+
 /// An object that was as described.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct Fingerprint {
     /// Hash of the manifest with all that a merge adds to it.
     pub manifest: u64,
     /// The object then.
-    pub record: Record,
+    pub content: Content,
 }
 
 /// How often a ref may be repaired.
@@ -156,6 +168,11 @@ impl Memory {
     pub fn next(&self, now: Instant, sync_period: Duration) -> Duration {
         let period = self.period.unwrap_or(now + sync_period);
         self.next_due().map_or(period, |due| due.min(period)).saturating_duration_since(now)
+    }
+
+    /// Whether there is nothing to go on with, now or later.
+    pub fn is_at_rest(&self) -> bool {
+        self.applied.is_some() && self.damping.is_empty() && self.round.is_none()
     }
 
     /// Forgets what is known of objects and what was told of them.

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::{
     apply, clean_up,
     controller::{CHANGED, DRIFT, KIND, ManagedResources, SCALED, SECRET},
-    memory::{Applied, Memory},
+    memory::{Applied, Calm, Memory},
     read::{self, ReadError},
     run::{Run, Todo},
     start::Start,
@@ -28,6 +28,13 @@ pub(super) async fn run(
     memory: &mut Memory,
     pass: &Pass<NamespacedName>,
 ) -> Result<Outcome, Failure> {
+    let calm = memory.calm.take();
+    if let Some(calm) = calm.filter(|calm| is_still_calm(controller, memory, pass, *calm)) {
+        let now = controller.env.clock.monotonic();
+        memory.calm = Some(calm);
+        memory.period = Some(now + controller.settings.sync_period);
+        return Ok(Outcome::After(memory.next(now, controller.settings.sync_period)));
+    }
     let Some(bundle) = controller.snapshot(&pass.key)? else {
         controller.targets.register(&pass.key, BTreeSet::new());
         controller.opening.has_nothing_to_claim(&pass.key);
@@ -74,6 +81,19 @@ pub(super) async fn run(
     }
 }
 
+/// Whether a period has nothing to look at: neither the ManagedResource nor anything else that a pass goes by has changed
+/// since the last one found everything as it was left. In a large installation nearly all passes end here.
+fn is_still_calm(controller: &ManagedResources, memory: &Memory, pass: &Pass<NamespacedName>, calm: Calm) -> bool {
+    let secrets = memory.applied.as_ref().map(|applied| &applied.secrets);
+    let unchanged = |(secret, version): &(String, u64)| {
+        !controller.secrets.changed_since(&NamespacedName::new(&pass.key.namespace, secret), *version)
+    };
+    pass.wake.causes == Causes::TIMER
+        && memory.is_at_rest()
+        && secrets.is_some_and(|secrets| secrets.iter().all(unchanged))
+        && controller.moment(&pass.key) == Some(calm)
+}
+
 async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, Failure> {
     let controller = run.controller;
     match controller.opening.turn(&run.pass.key, memory) {
@@ -86,11 +106,14 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
         }
     }
     let now = controller.env.clock.monotonic();
+    let moment = controller.moment(&run.pass.key);
+    let is_period = memory.period.is_none_or(|period| period <= now);
     let todo = todo(run, memory, now);
     if todo == Todo::Nothing {
         if memory.applied.is_none() {
             return Ok(Outcome::Again);
         }
+        memory.calm = moment.filter(|_| is_period && memory.is_at_rest());
         return Ok(Outcome::After(memory.next(now, controller.settings.sync_period)));
     }
     run.ensure_finalizer().await?;
@@ -130,7 +153,7 @@ fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
     let mut refs = memory.take_due(now);
     let drifted = match &wake.refs {
         Refs::Named(drifted) if wake.causes.meets(DRIFT.with(SCALED)) => drifted.clone(),
-        Refs::All => memory.objects.keys().cloned().collect(),
+        Refs::All => memory.objects.keys().map(|key| ObjectKey::clone(key)).collect(),
         Refs::Named(_) | Refs::None => BTreeSet::new(),
     };
     // With other autoscalers an object is not right any more although it is as it was.
@@ -142,7 +165,8 @@ fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
     }
     refs.extend(drifted.into_iter().filter(|key| memory.drifted(key, now)));
     if period_due {
-        refs.extend(memory.objects.keys().filter(|key| !run.is_as_remembered(memory, key)).cloned());
+        let changed = memory.objects.keys().filter(|key| !run.is_as_remembered(memory, key));
+        refs.extend(changed.map(|key| ObjectKey::clone(key)));
         memory.period = Some(now + settings.sync_period);
     }
     match refs.len() {
@@ -168,7 +192,7 @@ impl Run<'_> {
     fn is_as_remembered(&self, memory: &Memory, key: &ObjectKey) -> bool {
         let Some(seen) = memory.objects.get(key) else { return false };
         match self.controller.targets.evidence(key) {
-            Evidence::Known(record) => record.same_content(&seen.record),
+            Evidence::Known(record) => record.content().is(&seen.content),
             Evidence::None => false,
         }
     }

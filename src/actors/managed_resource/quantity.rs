@@ -144,6 +144,25 @@ mod tests {
         }
     }
 
+    /// The bounds keep the arithmetic from overflowing.
+    #[test]
+    fn amounts_beyond_the_bounds_equal_nothing() {
+        let power = |zeros: usize| format!("1{}", "0".repeat(zeros));
+        let half = format!("0.{}5", "0".repeat(28));
+        for (a, b, same) in [
+            (power(29), "1e29".to_owned(), true),
+            (power(30), "1e30".to_owned(), false),
+            (half.clone(), "5e-29".to_owned(), true),
+            (format!("0{half}"), "5e-29".to_owned(), false),
+            ("1e60".to_owned(), "10e59".to_owned(), true),
+            ("1e61".to_owned(), "10e60".to_owned(), false),
+            ("1e-60".to_owned(), "0.1e-59".to_owned(), true),
+            ("10e-61".to_owned(), "1e-60".to_owned(), false),
+        ] {
+            assert_eq!(same_amount(&json!(a), &json!(b)), same, "{a} {b}");
+        }
+    }
+
     #[test]
     fn each_suffix_is_a_thousand_or_1024_of_the_one_before() {
         for (suffixes, factor) in [

@@ -104,7 +104,7 @@ struct Common {
 struct Verdicts {
     /// What the bundle is if all its objects are settled.
     applied: Option<Applied>,
-    settled: BTreeMap<ObjectKey, Fingerprint>,
+    settled: BTreeMap<Rc<ObjectKey>, Fingerprint>,
     absent: BTreeSet<ObjectKey>,
     claimed: usize,
     /// Kinds of its claims that are still to be listed.

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 pub use self::news::{Drift, DriftListener, HealthListener, News};
 use self::{
     interest::Interest,
-    news::{drifted, judged_differently},
+    news::{drifted, is_news, judged_differently},
 };
 use super::{
     bodies::Bodies,
@@ -87,6 +87,15 @@ struct Kind {
     _listening: Listening,
 }
 
+/// A moment in what is known of the objects of a bundle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    /// Of the objects.
+    news: u64,
+    /// Of the kinds that are served.
+    served: u64,
+}
+
 /// What is known of an object without asking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Evidence {
@@ -138,12 +147,11 @@ impl Targets {
     pub fn hold(&self, bundle: &NamespacedName, keys: impl Iterator<Item = ObjectKey>) {
         let more = {
             let interest = self.inner.interest.borrow();
-            let held = interest.held_by(bundle);
-            let mut more: BTreeSet<_> = keys.filter(|key| held.is_none_or(|held| !held.contains(key))).collect();
+            let mut more: BTreeSet<_> = keys.filter(|key| !interest.is_held_by(key, bundle)).collect();
             if more.is_empty() {
                 return;
             }
-            more.extend(held.into_iter().flatten().cloned());
+            more.extend(interest.held_by(bundle).cloned());
             more
         };
         self.register(bundle, more);
@@ -151,7 +159,27 @@ impl Targets {
 
     /// Whether a bundle is interested in an object.
     pub fn is_held_by(&self, key: &ObjectKey, bundle: &NamespacedName) -> bool {
-        self.inner.interest.borrow().holders(key).is_some_and(|holders| holders.contains(bundle))
+        self.inner.interest.borrow().is_held_by(key, bundle)
+    }
+
+    /// The key, kept once for all who remember something of the object.
+    pub fn shared(&self, key: &ObjectKey) -> Rc<ObjectKey> {
+        self.inner.interest.borrow().shared(key).unwrap_or_else(|| Rc::new(key.clone()))
+    }
+
+    /// The present moment for a bundle: as long as it is the same, nothing that is known of the bundle's objects has
+    /// changed. `None` if something can only be known by asking: a kind is not watched, or was not heard of for too long.
+    pub fn moment(&self, bundle: &NamespacedName) -> Option<Known> {
+        let interest = self.inner.interest.borrow();
+        let (news, mut held) = interest.last_news(bundle)?;
+        let kinds = self.inner.kinds.borrow();
+        let is_fresh = held.all(|kind| kinds.get(kind).is_some_and(|kind| kind.router.is_fresh()));
+        is_fresh.then(|| Known { news, served: self.inner.cluster.discovery().version() })
+    }
+
+    /// There is news for a bundle that does not come from the watches of its objects.
+    pub fn news_for(&self, bundle: &NamespacedName) {
+        self.inner.interest.borrow_mut().news_for(bundle);
     }
 
     /// Whether a bundle is interested in an object of a kind.
@@ -179,6 +207,7 @@ impl Targets {
                 old.router.stop();
             }
             kinds.insert(group_kind.clone(), self.inner.kind(&resource, scopes));
+            self.inner.interest.borrow_mut().news_of_kind(&group_kind);
         }
         if let Some(kind) = kinds.get_mut(&group_kind) {
             kind.idle_since = None;
@@ -193,6 +222,7 @@ impl Targets {
                 kind.router.stop();
                 let idle_since = kind.idle_since;
                 *kind = Kind { idle_since, ..self.inner.kind(&resource, scopes) };
+                self.inner.interest.borrow_mut().news_of_kind(&resource.group_kind());
             }
         }
     }
@@ -263,7 +293,7 @@ impl Targets {
 
     /// The bundles that are interested in an object.
     pub fn holders(&self, key: &ObjectKey) -> BTreeSet<NamespacedName> {
-        self.inner.interest.borrow().holders(key).cloned().unwrap_or_default()
+        self.inner.interest.borrow().holders(key).iter().map(|holder| NamespacedName::clone(holder)).collect()
     }
 
     /// The object itself, if what is known of it is just what the last write was answered with.
@@ -281,8 +311,7 @@ impl Targets {
 
     /// Enters what a read or a write of this process was answered with that was sent at `asked` or later.
     pub fn wrote(&self, key: &ObjectKey, object: &Value, writer: &str, asked: Instant) {
-        let router = self.inner.kinds.borrow().get(&key.group_kind()).map(|kind| kind.router.clone());
-        if let Some(router) = router {
+        if let Some(router) = self.inner.router_of(key, object) {
             router.wrote(object, writer, asked);
         }
     }
@@ -290,8 +319,7 @@ impl Targets {
     /// Enters an object of a list that this process read, and tells what is known of it. No drift: whoever listed it
     /// compares it.
     pub fn found(&self, key: &ObjectKey, object: &Value, asked: Instant) -> Found {
-        let router = self.inner.kinds.borrow().get(&key.group_kind()).map(|kind| kind.router.clone());
-        router.map_or(Found::Known, |router| router.found(object, asked))
+        self.inner.router_of(key, object).map_or(Found::Known, |router| router.found(object, asked))
     }
 
     /// Enters that an object is gone: a DELETE or a GET of this process said so.
@@ -300,7 +328,8 @@ impl Targets {
         if let Some(router) = router {
             router.deleted(&name_in_store(router.resource(), key), writer);
         }
-        for holder in self.holders(key) {
+        let holders = self.inner.interest.borrow_mut().news_of(key);
+        for holder in holders {
             (self.inner.health)(&holder, Some(key), News::Gone);
         }
     }
@@ -334,6 +363,16 @@ impl Targets {
 // === impl Inner ===
 
 impl Inner {
+    /// The watch of a kind, for an answer of the server about one of its objects. In another version than the watched one it
+    /// may end what was known without more ado.
+    fn router_of(&self, key: &ObjectKey, object: &Value) -> Option<Router<Record>> {
+        let router = self.kinds.borrow().get(&key.group_kind()).map(|kind| kind.router.clone())?;
+        if object["apiVersion"].as_str().is_some_and(|version| version != router.resource().api_version()) {
+            self.interest.borrow_mut().news_of(key);
+        }
+        Some(router)
+    }
+
     /// The watch a kind needs, if it is not the one there is: in which version, and where.
     fn wanted(&self, known: Option<&Router<Record>>, resource: &Resource) -> Option<(Resource, Vec<Option<String>>)> {
         let discovery = self.cluster.discovery();
@@ -395,7 +434,7 @@ impl Inner {
             move |name: &NamespacedName| super::identity::index_key(&group, &kind, &name.namespace, &name.name);
         let keep = {
             let (interest, key_of) = (interest.clone(), key_of.clone());
-            Box::new(move |name: &NamespacedName| interest.borrow().holders(&key_of(name)).is_some())
+            Box::new(move |name: &NamespacedName| interest.borrow().is_held(&key_of(name)))
         };
         let record: ReadRecord<Record> = Box::new(move |object| {
             let record = if covered { Record::of_metadata(object) } else { Record::of_object(object) };
@@ -415,13 +454,13 @@ impl Inner {
         let router = Router::start(&self.cluster, options, &self.env);
         let (drift, health) = (self.drift.clone(), self.health.clone());
         router.subscribe(move |change| {
-            let (drifted, judged) = (drifted(change), judged_differently(change));
-            if drifted.is_none() && judged.is_none() {
+            if !is_news(change) {
                 return;
             }
+            let (drifted, judged) = (drifted(change), judged_differently(change));
             let key = key_of(change.name);
             let what = if change.new.is_some() { Drift::Changed } else { Drift::Gone };
-            let holders = interest.borrow().holders(&key).cloned().unwrap_or_default();
+            let holders = interest.borrow_mut().news_of(&key);
             for holder in &holders {
                 if drifted.is_some_and(|writer| writer != Some(holder.to_string().as_str())) {
                     drift(holder, &key, what);
@@ -437,7 +476,7 @@ impl Inner {
     fn listen(&self, router: &Router<Record>, kind: &GroupKind) -> Listening {
         let (interest, health, kind) = (self.interest.clone(), self.health.clone(), kind.clone());
         router.signal().listen(move || {
-            let holders = interest.borrow().holders_of(&kind);
+            let holders = interest.borrow_mut().news_of_kind(&kind);
             holders.iter().for_each(|holder| health(holder, None, News::Judged { health: true, rollout: true }));
         })
     }

@@ -160,6 +160,14 @@ impl<R: Record> Router<R> {
         heard.is_some_and(|heard| heard.elapsed() < IDLE_LIMIT) && self.core.store.state() != StoreState::Off
     }
 
+    /// Whether what is known is evidence, wherever it is watched.
+    pub fn is_fresh(&self) -> bool {
+        let is_heard_of = |scope: &ScopeState| {
+            scope.listed.get() && scope.heard.get().is_some_and(|heard| heard.elapsed() < IDLE_LIMIT)
+        };
+        self.core.scopes.iter().all(is_heard_of) && self.core.store.state() != StoreState::Off
+    }
+
     /// Raised when the state of the store changes.
     pub fn signal(&self) -> &Signal {
         &self.core.signal

@@ -3,6 +3,7 @@
 //! Each is a [`Mutator`]: a pure function on the raw JSON object, so that fields it does not know survive. Patch,
 //! transport and what is known of the cluster are the business of those who call it.
 
+pub mod high_availability;
 pub mod service_host;
 
 use serde_json::Value;

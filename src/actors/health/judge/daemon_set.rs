@@ -18,7 +18,7 @@ pub(super) fn check(object: &Value) -> Check {
     let unavailable = number(object, "status.numberUnavailable")?;
     if number(object, "status.updatedNumberScheduled")? < desired {
         let max = max_unavailable(object, desired)?;
-        if unavailable > max {
+        if i128::from(unavailable) > max {
             return bad(format!(
                 "too many unavailable pods found ({unavailable}/{current}, only max. {max} unavailable pods allowed)"
             ));
@@ -30,7 +30,7 @@ pub(super) fn check(object: &Value) -> Check {
 }
 
 /// How many Pods may be unavailable during a roll-out; 0 for whatever is not understood.
-fn max_unavailable(object: &Value, desired: i64) -> Result<i64, Trouble> {
+fn max_unavailable(object: &Value, desired: i64) -> Result<i128, Trouble> {
     if desired == 0 || text(object, "spec.updateStrategy.type")? != "RollingUpdate" {
         return Ok(0);
     }
@@ -38,7 +38,7 @@ fn max_unavailable(object: &Value, desired: i64) -> Result<i64, Trouble> {
         None => 0,
         Some(Value::String(share)) => percent_of(share, desired),
         Some(number) => match number.as_i64() {
-            Some(number) => number,
+            Some(number) => number.into(),
             None => {
                 let field = "spec.updateStrategy.rollingUpdate.maxUnavailable";
                 return Err(Trouble::Unreadable(format!("{field} is neither an integer nor a string")));
@@ -48,8 +48,7 @@ fn max_unavailable(object: &Value, desired: i64) -> Result<i64, Trouble> {
 }
 
 /// A share like `25%`, rounded down.
-fn percent_of(share: &str, total: i64) -> i64 {
+fn percent_of(share: &str, total: i64) -> i128 {
     let percent = share.strip_suffix('%').and_then(|percent| percent.parse::<i64>().ok()).unwrap_or_default();
-    let exact = (i128::from(percent) * i128::from(total)).div_euclid(100);
-    i64::try_from(exact).unwrap_or(if exact < 0 { i64::MIN } else { i64::MAX })
+    (i128::from(percent) * i128::from(total)).div_euclid(100)
 }

@@ -66,6 +66,11 @@ fn daemon_sets() {
             [10, 10, 4, 1, 0],
             &format!("{tolerance} (1/10, only max. 0 unavailable pods allowed)"),
         ),
+        (
+            json!({"type": "OnDelete", "rollingUpdate": {"maxUnavailable": 3}}),
+            [10, 10, 4, 1, 0],
+            &format!("{tolerance} (1/10, only max. 0 unavailable pods allowed)"),
+        ),
         (json!({}), [10, 10, 4, 1, 0], &format!("{tolerance} (1/10, only max. 0 unavailable pods allowed)")),
         (
             json!({"type": "RollingUpdate"}),
@@ -313,6 +318,20 @@ fn a_status_that_cannot_be_read_is_an_error_and_no_verdict() {
     let check = of("monitoring.coreos.com", "v1", "Prometheus", object);
 
     assert_eq!(check, Err(Trouble::Unreadable("status.conditions is no list".to_owned())));
+}
+
+/// spec 20 §11.1: the version must match.
+#[test]
+fn only_objects_of_a_version_with_rules_are_checked() {
+    for (group, version, kind, checked) in [
+        ("apps", "v1", "Deployment", true),
+        ("apps", "v1beta2", "Deployment", false),
+        ("apiextensions.k8s.io", "v1beta1", "CustomResourceDefinition", true),
+        ("cert.gardener.cloud", "v1alpha1", "Issuer", true),
+        ("", "v1", "ConfigMap", false),
+    ] {
+        assert_eq!(is_checked(&GroupVersionKind::new(group, version, kind)), checked, "{group}/{version} {kind}");
+    }
 }
 
 #[test]

@@ -121,11 +121,14 @@ mod tests {
         let delete = Reaction::Delete { propagation: None };
         let table = [
             (422, "Invalid", vec![], role_binding("t"), delete.clone()),
+            (422, "", vec![], role_binding("t"), delete.clone()),
+            (400, "Invalid", vec![], role_binding("t"), delete.clone()),
             (422, "Invalid", vec![], role_binding("yes"), Reaction::Report),
             (422, "Invalid", vec![], object("RoleBinding", json!({})), Reaction::Report),
             (403, "Forbidden", vec![], role_binding("true"), Reaction::Report),
             (500, "", vec![], role_binding("true"), Reaction::Report),
             (409, "Conflict", vec![], role_binding("true"), Reaction::Conflict),
+            (409, "", vec![], role_binding("true"), Reaction::Conflict),
             (409, "AlreadyExists", vec![], role_binding("true"), Reaction::Report),
             (422, "Invalid", vec![IMMUTABLE_CAUSE], config_map.clone(), delete.clone()),
             (422, "Invalid", vec![secret_type, IMMUTABLE_CAUSE], object("Secret", json!({})), delete),

@@ -7,7 +7,7 @@
 //! * [`claims`]: which PersistentVolumeClaims go with a StatefulSet
 //! * [`propagation`]: how the object is deleted
 //! * [`forced_finalization`]: when finalizers are taken away
-//! * [`still_pending`], [`events`]: what is reported meanwhile
+//! * [`still_pending`]: what is reported meanwhile
 //!
 //! [`release_patch`] is for objects in Ignore mode, [`invalid_update`] for updates that the API server refuses.
 
@@ -24,7 +24,6 @@ use crate::api::{
 };
 
 pub mod claims;
-pub mod events;
 pub mod invalid_update;
 
 #[cfg(test)]
@@ -157,19 +156,11 @@ pub fn finalized_namespace(live: &Value) -> Value {
     namespace
 }
 
-/// The item of the aggregated error for an object that is not gone yet (spec 10 §13.6). `events` is the text of
-/// [`events::warnings`], for Services.
-pub fn still_pending(display: &str, error: Option<&str>, events: Option<&str>) -> String {
-    let mut text = format!("deletion of old resource \"{display}\" is still pending");
-    if let Some(error) = error {
-        text.push_str(": ");
-        text.push_str(error);
-    }
-    if let Some(events) = events {
-        text.push_str("\n\n");
-        text.push_str(events);
-    }
-    text
+/// The item of the aggregated error for an object that is not gone yet (spec 10 §13.6). `events` is the block of the
+/// [`Warnings`](crate::actors::health::warnings::Warnings) about a Service; empty if there are none.
+pub fn still_pending(display: &str, error: Option<&str>, events: &str) -> String {
+    let error = error.map(|error| format!(": {error}")).unwrap_or_default();
+    format!("deletion of old resource \"{display}\" is still pending{error}{events}")
 }
 
 // === release ===

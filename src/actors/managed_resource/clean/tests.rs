@@ -148,12 +148,12 @@ fn a_grace_time_that_cannot_be_read_is_an_error() {
 #[test]
 fn a_pending_object_is_reported_with_its_error_and_events() {
     let table = [
-        (None, None, "deletion of old resource \"v1/Service/ns/a\" is still pending"),
-        (Some("boom"), None, "deletion of old resource \"v1/Service/ns/a\" is still pending: boom"),
+        (None, "", "deletion of old resource \"v1/Service/ns/a\" is still pending"),
+        (Some("boom"), "", "deletion of old resource \"v1/Service/ns/a\" is still pending: boom"),
         (
-            None,
-            Some("-> Events:\n* c reported 1s ago: m"),
-            "deletion of old resource \"v1/Service/ns/a\" is still pending\n\n-> Events:\n* c reported 1s ago: m",
+            Some("boom"),
+            "\n\n-> Events:\n* c reported 1s ago: m",
+            "deletion of old resource \"v1/Service/ns/a\" is still pending: boom\n\n-> Events:\n* c reported 1s ago: m",
         ),
     ];
 

@@ -57,6 +57,13 @@ pub(super) struct Round<'a> {
     pub(super) writer: String,
 }
 
+/// How a look ended.
+struct Surveyed {
+    outcome: Outcome,
+    /// As long as nothing changes, another look would find the same.
+    is_calm: bool,
+}
+
 /// Conditions that are to be written.
 type Changes = Vec<(&'static str, Report)>;
 
@@ -78,6 +85,10 @@ pub(in super::super) async fn run(
     }
     let round = Round { controller, pass, duty, context: controller.context(pass), writer: writer(&pass.key) };
     controller.pods.end_if_idle(controller.targets.is_interested_in(&GroupKind::new("apps", "Deployment")));
+    if pass.wake.causes == Causes::TIMER && memory.calm.is_some() && memory.calm == controller.moment(&pass.key) {
+        return Ok(Outcome::After(round.period()));
+    }
+    memory.calm = None;
     let Some(mr) = controller.bundles.store().with(&pass.key, BundleRecord::managed_resource).transpose()? else {
         return Ok(Outcome::Retire);
     };
@@ -109,6 +120,7 @@ impl Round<'_> {
         mr: &ManagedResource,
     ) -> Result<Outcome, Failure> {
         let (controller, key) = (self.controller, &self.pass.key);
+        let moment = controller.moment(key);
         let refs = &mr.status.resources;
         controller.targets.hold(key, refs.iter().map(ResourceRef::key));
         let absent = match self.duty {
@@ -120,7 +132,8 @@ impl Round<'_> {
             // It was not reported.
             absent.iter().for_each(|object| controller.desk.note_absence(key, object));
         }
-        let outcome = surveyed?;
+        let Surveyed { outcome, is_calm } = surveyed?;
+        memory.calm = moment.filter(|_| is_calm && absent.is_empty());
         Ok(if absent.is_empty() { outcome } else { Outcome::Continue })
     }
 
@@ -130,7 +143,7 @@ impl Round<'_> {
         memory: &mut HealthMemory,
         mr: &ManagedResource,
         absent: &BTreeSet<ObjectKey>,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<Surveyed, Failure> {
         let refs = &mr.status.resources;
         memory.keep_read(|key| self.controller.targets.is_held_by(key, &self.pass.key));
         let survey = survey(self, memory, refs, absent).await?;
@@ -139,7 +152,7 @@ impl Round<'_> {
         let changes = changes(&mr.status, reports);
         let put_off = self.put_off(memory, &mr.status, &changes);
         if let Some(pause) = put_off {
-            return Ok(Outcome::After(pause));
+            return Ok(Surveyed { outcome: Outcome::After(pause), is_calm: false });
         }
         if !changes.is_empty() {
             self.write(cell, mr, &changes).await?;
@@ -149,7 +162,10 @@ impl Round<'_> {
             Some(error) if self.duty == Duty::Progress && !matches!(survey.progress, Answer::First(_)) => {
                 Err(Failure::new(error.clone()))
             }
-            Some(_) | None => Ok(Outcome::After(survey.again.map_or(self.period(), |again| again.min(self.period())))),
+            Some(_) | None => {
+                let next = survey.again.map_or(self.period(), |again| again.min(self.period()));
+                Ok(Surveyed { outcome: Outcome::After(next), is_calm: survey.is_calm() && changes.is_empty() })
+            }
         }
     }
 

@@ -51,6 +51,8 @@ pub(super) struct Survey {
     pub(super) bad: usize,
     /// Objects that are being rolled out.
     pub(super) progressing: usize,
+    /// Objects that no watch told of.
+    unwatched: usize,
 }
 
 /// A question to all objects in order: the first *yes* decides, unless something before it is not known yet.
@@ -119,7 +121,9 @@ pub(super) async fn survey(
             Some(_) if absent.contains(&reference.key()) => State::Missing(None),
             Some(resource) => {
                 let read = !survey.health.is_decided() || (is_workload(&kind) && !survey.progress.is_decided());
-                match round.state(memory, reference, resource, read).await? {
+                let (state, is_told) = round.state(memory, reference, resource, read).await?;
+                survey.unwatched += usize::from(!is_told);
+                match state {
                     Some(state) => state,
                     None => continue,
                 }
@@ -258,6 +262,15 @@ impl Survey {
         self.progress.yes((index, text.to_owned()));
     }
 
+    /// Whether all is fine, and any change of that would be told of.
+    pub(super) fn is_calm(&self) -> bool {
+        let (health, progress) = (&self.health, &self.progress);
+        matches!((health, progress), (Answer::None, Answer::None))
+            && self.progress_error.is_none()
+            && self.again.is_none()
+            && self.unwatched == 0
+    }
+
     /// The condition `ResourcesProgressing`, if it is known.
     pub(super) fn progress_report(&self, refs: &[ResourceRef]) -> Option<Report> {
         match &self.progress {
@@ -276,17 +289,19 @@ impl Round<'_> {
         self.controller.settings.health.sync_period.min(Duration::from_secs(180)) / 2
     }
 
-    /// How an object stands. `None` if that is not known and `read` says that nothing depends on it.
+    /// How an object stands, and whether a watch tells of it. `None` if that is not known and `read` says that nothing
+    /// depends on it.
     async fn state(
         &self,
         memory: &mut HealthMemory,
         reference: &ResourceRef,
         resource: &Resource,
         read: bool,
-    ) -> Result<Option<State>, Failure> {
+    ) -> Result<(Option<State>, bool), Failure> {
         let (key, now) = (reference.key(), self.controller.env.clock.monotonic());
         let kind = key.group_kind();
         let standing = self.controller.targets.standing(&key);
+        let is_told = matches!(standing, Standing::Known(_));
         if !matches!(standing, Standing::Failing(_)) {
             memory.is_watched(&kind);
         }
@@ -304,7 +319,7 @@ impl Round<'_> {
                 let seen = match known {
                     Some(seen) => seen,
                     None if read => self.read(memory, reference, resource, now).await?,
-                    None => return Ok(None),
+                    None => return Ok((None, is_told)),
                 };
                 match seen {
                     Seen::Missing => State::Missing(None),
@@ -312,7 +327,7 @@ impl Round<'_> {
                 }
             }
         };
-        Ok(Some(state))
+        Ok((Some(state), is_told))
     }
 
     /// Reads an object that no watch tells of. One that a watch should tell of is entered into its store.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::{Comparison, ForeignFields, as_the_server_would, equal};
-use crate::actors::managed_resource::{identity, quantity};
+use super::{BESIDE_THE_BODY, Comparison, ForeignFields, equal};
+use crate::actors::managed_resource::quantity;
 
 /// What decides about fields that only the live object has.
 struct Place<'a> {
@@ -25,13 +25,11 @@ pub fn expected(merged: &Value, live: &Value, before: Option<&Value>, own_manage
     let (Some(merged_fields), Some(live_fields)) = (merged.as_object(), live.as_object()) else {
         return merged.clone();
     };
-    let gvk = identity::gvk_of(merged);
-    let merged_fields = as_the_server_would(&gvk, merged_fields, live_fields);
-
+    let (comparison, merged_fields) = Comparison::of(merged, merged_fields, live_fields);
     let place = Place { before, foreign: ForeignFields::of(live, own_manager), amounts: false };
-    let mut object = Comparison::of(&gvk).map(&merged_fields, live_fields, &place);
+    let mut object = comparison.map(&merged_fields, live_fields, &place);
     // A merge starts from the live ones: what is not there is meant to go.
-    for field in ["metadata", "status"] {
+    for field in BESIDE_THE_BODY {
         match merged_fields.get(field) {
             Some(value) => object.insert(field.to_owned(), value.clone()),
             None => object.remove(field),
@@ -182,5 +180,104 @@ mod tests {
         let expected = expected(&secret("stringData", "x"), &live, None, OWN);
 
         assert_eq!(expected, secret("data", "eA=="));
+    }
+
+    /// `spec` of a merged object and of the live one, and what the live one has then.
+    fn spec_after(api_version: &str, kind: &str, merged: Value, live: Value, before: Option<Value>) -> Value {
+        let object = |spec: Value| json!({"apiVersion": api_version, "kind": kind, "metadata": {}, "spec": spec});
+        let live = managed(object(live), OWN, json!({}));
+
+        expected(&object(merged), &live, before.map(object).as_ref(), OWN)["spec"].clone()
+    }
+
+    #[test]
+    fn only_amounts_and_equal_numbers_keep_the_notation_of_the_live_object() {
+        for (api_version, kind, merged, live, is_kept) in [
+            ("v1", "Pod", json!({"sizeLimit": "1024Mi"}), json!({"sizeLimit": "1Gi"}), true),
+            ("v1", "Pod", json!({"sizeLimit": "2Gi"}), json!({"sizeLimit": "1Gi"}), false),
+            ("v1", "Pod", json!({"limits": {"cpu": "2"}}), json!({"limits": {"cpu": "1000m"}}), false),
+            ("v1", "Pod", json!({"other": "1000m"}), json!({"other": "1"}), false),
+            ("v1", "Pod", json!({"replicas": 1.0}), json!({"replicas": 1}), true),
+            ("v1", "Pod", json!({"replicas": 2.0}), json!({"replicas": 1}), false),
+            ("v1", "LimitRange", json!({"max": {"cpu": "1000m"}}), json!({"max": {"cpu": "1"}}), true),
+            ("g.io/v1", "Thing", json!({"limits": {"cpu": "1000m"}}), json!({"limits": {"cpu": "1"}}), false),
+        ] {
+            let after = spec_after(api_version, kind, merged.clone(), live.clone(), None);
+
+            assert_eq!(after, if is_kept { live } else { merged }, "{kind}");
+        }
+    }
+
+    #[test]
+    fn items_of_lists_belong_together_by_name_or_by_position() {
+        for (merged, live, after) in [
+            (json!([{"port": 1}]), json!([{"port": 1, "protocol": "TCP"}]), json!([{"port": 1, "protocol": "TCP"}])),
+            (json!([{"port": 1}]), json!([{"port": 2, "protocol": "TCP"}]), json!([{"port": 1, "protocol": "TCP"}])),
+            (json!([{"port": 1}]), json!([{"port": 1, "protocol": "TCP"}, {"port": 2}]), json!([{"port": 1}])),
+            (
+                json!([{"name": "b", "x": 1}]),
+                json!([{"name": "a", "y": 1}, {"name": "b", "y": 2}]),
+                json!([{"name": "b", "x": 1, "y": 2}]),
+            ),
+            // Names that are not unique name nothing.
+            (
+                json!([{"name": "a", "x": 1}, {"name": "a", "x": 2}]),
+                json!([{"name": "a", "y": 1}, {"name": "a", "y": 2}]),
+                json!([{"name": "a", "x": 1, "y": 1}, {"name": "a", "x": 2, "y": 2}]),
+            ),
+            (
+                json!([{"name": "a"}, {"name": "b"}]),
+                json!([{"name": "b", "y": 1}, {"y": 2}]),
+                json!([{"name": "a", "y": 1}, {"name": "b", "y": 2}]),
+            ),
+        ] {
+            let spec = |list: &Value| json!({"list": list});
+
+            assert_eq!(spec_after("v1", "Pod", spec(&merged), spec(&live), None), spec(&after), "{merged} {live}");
+        }
+    }
+
+    #[test]
+    fn the_manifest_before_tells_what_was_ours_in_lists_too() {
+        for (before, merged, live, after) in [
+            (json!({"a": 1}), json!({}), json!({"a": 1, "b": 1}), json!({"b": 1})),
+            (json!({"a": null}), json!({}), json!({"a": 1, "b": 1}), json!({"a": 1, "b": 1})),
+            (
+                json!({"list": [{"name": "x", "b": 1}, {"name": "y", "a": 1}]}),
+                json!({"list": [{"name": "y"}]}),
+                json!({"list": [{"name": "y", "a": 1, "b": 1}]}),
+                json!({"list": [{"name": "y", "b": 1}]}),
+            ),
+            (
+                json!({"list": [{"b": 1}, {"a": 1}]}),
+                json!({"list": [{}, {}]}),
+                json!({"list": [{"a": 1, "b": 1}, {"a": 1, "b": 1}]}),
+                json!({"list": [{"a": 1}, {"b": 1}]}),
+            ),
+        ] {
+            assert_eq!(spec_after("v1", "Pod", merged, live, Some(before.clone())), after, "{before}");
+        }
+    }
+
+    #[test]
+    fn metadata_is_that_of_the_merged_object_and_what_is_no_object_is_sent_as_it_is() {
+        let live =
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "1"}}, "status": {"phase": "x"}});
+        let merged = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {}}});
+
+        assert_eq!(expected(&merged, &live, None, OWN), merged);
+        assert_eq!(expected(&merged, &json!(null), None, OWN), merged);
+    }
+
+    #[test]
+    fn string_data_means_something_in_core_secrets_only() {
+        for (api_version, kind) in [("v1", "ConfigMap"), ("g.io/v1", "Secret")] {
+            let object = |field: &str, text: &str| json!({"apiVersion": api_version, "kind": kind, "metadata": {}, field: {"a": text}});
+            let live = managed(object("data", "eA=="), OWN, json!({}));
+
+            let after = expected(&object("stringData", "x"), &live, None, OWN);
+
+            assert_eq!(after["stringData"], json!({"a": "x"}), "{kind}");
+        }
     }
 }

@@ -17,7 +17,6 @@ use serde_json::{Map, Number, Value};
 pub use self::expected::expected;
 use self::owners::ForeignFields;
 use super::{identity, quantity};
-use crate::api::object::GroupVersionKind;
 
 /// Fields that hold amounts of resources, in the kinds the API server itself serves.
 const AMOUNT_MAPS: [&str; 5] = ["requests", "limits", "capacity", "hard", "podFixed"];
@@ -69,12 +68,9 @@ pub fn differs(merged: &Value, live: &Value) -> bool {
 /// settled does no harm.
 pub fn settled(merged: &Value, live: &Value, own_manager: &str) -> bool {
     let (Some(merged_fields), Some(live_fields)) = (merged.as_object(), live.as_object()) else { return false };
-    if !equal(&merged["metadata"], &live["metadata"]) {
-        return false;
-    }
-    let gvk = identity::gvk_of(merged);
-    let merged_fields = as_the_server_would(&gvk, merged_fields, live_fields);
-    Comparison::of(&gvk).covers_map(&merged_fields, live_fields, &ForeignFields::of(live, own_manager), Holder::Object)
+    let (comparison, merged_fields) = Comparison::of(merged, merged_fields, live_fields);
+    equal(&merged["metadata"], &live["metadata"])
+        && comparison.covers_map(&merged_fields, live_fields, &ForeignFields::of(live, own_manager), Holder::Object)
 }
 
 /// Deep equality with `null`, the empty map and the empty list as one, and numbers by value.
@@ -115,17 +111,6 @@ fn is_integer(float: f64, integer: i128) -> bool {
     float.fract() == 0.0 && float as i128 == integer
 }
 
-/// The fields of a merged object as the API server stores them.
-fn as_the_server_would<'a>(
-    gvk: &GroupVersionKind,
-    merged: &'a Map<String, Value>,
-    live: &Map<String, Value>,
-) -> Cow<'a, Map<String, Value>> {
-    let is_secret = gvk.group.is_empty() && gvk.kind == "Secret";
-    let resolved = if is_secret { without_string_data(merged, live) } else { None };
-    resolved.map_or(Cow::Borrowed(merged), Cow::Owned)
-}
-
 /// The fields of a merged Secret as the API server stores them: `stringData` overlays `data`, and is not returned.
 /// `None` if there is nothing to resolve.
 fn without_string_data(merged: &Map<String, Value>, live: &Map<String, Value>) -> Option<Map<String, Value>> {
@@ -148,11 +133,20 @@ fn without_string_data(merged: &Map<String, Value>, live: &Map<String, Value>) -
 // === impl Comparison ===
 
 impl Comparison {
-    fn of(gvk: &GroupVersionKind) -> Self {
-        Self {
+    /// With the fields of the merged object as they are compared.
+    fn of<'a>(
+        merged: &Value,
+        merged_fields: &'a Map<String, Value>,
+        live_fields: &Map<String, Value>,
+    ) -> (Self, Cow<'a, Map<String, Value>>) {
+        let gvk = identity::gvk_of(merged);
+        let is_core = |kind: &str| gvk.group.is_empty() && gvk.kind == kind;
+        let comparison = Self {
             amounts: identity::is_built_in_group(&gvk.group) && gvk.kind != "CustomResourceDefinition",
-            limit_range: gvk.group.is_empty() && gvk.kind == "LimitRange",
-        }
+            limit_range: is_core("LimitRange"),
+        };
+        let resolved = if is_core("Secret") { without_string_data(merged_fields, live_fields) } else { None };
+        (comparison, resolved.map_or(Cow::Borrowed(merged_fields), Cow::Owned))
     }
 
     /// Each merged field is so in live, and the rest of live is nobody else's.

@@ -40,7 +40,7 @@ fn entry(manager: &str, fields: Value) -> Value {
 fn deployment() -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": "ns"},
-        "spec": {"replicas": 1, "template": {"spec": {
+        "spec": {"replicas": 1, "template": {"metadata": {"labels": {"a": "1"}}, "spec": {
             "containers": [
                 {"name": "a", "image": "x", "resources": {"requests": {"cpu": "1000m", "memory": "1024Mi"}}},
                 {"name": "b", "image": "y", "args": ["1", "2"]},
@@ -83,6 +83,7 @@ fn each_changed_field_counts() {
         ("/spec/template/spec/containers/1/args", json!(["2", "1"])),
         ("/spec/template/spec/containers/0/resources/requests/cpu", json!("2")),
         ("/spec/template/spec/containers", json!([])),
+        ("/spec/template/metadata/labels/a", json!("2")),
         ("/spec/template", json!(null)),
         ("/kind", json!("Other")),
     ] {
@@ -226,6 +227,13 @@ fn amounts_are_compared_as_such_only_where_the_api_server_rewrites_them() {
         ("v1", "Pod", json!({"other": "1000m"}), json!({"other": "1"}), false),
         ("v1", "ResourceQuota", json!({"hard": {"x": "not"}}), json!({"hard": {"x": "not"}}), true),
         ("g.io/v1", "Thing", json!({"limits": {"cpu": "1000m"}}), json!({"limits": {"cpu": "1"}}), false),
+        (
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            json!({"limits": {"cpu": "1000m"}}),
+            json!({"limits": {"cpu": "1"}}),
+            false,
+        ),
     ];
 
     for (api_version, kind, wanted, found, expected) in table {
@@ -251,11 +259,19 @@ fn string_data_of_a_secret_is_found_in_its_data() {
         (json!({"stringData": {"a": "a", "b": "b"}, "data": {"b": "overridden"}}), true),
         (json!({"stringData": {"a": "x", "b": "b"}}), false),
         (json!({"stringData": {"a": "a", "c": "c"}, "data": {"b": "Yg=="}}), false),
+        (json!({"stringData": {}}), true),
         (json!({"stringData": {"a": 1}}), false),
     ];
 
     for (fields, expected) in table {
         assert_eq!(settled(&secret(fields.clone()), &stored, OWN), expected, "{fields}");
+    }
+    for (field, other) in [("kind", "ConfigMap"), ("apiVersion", "g.io/v1")] {
+        let (mut merged, mut stored) = (secret(json!({"stringData": {"a": "a", "b": "b"}})), stored.clone());
+        merged[field] = json!(other);
+        stored[field] = json!(other);
+
+        assert!(!settled(&merged, &stored, OWN), "{other}");
     }
 }
 
@@ -266,6 +282,13 @@ fn the_strict_comparison_knows_null_empty_and_numbers() {
         (json!({"a": null}), json!({"a": {}}), false),
         (json!({"a": null}), json!({"a": []}), false),
         (json!({"a": 1}), json!({"a": 1.0}), false),
+        (json!({"a": 1}), json!({"a": 1.5}), true),
+        (json!({"a": 1.5}), json!({"a": 1.5}), false),
+        (json!({"a": 1.5}), json!({"a": 2.5}), true),
+        (json!({"a": true}), json!({"a": true}), false),
+        (json!({"a": true}), json!({"a": false}), true),
+        (json!({"a": null}), json!({"a": false}), true),
+        (json!({"a": null}), json!({"a": [null]}), true),
         (json!({"a": {}}), json!({}), true),
         (json!({"a": null}), json!({}), true),
         (json!({"a": {}}), json!({"a": []}), true),

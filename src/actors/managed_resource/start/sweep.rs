@@ -208,10 +208,10 @@ impl ManagedResources {
         let settled =
             !settled::differs(&merged, live) || (common.trusted && settled::settled(&merged, live, OWN_MANAGER));
         if settled {
-            let seen = Fingerprint { manifest: claim.manifest_hash, record: Record::of_object(live) };
+            let seen = Fingerprint { manifest: claim.manifest_hash, content: Record::of_object(live).content() };
             let mut state = self.opening.state.borrow_mut();
             if let Some(verdicts) = state.verdicts.get_mut(&common.bundle) {
-                verdicts.settled.insert(claim.key.clone(), seen);
+                verdicts.settled.insert(self.targets.shared(&claim.key), seen);
             }
         }
     }

@@ -1,14 +1,30 @@
-//! Which bundles hold which objects.
+//! Which bundles hold which objects, and whether there is news of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 use crate::api::object::{GroupKind, NamespacedName, ObjectKey};
 
-/// Which bundles hold which objects.
+/// Which bundles hold which objects. A key is kept once, however many places refer to it: there are as many keys as
+/// objects.
 #[derive(Default)]
 pub(super) struct Interest {
-    holders: BTreeMap<ObjectKey, BTreeSet<NamespacedName>>,
-    held: BTreeMap<NamespacedName, BTreeSet<ObjectKey>>,
+    /// Sorted by bundle; never empty. Nearly all objects have one holder.
+    holders: BTreeMap<Rc<ObjectKey>, Vec<Rc<NamespacedName>>>,
+    held: BTreeMap<Rc<NamespacedName>, Held>,
+    /// Grows with all news.
+    news: u64,
+}
+
+/// What a bundle holds.
+#[derive(Default)]
+struct Held {
+    keys: BTreeSet<Rc<ObjectKey>>,
+    kinds: BTreeSet<GroupKind>,
+    /// When there was news of one of the objects last.
+    news: u64,
 }
 
 // === impl Interest ===
@@ -16,40 +32,76 @@ pub(super) struct Interest {
 impl Interest {
     /// Sets a bundle's keys; gives back those that nobody is interested in any more.
     pub(super) fn replace(&mut self, bundle: &NamespacedName, keys: BTreeSet<ObjectKey>) -> Vec<ObjectKey> {
-        let before =
-            if keys.is_empty() { self.held.remove(bundle) } else { self.held.insert(bundle.clone(), keys.clone()) };
-        for key in &keys {
-            self.holders.entry(key.clone()).or_default().insert(bundle.clone());
+        let (bundle, before) = match self.held.remove_entry(bundle) {
+            Some((bundle, held)) if held.keys.iter().map(Rc::as_ref).eq(&keys) => {
+                self.held.insert(bundle, held);
+                return Vec::new();
+            }
+            Some((bundle, held)) => (bundle, held.keys),
+            None => (Rc::new(bundle.clone()), BTreeSet::new()),
+        };
+        let mut held = Held { news: self.next_news(), ..Held::default() };
+        for key in keys {
+            let key = self.add(key, &bundle);
+            if !held.kinds.iter().any(|kind| kind.group == key.group && kind.kind == key.kind) {
+                held.kinds.insert(key.group_kind());
+            }
+            held.keys.insert(key);
         }
         let mut lost = Vec::new();
-        for key in before.unwrap_or_default().difference(&keys) {
+        for key in before.difference(&held.keys) {
             if let Some(holders) = self.holders.get_mut(key) {
-                holders.remove(bundle);
+                holders.retain(|holder| *holder != bundle);
                 if holders.is_empty() {
                     self.holders.remove(key);
-                    lost.push(key.clone());
+                    lost.push(ObjectKey::clone(key));
                 }
             }
+        }
+        if !held.keys.is_empty() {
+            self.held.insert(bundle, held);
         }
         lost
     }
 
-    /// The bundles that hold an object; none when nobody does.
-    pub(super) fn holders(&self, key: &ObjectKey) -> Option<&BTreeSet<NamespacedName>> {
-        self.holders.get(key)
+    /// Adds a holder; gives the key as it is kept.
+    fn add(&mut self, key: ObjectKey, bundle: &Rc<NamespacedName>) -> Rc<ObjectKey> {
+        let key = self.holders.get_key_value(&key).map(|(key, _)| key.clone()).unwrap_or_else(|| Rc::new(key));
+        let holders = self.holders.entry(key.clone()).or_insert_with(|| Vec::with_capacity(1));
+        if let Err(place) = holders.binary_search(bundle) {
+            holders.insert(place, bundle.clone());
+        }
+        key
     }
 
-    /// The objects a bundle holds; none when it holds nothing.
-    pub(super) fn held_by(&self, bundle: &NamespacedName) -> Option<&BTreeSet<ObjectKey>> {
-        self.held.get(bundle)
+    /// The bundles that hold an object, in order; none when nobody does.
+    pub(super) fn holders(&self, key: &ObjectKey) -> &[Rc<NamespacedName>] {
+        self.holders.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether anybody holds an object.
+    pub(super) fn is_held(&self, key: &ObjectKey) -> bool {
+        self.holders.contains_key(key)
+    }
+
+    /// Whether a bundle holds an object.
+    pub(super) fn is_held_by(&self, key: &ObjectKey, bundle: &NamespacedName) -> bool {
+        self.held.get(bundle).is_some_and(|held| held.keys.contains(key))
+    }
+
+    /// The objects a bundle holds, in order.
+    pub(super) fn held_by(&self, bundle: &NamespacedName) -> impl Iterator<Item = &ObjectKey> {
+        self.held.get(bundle).into_iter().flat_map(|held| &held.keys).map(Rc::as_ref)
+    }
+
+    /// The key as it is kept, if somebody holds the object.
+    pub(super) fn shared(&self, key: &ObjectKey) -> Option<Rc<ObjectKey>> {
+        self.holders.get_key_value(key).map(|(key, _)| key.clone())
     }
 
     /// The namespaces of the objects of a kind.
     pub(super) fn namespaces(&self, kind: &GroupKind) -> BTreeSet<String> {
-        let first = ObjectKey { group: kind.group.clone(), kind: kind.kind.clone(), ..ObjectKey::default() };
-        let keys = self.holders.range(first..).map(|(key, _)| key);
-        let keys = keys.take_while(|key| key.group == kind.group && key.kind == kind.kind);
-        keys.map(|key| key.namespace.clone()).collect()
+        self.of_kind(kind).map(|(key, _)| key.namespace.clone()).collect()
     }
 
     /// Whether anybody holds an object of a kind.
@@ -59,14 +111,59 @@ impl Interest {
 
     /// The bundles that hold objects of a kind.
     pub(super) fn holders_of(&self, kind: &GroupKind) -> BTreeSet<NamespacedName> {
-        self.of_kind(kind).flatten().cloned().collect()
+        let holders: BTreeSet<&NamespacedName> =
+            self.of_kind(kind).flat_map(|(_, holders)| holders).map(Rc::as_ref).collect();
+        holders.into_iter().cloned().collect()
     }
 
-    /// The holders of each object of a kind.
-    pub(super) fn of_kind(&self, kind: &GroupKind) -> impl Iterator<Item = &BTreeSet<NamespacedName>> {
+    /// The objects of a kind, and who holds them.
+    fn of_kind(&self, kind: &GroupKind) -> impl Iterator<Item = (&ObjectKey, &[Rc<NamespacedName>])> {
         let first = ObjectKey { group: kind.group.clone(), kind: kind.kind.clone(), ..ObjectKey::default() };
         let objects = self.holders.range(first..);
         let objects = objects.take_while(move |(key, _)| key.group == kind.group && key.kind == kind.kind);
-        objects.map(|(_, holders)| holders)
+        objects.map(|(key, holders)| (key.as_ref(), holders.as_slice()))
+    }
+
+    // --- news
+
+    /// There is news of an object: gives its holders.
+    pub(super) fn news_of(&mut self, key: &ObjectKey) -> Vec<Rc<NamespacedName>> {
+        let news = self.next_news();
+        let holders = self.holders.get(key).cloned().unwrap_or_default();
+        for holder in &holders {
+            if let Some(held) = self.held.get_mut(holder) {
+                held.news = news;
+            }
+        }
+        holders
+    }
+
+    /// There is news of a kind: gives the holders of its objects.
+    pub(super) fn news_of_kind(&mut self, kind: &GroupKind) -> Vec<Rc<NamespacedName>> {
+        let news = self.next_news();
+        let held = self.held.iter_mut().filter(|(_, held)| held.kinds.contains(kind));
+        held.map(|(holder, held)| {
+            held.news = news;
+            holder.clone()
+        })
+        .collect()
+    }
+
+    /// There is news that concerns a bundle.
+    pub(super) fn news_for(&mut self, bundle: &NamespacedName) {
+        let news = self.next_news();
+        if let Some(held) = self.held.get_mut(bundle) {
+            held.news = news;
+        }
+    }
+
+    /// When there was news for a bundle last, and the kinds of its objects; `None` if it holds nothing.
+    pub(super) fn last_news(&self, bundle: &NamespacedName) -> Option<(u64, impl Iterator<Item = &GroupKind>)> {
+        self.held.get(bundle).map(|held| (held.news, held.kinds.iter()))
+    }
+
+    fn next_news(&mut self) -> u64 {
+        self.news += 1;
+        self.news
     }
 }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::Record;
 use crate::{
+    actors::health::Judgement,
     api::object::{NamespacedName, ObjectKey},
     cluster::{Change, How},
 };
@@ -37,6 +38,14 @@ pub enum News {
     Gone,
 }
 
+/// Whether anything is known now that was not known before, but for the version.
+pub(super) fn is_news(change: &Change<'_, Record>) -> bool {
+    match (change.old, change.new) {
+        (Some(old), Some(new)) => !old.same_content(new) || old.judgement != new.judgement,
+        (Some(_), None) | (None, Some(_)) | (None, None) => true,
+    }
+}
+
 /// Whether a change concerns the holders of the object, and who made it if it was this process. A change that leaves
 /// the content as it was (a status, say) concerns nobody.
 pub(super) fn drifted<'a>(change: &Change<'a, Record>) -> Option<Option<&'a str>> {
@@ -58,8 +67,9 @@ pub(super) fn judged_differently(change: &Change<'_, Record>) -> Option<News> {
     if change.how == How::First {
         return None;
     }
-    let judgement = |record: Option<&Record>| record.and_then(|record| record.judgement.clone()).unwrap_or_default();
-    let (old, new) = (judgement(change.old), judgement(change.new));
+    let fine = Judgement::default();
+    let old = change.old.and_then(|record| record.judgement.as_deref()).unwrap_or(&fine);
+    let new = change.new.and_then(|record| record.judgement.as_deref()).unwrap_or(&fine);
     let health = change.old.is_some() != change.new.is_some() || old.health != new.health;
     let rollout = old.rollout != new.rollout || old.pods != new.pods;
     (health || rollout).then_some(News::Judged { health, rollout })

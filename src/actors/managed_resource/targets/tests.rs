@@ -87,9 +87,9 @@ fn an_object_is_lost_only_when_the_last_bundle_lets_go_of_it() {
 
     assert_eq!(interest.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "c")])), [key("ConfigMap", "a")]);
     assert_eq!(interest.replace(&bundle("two"), BTreeSet::new()), [key("ConfigMap", "b")]);
-    assert!(interest.holders(&key("ConfigMap", "a")).is_none());
-    assert!(interest.holders(&key("ConfigMap", "b")).is_none());
-    assert!(interest.holders(&key("ConfigMap", "c")).is_some());
+    assert!(interest.holders(&key("ConfigMap", "a")).is_empty());
+    assert!(interest.holders(&key("ConfigMap", "b")).is_empty());
+    assert_eq!(interest.holders(&key("ConfigMap", "c")), [Rc::new(bundle("one"))]);
 }
 
 #[test]
@@ -140,4 +140,63 @@ fn a_kind_is_wanted_as_long_as_one_of_its_objects_is() {
     interest.replace(&bundle("one"), BTreeSet::from([key("Secret", "a")]));
 
     assert!(!wanted(&interest, "ConfigMap") && wanted(&interest, "Secret"));
+}
+
+#[test]
+fn news_reach_the_bundles_that_hold_the_object_or_one_of_its_kind_and_no_others() {
+    let mut interest = Interest::default();
+    interest.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "a"), key("Pod", "a")]));
+    interest.replace(&bundle("two"), BTreeSet::from([key("ConfigMap", "a"), key("ConfigMap", "b")]));
+    let news = |interest: &Interest| {
+        ["one", "two"].map(|name| interest.last_news(&bundle(name)).map(|(news, _)| news).unwrap_or_default())
+    };
+    type Step = fn(&mut Interest);
+    let steps: [(&str, Step, [bool; 2]); 8] = [
+        ("of both", |it| drop(it.news_of(&key("ConfigMap", "a"))), [true, true]),
+        ("of one", |it| drop(it.news_of(&key("ConfigMap", "b"))), [false, true]),
+        ("of none", |it| drop(it.news_of(&key("ConfigMap", "c"))), [false, false]),
+        ("of a kind", |it| drop(it.news_of_kind(&GroupKind::new("", "Pod"))), [true, false]),
+        ("for a bundle", |it| it.news_for(&bundle("two")), [false, true]),
+        (
+            "other objects",
+            |it| drop(it.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "a"), key("Pod", "b")]))),
+            [true, false],
+        ),
+        (
+            "the same objects",
+            |it| drop(it.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "a"), key("Pod", "b")]))),
+            [false, false],
+        ),
+        ("no objects", |it| drop(it.replace(&bundle("one"), BTreeSet::new())), [true, false]),
+    ];
+    for (what, step, expected) in steps {
+        let before = news(&interest);
+
+        step(&mut interest);
+
+        let after = news(&interest);
+        assert_eq!([before[0] != after[0], before[1] != after[1]], expected, "{what}");
+    }
+    assert!(interest.last_news(&bundle("one")).is_none());
+}
+
+#[test]
+fn only_what_changes_an_object_or_its_verdict_is_news() {
+    let record = |version: &str, labels: Value, bad: bool| {
+        let object = json!({"metadata": {"uid": "u", "resourceVersion": version, "labels": labels}});
+        let judgement = Judgement { health: Verdict::Bad("x".into()), ..Judgement::default() };
+        Record { judgement: bad.then(|| Box::new(judgement)), ..Record::of_object(&object) }
+    };
+    let (name, before) = (NamespacedName::new("shoot", "a"), record("1", json!({}), false));
+    for (new, expected) in [
+        (Some(record("2", json!({}), false)), false),
+        (Some(record("2", json!({"a": "b"}), false)), true),
+        (Some(record("2", json!({}), true)), true),
+        (None, true),
+    ] {
+        let change = Change { name: &name, old: Some(&before), new: new.as_ref(), how: How::Event };
+
+        assert_eq!(is_news(&change), expected, "{new:?}");
+    }
+    assert!(is_news(&Change { name: &name, old: None, new: Some(&before), how: How::First }));
 }

@@ -91,6 +91,40 @@ fn several_triggers_are_all_named() {
     assert!(triggers.contains(Triggers::OPERATION) && !triggers.contains(Triggers::CREATED));
 }
 
+#[test]
+fn each_trigger_is_one_of_its_own() {
+    for (trigger, name) in [
+        (Triggers::CREATED, "created"),
+        (Triggers::DELETED, "deleted"),
+        (Triggers::GENERATION, "generation"),
+        (Triggers::OPERATION, "operation"),
+        (Triggers::UNHEALTHY, "unhealthy"),
+        (Triggers::NOT_IGNORED, "not ignored"),
+        (Triggers::IGNORED, "ignored"),
+        (Triggers::CLEANED_UP, "cleaned up"),
+        (Triggers::DELETION, "deletion"),
+    ] {
+        assert!(!trigger.is_empty());
+        assert_eq!(trigger.names().collect::<Vec<_>>(), [name]);
+        assert_eq!(trigger | trigger, trigger);
+    }
+    assert_eq!(Triggers::default().names().count(), 0);
+}
+
+/// A watch may miss what happened between two lists.
+#[test]
+fn another_object_of_the_same_name_is_a_deletion_and_a_creation() {
+    let other = with(|mr| mr.metadata.uid = "another".to_owned());
+    let other_class = with(|mr| {
+        mr.metadata.uid = "another".to_owned();
+        mr.spec.class = Some("x".to_owned());
+    });
+
+    assert_eq!(update(&healthy_mr(), &other), Triggers::DELETED | Triggers::CREATED);
+    assert_eq!(update(&healthy_mr(), &other_class), Triggers::DELETED);
+    assert_eq!(update(&other_class, &healthy_mr()), Triggers::CREATED);
+}
+
 /// spec 10 §5.1, filter C
 #[test]
 fn an_ignored_resource_starts_a_pass_only_when_it_becomes_ignored_or_is_deleted() {
@@ -186,13 +220,19 @@ fn a_secret_wakes_responsible_resources_that_reference_it_and_are_not_ignored() 
         let condition = Condition::new(RESOURCES_APPLIED, now());
         mr.status.conditions.push(condition.updated(ConditionStatus::False, CANNOT_READ_SECRET, "m", now()));
     });
+    let failed_otherwise = change(|mr| {
+        let condition = Condition::new(RESOURCES_APPLIED, now());
+        mr.status.conditions.push(condition.updated(ConditionStatus::False, "ApplyFailed", "m", now()));
+    });
     for (name, mr, all, waiting) in [
         ("referencing", referencing.clone(), true, false),
         ("not referencing", healthy_mr(), false, false),
+        ("referencing another", change(|mr| drop(mr.spec.secret_refs.pop())), false, false),
         ("foreign class", change(|mr| mr.spec.class = Some("x".into())), false, false),
         ("ignored", ignored, false, false),
         ("ignored and deleted", ignored_and_deleted, true, false),
         ("could not read a Secret", failed, true, true),
+        ("failed for another reason", failed_otherwise, true, false),
     ] {
         assert_eq!(is_woken_by_secret(&own(), SecretWake::All, "s", &mr), all, "{name}");
         assert_eq!(is_woken_by_secret(&own(), SecretWake::Waiting, "s", &mr), waiting, "{name}");

@@ -65,6 +65,7 @@ fn tags_of_yaml_are_honoured_and_others_make_text() {
         ("a: !!int '7'\nb: !!float 7\nc: !!bool \"on\"\nd: !!null ''", json!({"a": 7, "b": 7, "c": true, "d": null})),
         ("a: !custom 1\nb: ! 1", json!({"a": "1", "b": "1"})),
         ("a: !!binary aGVsbG8=", json!({"a": "hello"})),
+        ("a: !!binary |\n  aGVs\n  bG8=", json!({"a": "hello"})),
         ("a: !!timestamp 2001-12-14", json!({"a": "2001-12-14"})),
     ] {
         assert_eq!(one(input), expected, "{input:?}");
@@ -88,6 +89,8 @@ fn anchors_aliases_and_merge_keys_work() {
         ),
         ("a:\n  <<: {k: 1}", json!({"a": {"k": 1}})),
         ("a:\n  '<<': {k: 1}\nb: <<", json!({"a": {"<<": {"k": 1}}, "b": "<<"})),
+        ("a:\n  !!str <<: {k: 1}", json!({"a": {"<<": {"k": 1}}})),
+        ("a:\n  !!merge '<<': {k: 1}", json!({"a": {"k": 1}})),
     ] {
         assert_eq!(one(input), expected, "{input:?}");
     }

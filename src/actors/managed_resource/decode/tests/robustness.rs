@@ -79,6 +79,16 @@ fn an_alias_may_reach_the_depth_limit_and_not_pass_it() {
     }
 }
 
+/// An anchor copies its value once, and each of its aliases does.
+#[test]
+fn aliases_may_copy_up_to_their_limit() {
+    for (input, copied) in [("a: &x 1\n", 65), ("a: &x 1\nb: *x\n", 2 * 65), ("a: &x [1]\nb: *x\n", 2 * 129)] {
+        let succeeds = |aliases| with_limits(input.as_bytes(), Limits { aliases, ..small() })[0].1.is_ok();
+
+        assert!(succeeds(copied) && !succeeds(copied - 1), "{input:?}");
+    }
+}
+
 /// A repair costs the text once more, and what was read before is given back.
 #[test]
 fn a_repaired_document_is_counted_once() {

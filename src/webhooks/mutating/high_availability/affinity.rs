@@ -1,0 +1,47 @@
+//! Node affinity: pins Pods to the zones of their Namespace (spec 51 §5).
+
+use serde_json::{Value, json};
+
+use super::{
+    elements,
+    namespace::{Tolerance, Wanted},
+};
+use crate::webhooks::fields::{self, WrongType};
+
+/// Label of Nodes.
+pub(super) const ZONE_KEY: &str = "topology.kubernetes.io/zone";
+
+const TERMS: [&str; 7] = [
+    "spec",
+    "template",
+    "spec",
+    "affinity",
+    "nodeAffinity",
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "nodeSelectorTerms",
+];
+
+/// Requires the zones in **each** term: a term of its own would be an alternative to the others (spec 51 R1). Requirements
+/// about other keys stay as they are (R2).
+pub(super) fn pin_to_zones(object: &mut Value, wanted: &Wanted) -> Result<(), WrongType> {
+    if wanted.zones.is_empty() || (wanted.tolerance == Tolerance::Absent && !wanted.pinned) {
+        return Ok(());
+    }
+
+    let terms = fields::list_mut(object, &TERMS)?;
+    if terms.is_empty() {
+        terms.push(json!({}));
+    }
+    for (index, term) in terms.iter_mut().enumerate() {
+        require(term, &wanted.zones).map_err(|error| error.inside(&elements::place(&TERMS, index)))?;
+    }
+    Ok(())
+}
+
+fn require(term: &mut Value, zones: &[String]) -> Result<(), WrongType> {
+    let path = ["matchExpressions"];
+    let expressions = fields::list_mut(term, &path)?;
+    elements::remove(expressions, &path, "key", &[ZONE_KEY])?;
+    expressions.push(json!({ "key": ZONE_KEY, "operator": "In", "values": zones }));
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! The webhook `high-availability-config` (spec 51): Deployments, StatefulSets and HorizontalPodAutoscalers of namespaces
+//! that ask for it run with the right number of replicas, in the right zones, spread over nodes and zones, and leave broken
+//! nodes quickly.
+//!
+//! Start with [`HighAvailability`], which dispatches. One file for each step, in their order:
+//!
+//! * `namespace.rs`: what the annotations of the Namespace ask for (§2.1).
+//! * `replicas.rs`: number of replicas, of workloads and of their autoscalers (§4).
+//! * `affinity.rs`: pins Pods to zones (§5).
+//! * `spread.rs`: topology spread constraints (§6).
+//! * `tolerations.rs`: how long Pods stay on broken nodes (§7).
+//! * `elements.rs`: lists in raw JSON.
+//!
+//! Nothing is ever taken away but what is replaced, and the order of everything is fixed: each change of a Pod template
+//! is a roll-out.
+
+mod affinity;
+mod elements;
+mod namespace;
+mod replicas;
+mod spread;
+mod tolerations;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use self::{namespace::Wanted, replicas::Scaling};
+pub use self::{
+    namespace::{FAILURE_TOLERANCE_TYPE, NAMESPACE_ANNOTATIONS, ZONE_PINNING, ZONES},
+    replicas::{REPLICAS, TYPE},
+    spread::HOST_SPREAD,
+};
+use super::{Mutator, Outcome, Request};
+use crate::{
+    api::config::HighAvailabilityConfig,
+    webhooks::{
+        fields::{self, WrongType},
+        view::{Failure, Scaled, View},
+    },
+};
+
+/// The HTTP path (spec 50 §1).
+pub const PATH: &str = "/webhooks/high-availability-config";
+
+/// Denial of a review without an object (spec 51 §3).
+const NO_CONTENT: &str = "there is no content to decode";
+
+/// The code of a read that failed; the other webhooks pass the API status on (spec 51 §2.4).
+const READ_FAILED: u16 = 500;
+
+/// The webhook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HighAvailability {
+    config: HighAvailabilityConfig,
+}
+
+/// The kinds it is concerned with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Workload(Workload),
+    Autoscaler,
+}
+
+/// The kinds with a Pod template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Workload {
+    Deployment,
+    StatefulSet,
+}
+
+/// Why an object has no result.
+#[derive(Debug, PartialEq, Eq)]
+enum Error {
+    /// A field cannot be read: denied here, errored with 400 in the other webhooks (spec 50 §2.2 row 7).
+    Field(WrongType),
+    /// Anything else, as it leaves the webhook.
+    Other(Failure),
+}
+
+// === impl HighAvailability ===
+
+impl HighAvailability {
+    /// With its section of the configuration.
+    pub fn new(config: HighAvailabilityConfig) -> Self {
+        Self { config }
+    }
+
+    /// Spec 51 §3.
+    fn change(&self, object: &mut Value, request: &Request<'_>, view: &dyn View) -> Result<Outcome, Error> {
+        let wanted = wanted(request, view)?;
+        let Some(kind) = Kind::of(request) else {
+            return Ok(Outcome::Unexpected(format!("unexpected resource: {}", request.kind.group_kind())));
+        };
+        decodes(object, request)?;
+
+        match kind {
+            Kind::Autoscaler => replicas::of_autoscaler(object, &wanted)?,
+            Kind::Workload(workload) => {
+                let scaling = Scaling::of_workload(object, &wanted)?;
+                let most = most_replicas(&scaling, request, view)?;
+                scaling.apply(object, most.is_some())?;
+                affinity::pin_to_zones(object, &wanted)?;
+                spread::spread(object, workload, &wanted, most, &|| has_one_node(view))?;
+                tolerations::add(object, &self.config)?;
+            }
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+impl Mutator for HighAvailability {
+    fn mutate(&self, object: &mut Value, request: &Request<'_>, view: &dyn View) -> Result<Outcome, Failure> {
+        self.change(object, request, view).map_err(|error| match error {
+            Error::Field(error) => Failure::Denied(error.to_string()),
+            Error::Other(failure) => failure,
+        })
+    }
+
+    fn takes(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
+    fn undecodable(&self, message: String) -> Failure {
+        Failure::Denied(message)
+    }
+
+    fn skips_deletions(&self) -> bool {
+        false
+    }
+}
+
+// === reads (spec 51 §2.4, "better" 2: only what is needed) ===
+
+fn wanted(request: &Request<'_>, view: &dyn View) -> Result<Wanted, Error> {
+    let found = view.namespace(request.namespace).map_err(|failure| errored("", failure))?;
+    let missing = || errored("", Failure::not_found("Namespace", request.namespace));
+    let annotations = found.ok_or_else(missing)?;
+    Ok(Wanted::of(&annotations))
+}
+
+/// The `maxReplicas` of the workload's autoscaler, if it has one.
+fn most_replicas(scaling: &Scaling, request: &Request<'_>, view: &dyn View) -> Result<Option<i64>, Error> {
+    if request.name.is_empty() {
+        // No name yet, so no autoscaler can name it.
+        return Ok(None);
+    }
+    let sure = request.operation == "UPDATE" && scaling.lowers();
+    let api_version = request.kind.api_version();
+    let scaled = Scaled {
+        namespace: request.namespace,
+        api_version: &api_version,
+        kind: &request.kind.kind,
+        name: request.name,
+    };
+    view.autoscaler(&scaled, sure).map_err(|failure| errored("failed to list all HPAs: ", failure))
+}
+
+fn has_one_node(view: &dyn View) -> Result<bool, Error> {
+    view.has_one_node().map_err(|failure| errored("failed to list nodes: ", failure))
+}
+
+/// Any failure of a read as code 500 with its text alone; but [`Failure::Look`] is no failure.
+fn errored(context: &str, failure: Failure) -> Error {
+    let text = match failure {
+        Failure::Look(_) => return Error::Other(failure),
+        Failure::Denied(text) => text,
+        Failure::Status(status) => status.message,
+        Failure::Errored { message, .. } => message,
+    };
+    Error::Other(Failure::Errored { code: READ_FAILED, message: format!("{context}{text}") })
+}
+
+/// There is an object, and it does not say that it is of another kind than the request.
+fn decodes(object: &Value, request: &Request<'_>) -> Result<(), Error> {
+    if object.is_null() {
+        return Err(Error::denied(NO_CONTENT));
+    }
+    let kind = fields::text(object, &["kind"])?.unwrap_or_default();
+    let api_version = fields::text(object, &["apiVersion"])?.unwrap_or_default();
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let is_other_kind = !kind.is_empty() && kind != request.kind.kind;
+    let is_other_group = !api_version.is_empty() && group != request.kind.group;
+    if is_other_kind || is_other_group {
+        return Err(Error::denied(format!("expected an object of {}, found {api_version}, Kind={kind}", request.kind)));
+    }
+    Ok(())
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// By group and kind alone (spec 51 §3).
+    fn of(request: &Request<'_>) -> Option<Self> {
+        match (request.kind.group.as_str(), request.kind.kind.as_str()) {
+            ("apps", "Deployment") => Some(Self::Workload(Workload::Deployment)),
+            ("apps", "StatefulSet") => Some(Self::Workload(Workload::StatefulSet)),
+            ("autoscaling", "HorizontalPodAutoscaler") => Some(Self::Autoscaler),
+            _ => None,
+        }
+    }
+}
+
+// === impl Error ===
+
+impl Error {
+    fn denied(text: impl Into<String>) -> Self {
+        Self::Other(Failure::Denied(text.into()))
+    }
+}
+
+impl From<WrongType> for Error {
+    fn from(error: WrongType) -> Self {
+        Self::Field(error)
+    }
+}

@@ -1,0 +1,109 @@
+//! Number of replicas (spec 51 §4).
+
+use std::num::IntErrorKind;
+
+use serde_json::Value;
+
+use super::{
+    Error,
+    namespace::{Tolerance, Wanted},
+};
+use crate::{
+    actors::health::quote::quoted,
+    webhooks::fields::{self, WrongType},
+};
+
+/// Label of a workload or an autoscaler: `controller`, or `server`, which any other text is taken for. Without it replicas
+/// are left alone.
+pub const TYPE: &str = "high-availability-config.resources.gardener.cloud/type";
+/// Annotation of a workload or an autoscaler: the number of replicas, instead of the usual one. Only read beside [`TYPE`].
+pub const REPLICAS: &str = "high-availability-config.resources.gardener.cloud/replicas";
+
+const CONTROLLER: &str = "controller";
+
+/// Where a workload has its number of replicas.
+pub(super) const COUNT: [&str; 2] = ["spec", "replicas"];
+const MIN_REPLICAS: [&str; 2] = ["spec", "minReplicas"];
+const MAX_REPLICAS: [&str; 2] = ["spec", "maxReplicas"];
+
+/// How many replicas an object has and should have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Scaling {
+    /// "C"; absent is 0.
+    current: i64,
+    /// "R"; `None`: left alone.
+    computed: Option<i64>,
+}
+
+/// A HorizontalPodAutoscaler keeps at least as many replicas as are computed (spec 51 §4.2); its `minReplicas` is never
+/// lowered. It stays valid: `maxReplicas` follows ("better" 10).
+pub(super) fn of_autoscaler(object: &mut Value, wanted: &Wanted) -> Result<(), Error> {
+    let scaling = Scaling::of(object, &MIN_REPLICAS, wanted)?;
+    let Some(computed) = scaling.computed else { return Ok(()) };
+
+    let min = scaling.current.max(computed);
+    set(object, &MIN_REPLICAS, min)?;
+    if fields::integer(object, &MAX_REPLICAS)?.unwrap_or_default() < min {
+        set(object, &MAX_REPLICAS, min)?;
+    }
+    Ok(())
+}
+
+// === impl Scaling ===
+
+impl Scaling {
+    /// Of a Deployment or a StatefulSet.
+    pub(super) fn of_workload(object: &Value, wanted: &Wanted) -> Result<Self, Error> {
+        Self::of(object, &COUNT, wanted)
+    }
+
+    /// Spec 51 §4.0, row by row.
+    fn of(object: &Value, count: &[&str], wanted: &Wanted) -> Result<Self, Error> {
+        let current = fields::integer(object, count)?.unwrap_or_default();
+        let component = fields::text(object, &["metadata", "labels", TYPE])?.unwrap_or_default();
+        if current == 0 || component.is_empty() {
+            // Hibernated, or nothing of ours.
+            return Ok(Self { current, computed: None });
+        }
+        let annotation = fields::text(object, &["metadata", "annotations", REPLICAS])?.unwrap_or_default();
+        let computed = match (annotation, component, wanted.tolerance) {
+            ("", CONTROLLER, Tolerance::Empty) => 1,
+            ("", ..) => 2,
+            (annotation, ..) => parse(annotation)?,
+        };
+        Ok(Self { current, computed: Some(computed) })
+    }
+
+    /// Whether a workload without an autoscaler would be scaled down.
+    pub(super) fn lowers(&self) -> bool {
+        self.computed.is_some_and(|computed| computed < self.current)
+    }
+
+    /// Spec 51 §4.1.
+    pub(super) fn apply(&self, object: &mut Value, is_scaled: bool) -> Result<(), WrongType> {
+        match self.computed {
+            Some(computed) if !is_scaled || self.current < computed => set(object, &COUNT, computed),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+fn set(object: &mut Value, [above, field]: &[&str; 2], value: i64) -> Result<(), WrongType> {
+    fields::map_mut(object, &[above])?.insert((*field).to_owned(), value.into());
+    Ok(())
+}
+
+/// The annotation as a 32-bit integer. 0 and less are taken literally: the API server judges them (spec 51 §4.0).
+fn parse(text: &str) -> Result<i64, Error> {
+    let number: i64 = text.parse().map_err(|error: std::num::ParseIntError| {
+        let cause = match error.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        Error::denied(format!("strconv.Atoi: parsing {}: {cause}", quoted(text)))
+    })?;
+    if i32::try_from(number).is_err() {
+        return Err(Error::denied(format!("annotation {REPLICAS}: {number} is out of the range of 32-bit integers")));
+    }
+    Ok(number)
+}

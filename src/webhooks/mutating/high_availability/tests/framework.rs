@@ -1,0 +1,303 @@
+use super::*;
+use crate::webhooks::view::Lookup;
+
+fn denied(text: &str) -> Result<Outcome, Failure> {
+    Err(Failure::Denied(text.to_owned()))
+}
+
+fn errored(text: &str) -> Result<Outcome, Failure> {
+    Err(Failure::Errored { code: 500, message: text.to_owned() })
+}
+
+/// spec 51 scenario 33: the other tests send all they made again, too.
+#[test]
+fn what_the_webhook_made_stays_as_it_is() {
+    let view = scaled(cluster(Some("zone"), Some("b,a")), 4);
+    let config = HighAvailabilityConfig {
+        default_not_ready_toleration_seconds: Some(60),
+        default_unreachable_toleration_seconds: Some(60),
+    };
+
+    let once = mutated_with(config, &view, &deployment("server", 1));
+    let twice = mutated_with(config, &view, &once);
+
+    assert_ne!(once, deployment("server", 1));
+    assert_eq!(twice, once);
+}
+
+/// spec 51 scenario 34
+#[test]
+fn unknown_fields_survive() {
+    let mut object = with_pods(
+        deployment("server", 1),
+        "
+future: {a: [1, null]}
+affinity: {future: 1, nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{future: 2}]}}}
+tolerations: [{key: a, future: 3}]
+topologySpreadConstraints: [{topologyKey: rack, labelSelector: {future: 4}, future: 5}]
+",
+    );
+    object["future"] = json!(null);
+    object["metadata"]["future"] = json!(6);
+    object["spec"]["future"] = json!([7]);
+    object["spec"]["template"]["future"] = json!(8);
+    let config = HighAvailabilityConfig {
+        default_not_ready_toleration_seconds: Some(60),
+        default_unreachable_toleration_seconds: Some(60),
+    };
+
+    let made = mutated_with(config, &cluster(Some("zone"), Some("a,b")), &object);
+
+    for pointer in [
+        "/future",
+        "/metadata",
+        "/spec/future",
+        "/spec/template/future",
+        "/spec/template/metadata",
+        "/spec/template/spec/future",
+        "/spec/template/spec/affinity/future",
+        "/spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/future",
+        "/spec/template/spec/tolerations/0",
+        "/spec/template/spec/topologySpreadConstraints/0/labelSelector",
+        "/spec/template/spec/topologySpreadConstraints/0/future",
+    ] {
+        assert_eq!(made.pointer(pointer), object.pointer(pointer), "{pointer}");
+        assert!(made.pointer(pointer).is_some(), "{pointer}");
+    }
+}
+
+/// spec 51 scenario 35
+#[test]
+fn a_namespace_that_does_not_exist_is_an_error() {
+    let view = TestView::new().nodes(3);
+    for object in [deployment("", 1), autoscaler("", 1, 1)] {
+        assert_eq!(outcome(&view, &object, "CREATE"), errored("Namespace \"kube-system\" not found"));
+    }
+}
+
+/// spec 51 §2.4
+#[test]
+fn a_read_that_fails_is_an_error_500_with_its_text() {
+    let namespace = format!("Namespace {NAMESPACE}");
+    let autoscaler = format!("HorizontalPodAutoscaler of {NAMESPACE} apps/v1 Deployment {NAME}");
+    let table =
+        [(&*namespace, ""), (&*autoscaler, "failed to list all HPAs: "), ("number of Nodes", "failed to list nodes: ")];
+    let failures = [
+        (Failure::Denied("the cache is not started".into()), "the cache is not started"),
+        (Failure::not_found("Node", "a"), "Node \"a\" not found"),
+        (Failure::Errored { code: 504, message: "timed out".into() }, "timed out"),
+    ];
+
+    for (read, prefix) in table {
+        for (failure, text) in &failures {
+            let view = cluster(Some("node"), None).failing(read, failure.clone());
+
+            let outcome = outcome(&view, &deployment("server", 1), "CREATE");
+
+            assert_eq!(outcome, errored(&format!("{prefix}{text}")), "{read}");
+        }
+    }
+}
+
+#[test]
+fn what_must_be_read_live_is_passed_on() {
+    let table = [
+        (format!("Namespace {NAMESPACE}"), Lookup::Namespace(NAMESPACE.into())),
+        (
+            format!("HorizontalPodAutoscaler of {NAMESPACE} apps/v1 Deployment {NAME} for sure"),
+            Lookup::Autoscalers(NAMESPACE.into()),
+        ),
+    ];
+
+    for (read, lookup) in table {
+        let view = plain().failing(&read, Failure::Look(lookup.clone()));
+
+        assert_eq!(outcome(&view, &deployment("server", 5), "UPDATE"), Err(Failure::Look(lookup)));
+    }
+}
+
+/// spec 51, "better" 2
+#[test]
+fn only_what_is_needed_is_read() {
+    let namespace = format!("Namespace {NAMESPACE}");
+    let autoscaler_of = |kind| format!("HorizontalPodAutoscaler of {NAMESPACE} apps/v1 {kind} {NAME}");
+    let nodes = || "number of Nodes".to_owned();
+    let spread = |object| with_annotation(object, HOST_SPREAD, "true");
+    let table = [
+        (None, autoscaler("server", 1, 1), vec![]),
+        (None, deployment("server", 1), vec![autoscaler_of("Deployment")]),
+        (None, stateful_set("", 9), vec![autoscaler_of("StatefulSet")]),
+        (Some(""), deployment("", 2), vec![autoscaler_of("Deployment")]),
+        (Some("node"), deployment("", 1), vec![autoscaler_of("Deployment")]),
+        (Some("node"), deployment("", 2), vec![autoscaler_of("Deployment"), nodes()]),
+        (Some("node"), deployment("server", 1), vec![autoscaler_of("Deployment"), nodes()]),
+        (None, spread(deployment("", 1)), vec![autoscaler_of("Deployment")]),
+        (None, spread(deployment("", 2)), vec![autoscaler_of("Deployment"), nodes()]),
+    ];
+
+    for (tolerance, object, reads) in table {
+        let view = cluster(tolerance, None);
+
+        outcome(&view, &object, "CREATE").unwrap();
+
+        assert_eq!(view.reads(), [vec![namespace.clone()], reads].concat(), "{tolerance:?} {object}");
+    }
+}
+
+/// spec 51 §3, scenario 36
+#[test]
+fn other_kinds_are_allowed_with_a_message() {
+    let table = [
+        ("apps", "ReplicaSet", Some("unexpected resource: ReplicaSet.apps")),
+        ("", "Pod", Some("unexpected resource: Pod")),
+        ("extensions", "Deployment", Some("unexpected resource: Deployment.extensions")),
+        ("apps", "HorizontalPodAutoscaler", Some("unexpected resource: HorizontalPodAutoscaler.apps")),
+        ("apps", "Deployment", None),
+        ("apps", "StatefulSet", None),
+        ("autoscaling", "HorizontalPodAutoscaler", None),
+    ];
+
+    for (group, kind, expected) in table {
+        let before = json!({ "kind": kind, "spec": { "selector": {}, "replicas": 1 } });
+        // The version is ignored.
+        for version in ["v1", "v2", "v1beta1"] {
+            let mut object = before.clone();
+            let kind = GroupVersionKind::new(group, version, kind);
+            let request = Request { kind, namespace: NAMESPACE, name: NAME, operation: "CREATE" };
+
+            let outcome = HighAvailability::new(NO_TOLERATIONS).mutate(&mut object, &request, &plain());
+
+            let expected = expected.map_or(Outcome::Done, |message| Outcome::Unexpected(message.to_owned()));
+            assert_eq!((outcome, &object), (Ok(expected), &before));
+        }
+    }
+}
+
+/// spec 51 §3, spec 50 §2.2 row 6
+#[test]
+fn a_review_without_an_object_is_denied() {
+    let mut object = Value::Null;
+    for operation in ["CREATE", "UPDATE", "DELETE"] {
+        let request = request(&deployment("", 1), operation);
+
+        let outcome = HighAvailability::new(NO_TOLERATIONS).mutate(&mut object, &request, &plain());
+
+        assert_eq!(outcome, denied("there is no content to decode"), "{operation}");
+    }
+}
+
+/// spec 51 §3, spec 50 §2.2 row 7
+#[test]
+fn an_object_that_is_something_else_is_denied() {
+    let table = [
+        ("apps/v1", "StatefulSet", "expected an object of apps/v1, Kind=Deployment, found apps/v1, Kind=StatefulSet"),
+        ("v1", "Deployment", "expected an object of apps/v1, Kind=Deployment, found v1, Kind=Deployment"),
+    ];
+
+    for (api_version, kind, text) in table {
+        let mut object = json!({ "apiVersion": api_version, "kind": kind });
+        let request = request(&deployment("", 1), "CREATE");
+
+        let outcome = HighAvailability::new(NO_TOLERATIONS).mutate(&mut object, &request, &plain());
+
+        assert_eq!(outcome, denied(text));
+    }
+}
+
+/// spec 51 §3: 403, where the other webhooks answer 400
+#[test]
+fn a_field_of_the_wrong_type_is_denied() {
+    let template = "/spec/template/spec";
+    let table = [
+        ("", json!("text"), "the object: expected a map, found a string"),
+        ("/kind", json!(1), "kind: expected a string, found a number"),
+        ("/metadata/labels", json!(["a"]), "metadata.labels: expected a map, found a list"),
+        ("/spec/replicas", json!("2"), "spec.replicas: expected an integer, found a string"),
+        ("/spec/replicas", json!(2.5), "spec.replicas: expected an integer, found a number"),
+        ("/spec/template", json!(true), "spec.template: expected a map, found a boolean"),
+        (
+            template,
+            json!({ "affinity": { "nodeAffinity": 1 } }),
+            "spec.template.spec.affinity.nodeAffinity: expected a map, found a number",
+        ),
+        (
+            template,
+            json!({ "topologySpreadConstraints": [{}, { "topologyKey": 1 }] }),
+            "spec.template.spec.topologySpreadConstraints[1].topologyKey: expected a string, found a number",
+        ),
+        (
+            template,
+            json!({ "topologySpreadConstraints": [{}, { "matchLabelKeys": "a" }] }),
+            "spec.template.spec.topologySpreadConstraints[1].matchLabelKeys: expected a list, found a string",
+        ),
+        (
+            template,
+            json!({ "topologySpreadConstraints": ["rack"] }),
+            "spec.template.spec.topologySpreadConstraints[0]: expected a map, found a string",
+        ),
+        (template, json!({ "tolerations": [[]] }), "spec.template.spec.tolerations[0]: expected a map, found a list"),
+    ];
+    let config = HighAvailabilityConfig {
+        default_not_ready_toleration_seconds: Some(60),
+        default_unreachable_toleration_seconds: None,
+    };
+
+    for (pointer, value, text) in table {
+        let mut object = deployment("server", 2);
+        *object.pointer_mut(pointer).unwrap() = value;
+        let request = request(&deployment("", 1), "CREATE");
+
+        let outcome = HighAvailability::new(config).mutate(&mut object, &request, &cluster(Some("zone"), Some("a,b")));
+
+        assert_eq!(outcome, denied(text));
+    }
+}
+
+/// The same, two lists deep.
+#[test]
+fn a_requirement_of_the_wrong_type_is_denied() {
+    let object = with_pods(
+        deployment("", 1),
+        "{affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{}, {matchExpressions: [{key: 1}]}]}}}}",
+    );
+
+    let outcome = outcome(&cluster(Some("zone"), Some("a")), &object, "CREATE");
+
+    let terms =
+        "spec.template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+    assert_eq!(outcome, denied(&format!("{terms}[1].matchExpressions[0].key: expected a string, found a number")));
+}
+
+/// spec 51 §3, last row, "better" 8
+#[test]
+fn a_stateful_set_without_a_selector_is_denied() {
+    for selector in [None, Some(Value::Null)] {
+        let mut object = stateful_set("server", 1);
+        object["spec"].as_object_mut().unwrap().remove("selector");
+        object["spec"].as_object_mut().unwrap().extend(selector.map(|selector| ("selector".to_owned(), selector)));
+
+        assert_eq!(outcome(&plain(), &object, "CREATE"), denied("spec.selector: Required value"));
+    }
+}
+
+/// spec 51 §8, "Objects being deleted", "UPDATE without spec change"
+#[test]
+fn the_operation_and_a_deletion_make_no_difference() {
+    let mut object = deployment("server", 1);
+    object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+
+    assert_eq!(replicas(&plain(), &object), 2);
+    for operation in ["CREATE", "UPDATE", "DELETE"] {
+        assert_eq!(outcome(&plain(), &object, operation), Ok(Outcome::Done));
+    }
+}
+
+/// spec 50 §1, §2.4; spec 51 §3
+#[test]
+fn the_webhook_is_registered_as_the_one_that_looks_at_kinds_and_deletions_itself() {
+    let webhook = HighAvailability::new(NO_TOLERATIONS);
+
+    assert_eq!(PATH, "/webhooks/high-availability-config");
+    assert_eq!(webhook.takes(), None);
+    assert!(!webhook.skips_deletions());
+}

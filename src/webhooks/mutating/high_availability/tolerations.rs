@@ -1,0 +1,38 @@
+//! Tolerations of broken nodes (spec 51 §7): how long Pods stay on them.
+
+use serde_json::{Value, json};
+
+use super::elements;
+use crate::{
+    api::config::HighAvailabilityConfig,
+    webhooks::fields::{self, WrongType},
+};
+
+const TOLERATIONS: [&str; 4] = ["spec", "template", "spec", "tolerations"];
+
+/// Adds the configured tolerations to Pods that have none of the same key for evictions. One of all keys is none of the
+/// same key.
+pub(super) fn add(object: &mut Value, config: &HighAvailabilityConfig) -> Result<(), WrongType> {
+    let configured = [
+        ("node.kubernetes.io/not-ready", config.default_not_ready_toleration_seconds),
+        ("node.kubernetes.io/unreachable", config.default_unreachable_toleration_seconds),
+    ];
+    for (key, seconds) in configured {
+        let Some(seconds) = seconds else { continue };
+        if !is_tolerated(object, key)? {
+            fields::list_mut(object, &TOLERATIONS)?.push(json!({
+                "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds,
+            }));
+        }
+    }
+    Ok(())
+}
+
+fn is_tolerated(object: &Value, key: &str) -> Result<bool, WrongType> {
+    let mut found = false;
+    for (index, toleration) in fields::list(object, &TOLERATIONS)?.iter().enumerate() {
+        let text = |field| elements::text(toleration, &TOLERATIONS, index, field);
+        found |= text("key")? == key && matches!(text("effect")?, "" | "NoExecute");
+    }
+    Ok(found)
+}
