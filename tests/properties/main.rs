@@ -5,6 +5,7 @@ mod checks;
 mod decode;
 mod high_availability;
 mod merge;
+mod patch;
 mod plan;
 
 use proptest::prelude::*;

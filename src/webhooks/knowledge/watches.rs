@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::sync::mpsc;
 
 use super::{
     Knowledge,
@@ -32,7 +32,6 @@ pub struct Watches {
     synced: Synced,
     stops: Vec<Box<dyn Fn()>>,
     _listening: Vec<Listening>,
-    reader: JoinHandle<()>,
 }
 
 pub(super) type NodeRouter = Router<Projected<Arc<[Taint]>>>;
@@ -104,10 +103,11 @@ impl Watches {
         stores.nodes = nodes;
 
         let (questions, receiver) = mpsc::channel(QUESTIONS);
-        let reader = actix::spawn(Reader::new(cluster.clone(), node_router).run(receiver));
+        // Ends when nobody can ask any more: live reads go on until the last review is answered.
+        actix::spawn(Reader::new(cluster.clone(), node_router).run(receiver));
         let Starting { synced, stops, listening, .. } = starting;
         let knowledge = Knowledge { stores: Arc::new(stores), questions };
-        Self { knowledge, synced, stops, _listening: listening, reader }
+        Self { knowledge, synced, stops, _listening: listening }
     }
 
     /// What they know.
@@ -120,10 +120,9 @@ impl Watches {
         self.synced.clone()
     }
 
-    /// Ends the watches; webhooks go on with what is known.
+    /// Ends the watches; webhooks go on with what is known, and with live reads.
     pub fn stop(&self) {
         self.stops.iter().for_each(|stop| stop());
-        self.reader.abort();
     }
 }
 

@@ -1,4 +1,4 @@
-//! The actor of a webhook on one worker thread (architecture §7).
+//! The actor of a webhook on one worker thread (architecture §9).
 //!
 //! It judges a review in the turn of its message, so reviews of a worker go one after the other; one that needs a live read
 //! waits beside the mailbox. A panic of a webhook is part of its verdict; if the actor itself ends, the next request starts

@@ -27,6 +27,9 @@ const USUAL: Duration = Duration::from_secs(10);
 /// Of the time an API server waits, so much is left for the way of the answer: a tenth, within these bounds.
 const MARGIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
+/// Room that a body gets on its word: more than most reviews need.
+const ROOM: usize = 64 << 10;
+
 /// Of a body that is too large, so much is passed over, so that a client that only sends gets to read the answer.
 const PASSED_OVER: usize = 1 << 20;
 
@@ -97,7 +100,7 @@ async fn receive(
     deadline: Instant,
 ) -> Result<Body, Overloaded> {
     let receiving = room.receive();
-    let mut body = BytesMut::new();
+    let mut body = BytesMut::with_capacity(announced(request).min(ROOM));
     loop {
         let chunk = tokio::select! {
             biased;
@@ -120,6 +123,12 @@ async fn receive(
             return Ok(Body::TooLarge(body.freeze()));
         }
     }
+}
+
+/// `Content-Length`; 0 if there is none.
+fn announced(request: &HttpRequest) -> usize {
+    let length = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    length.unwrap_or_default()
 }
 
 async fn pass_over(payload: &mut web::Payload, deadline: Instant) {
