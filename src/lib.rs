@@ -46,7 +46,7 @@
 //! * `main.rs`: the process: parse, load, run.
 //! * `api/`: the outside contract: types, constants, conditions, component configuration. No I/O.
 //! * `cli/`: flags, environment, and how they meet the configuration file.
-//! * `commands/`: `pack`, `unpack`, `validate`, `diff`, for authors of bundles.
+//! * `commands/`: `pack`, `unpack`, `validate`, `diff`, for authors of bundles; `get`, for people on duty.
 //! * `cluster/`: a cluster as this program sees it: clients, discovery, routers and stores, gate, fence, Events.
 //! * `actors/`: `kit/` (supervisor, slots, timers, permits, census, clock), `leader/` (the election), `managed_resource/`
 //!   (the controller, one file per step of a pass), `root.rs` (starts and stops the tree).
@@ -66,10 +66,10 @@
 //! * `e2e/`: the built binary against the real control plane (feature `e2e`).
 //! * `controlplane/`, `support/`: how that control plane is built and started.
 //! * `demo.rs`: the demonstration, as the built binary shows it.
-//! * `commands.rs`: pack, unpack, validate and diff, as the built binary does them.
+//! * `commands.rs`: pack, unpack, validate, diff and get, as the built binary does them.
 //! * `docs.rs`: what README and `docs/` name exists.
 //! * `citations/`: each scenario of the specification, and each fault to survive, is cited by a test.
-//! * `checks/`: what holds for any input of decoder, merge and plan.
+//! * `checks/`: what holds for any input of decoder, merge, plan and mutating webhooks.
 //! * `properties/`: the checks on generated values.
 //! * `fuzz_corpora.rs`: the checks on the files of `fuzz/corpus/`.
 //!

@@ -1,7 +1,8 @@
-//! The commands for authors of bundles, as somebody runs them in a shell.
+//! The commands for authors of bundles and for people on duty, as somebody runs them in a shell.
 
 use std::{
-    io::Write as _,
+    io::{Read as _, Write as _},
+    net::TcpListener,
     process::{Command, Output, Stdio},
 };
 
@@ -47,7 +48,7 @@ fn a_pipe_of_all_commands_that_need_no_cluster() {
 
 #[test]
 fn mistakes_in_the_input_are_exit_code_1_and_everything_else_2() {
-    let table: [(&[&str], &str, i32, &str); 8] = [
+    let table: [(&[&str], &str, i32, &str); 12] = [
         (&["pack", "-", "--name", "web"], "kind: A", 1, "-: the object has no apiVersion or no kind"),
         (&["validate", "-"], "kind: A", 1, "documents: 1, errors: 2, "),
         (&["unpack", "-"], CONFIG_MAP, 1, "-: v1/ConfigMap/default/a is no Secret"),
@@ -56,6 +57,10 @@ fn mistakes_in_the_input_are_exit_code_1_and_everything_else_2() {
         (&["diff", "-"], CONFIG_MAP, 2, "error: the files hold no ManagedResource"),
         (&["diff", "-", "--name", "a/b"], CONFIG_MAP, 2, "give a kubeconfig with --kubeconfig or $KUBECONFIG"),
         (&["diff", "-", "--name", "a"], CONFIG_MAP, 2, "must be <namespace>/<name>"),
+        (&["get"], "", 2, "give a kubeconfig with --kubeconfig or $KUBECONFIG"),
+        (&["get", "-A", "web"], "", 2, "cannot be used with"),
+        (&["get", "-A", "-n", "garden"], "", 2, "cannot be used with"),
+        (&["get", "-o", "table"], "", 2, "[possible values: wide, json, yaml, name]"),
     ];
 
     for (arguments, input, expected, message) in table {
@@ -69,7 +74,7 @@ fn mistakes_in_the_input_are_exit_code_1_and_everything_else_2() {
 
 #[test]
 fn each_command_has_help_with_an_example_and_its_exit_codes() {
-    for command in ["pack", "unpack", "validate", "diff"] {
+    for command in ["pack", "unpack", "validate", "diff", "get"] {
         let output = run(&[command, "--help"], "");
 
         let help = text(&output.stdout);
@@ -77,4 +82,60 @@ fn each_command_has_help_with_an_example_and_its_exit_codes() {
         assert!(help.contains("Example") && help.contains("Exit codes: 0"), "{help}");
         assert!(help.contains(&format!("gardener-resource-manager {command} ")), "{help}");
     }
+}
+
+/// Answers each request by its path, on an address of its own; a kubeconfig for it is written into the folder.
+fn api_server(folder: &std::path::Path, answer: impl Fn(&str) -> (&'static str, String) + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let address = listener.local_addr().expect("it is bound");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("somebody connects");
+            let mut request = Vec::new();
+            let mut buffer = [0; 4096];
+            while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+                let count = stream.read(&mut buffer).expect("the client sends a request");
+                assert!(count > 0, "the client sends all of it");
+                request.extend_from_slice(&buffer[..count]);
+            }
+            let (status, body) = answer(text(&request).split(' ').nth(1).expect("a request has a path"));
+            let length = body.len();
+            let head = "content-type: application/json\r\nconnection: close";
+            write!(stream, "HTTP/1.1 {status}\r\n{head}\r\ncontent-length: {length}\r\n\r\n{body}")
+                .expect("the client reads");
+        }
+    });
+    let path = folder.join("kubeconfig");
+    let content = format!(
+        "{{apiVersion: v1, kind: Config, current-context: c, clusters: [{{name: c, cluster: {{server: 'http://{address}'}}}}],\n\
+         contexts: [{{name: c, context: {{cluster: c, user: u, namespace: garden}}}}],\n\
+         users: [{{name: u, user: {{token: t}}}}]}}\n"
+    );
+    std::fs::write(&path, content).expect("the folder can be written to");
+    path.display().to_string()
+}
+
+#[test]
+fn get_reads_the_namespace_of_the_context_and_names_what_does_not_exist() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = api_server(folder.path(), |path| {
+        let collection = "/apis/resources.gardener.cloud/v1alpha1/namespaces/garden/managedresources";
+        if path.starts_with(&format!("{collection}?")) {
+            let item = r#"{"metadata": {"namespace": "garden", "name": "web"}, "spec": {"secretRefs": []}}"#;
+            let list = r#""apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResourceList""#;
+            return ("200 OK", format!(r#"{{{list}, "metadata": {{"resourceVersion": "1"}}, "items": [{item}]}}"#));
+        }
+        let status = r#""kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404"#;
+        let details = r#""details": {"name": "x", "kind": "managedresources"}"#;
+        ("404 Not Found", format!(r#"{{{status}, {details}, "message": "no {path}"}}"#))
+    });
+
+    let list = run(&["get", "--kubeconfig", &kubeconfig], "");
+    let missing = run(&["get", "x", "--kubeconfig", &kubeconfig], "");
+
+    let expected = "NAME   CLASS       APPLIED   HEALTHY   PROGRESSING   OBJECTS   AGE         PROBLEM\n\
+                    web    resources   -         -         -             0         <unknown>   ResourcesApplied has not been reported yet\n";
+    assert_eq!((code(&list), text(&list.stdout).as_str()), (0, expected), "{}", text(&list.stderr));
+    let expected = "error: no /apis/resources.gardener.cloud/v1alpha1/namespaces/garden/managedresources/x\n";
+    assert_eq!((code(&missing), text(&missing.stdout).as_str(), text(&missing.stderr).as_str()), (1, "", expected));
 }

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use checks::{decode, merge, plan};
+use checks::{decode, merge, mutate, plan};
 
 #[test]
 fn every_input_of_the_decoder_keeps_its_properties() {
@@ -21,6 +21,14 @@ fn every_merge_keeps_its_properties() {
     for (path, input) in corpus("merge") {
         let case = merge::Case::try_from(&input[..]).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         checked(&path, || merge::check(&case));
+    }
+}
+
+#[test]
+fn every_object_for_webhooks_keeps_its_properties() {
+    for (path, input) in corpus("mutate") {
+        let case = mutate::Case::try_from(&input[..]).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        checked(&path, || mutate::check(&case));
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::checks;
 
 /// Field names and keys that rules look at.
-const KEYS: [&str; 40] = [
+const KEYS: [&str; 67] = [
     "metadata",
     "name",
     "namespace",
@@ -50,10 +50,37 @@ const KEYS: [&str; 40] = [
     "resources.gardener.cloud/managed-by",
     "kubectl.kubernetes.io/restartedAt",
     "loadbalancer.openstack.org/id",
+    "serviceAccountName",
+    "volumes",
+    "secretName",
+    "volumeMounts",
+    "mountPath",
+    "hostAliases",
+    "hostnames",
+    "ip",
+    "tolerations",
+    "key",
+    "operator",
+    "value",
+    "effect",
+    "nodeSelector",
+    "topologySpreadConstraints",
+    "labelSelector",
+    "matchLabels",
+    "matchLabelKeys",
+    "pod-template-hash",
+    "updatePolicy",
+    "updateMode",
+    "securityContext",
+    "seccompProfile",
+    "schedulerName",
+    "endpoints",
+    "zone",
+    "hints",
 ];
 
 /// Texts that rules look at.
-const TEXTS: [&str; 24] = [
+const TEXTS: [&str; 35] = [
     "",
     "a",
     "b",
@@ -78,6 +105,17 @@ const TEXTS: [&str; 24] = [
     "UDP",
     "Ignore",
     "true",
+    "default",
+    "generic-token-kubeconfig",
+    "kube-api-access-",
+    "/var/run/secrets/kubernetes.io/serviceaccount",
+    "In",
+    "Exists",
+    "NoExecute",
+    "DaemonSet",
+    "Auto",
+    "windows",
+    "default-scheduler",
 ];
 
 /// Changes the first `size` bytes of `data`, which has room for `max_size`; gives the new size.

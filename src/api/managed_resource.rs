@@ -253,8 +253,8 @@ pub fn effective_namespace<'a>(kind: &str, namespace: &'a str) -> &'a str {
 ///
 /// Fields of the raw status that this program does not know stay, and so does the text of each condition and ref that
 /// did not change.
-pub fn with_status(raw: &Value, status: &Status) -> Value {
-    let mut object = raw.clone();
+pub fn with_status(raw: Value, status: &Status) -> Value {
+    let mut object = raw;
     let Some(fields) = object.as_object_mut() else { return object };
     let mut target = match fields.remove("status") {
         Some(Value::Object(status)) => status,
@@ -387,7 +387,7 @@ mod tests {
     fn writing_back_an_unchanged_status_changes_nothing() {
         let mr = ManagedResource::from_value(&raw()).unwrap();
 
-        assert_eq!(with_status(&raw(), &mr.status), raw());
+        assert_eq!(with_status(raw(), &mr.status), raw());
     }
 
     #[test]
@@ -399,7 +399,7 @@ mod tests {
         status.secrets_data_checksum = None;
         status.observed_generation = 3;
 
-        let written = with_status(&raw(), &status);
+        let written = with_status(raw(), &status);
 
         let expected = json!({
             "observedGeneration": 3, "future": {"x": 1},
@@ -416,7 +416,7 @@ mod tests {
         let status = Status { observed_generation: 1, ..Status::default() };
 
         assert_eq!(
-            with_status(&json!({"metadata": {}}), &status),
+            with_status(json!({"metadata": {}}), &status),
             json!({"metadata": {}, "status": {"observedGeneration": 1}})
         );
     }

@@ -8,6 +8,7 @@
 //! * [`config`]: the component configuration.
 //! * [`duration`]: durations as Go writes them.
 //! * [`object`]: names and metadata of any object.
+//! * [`quote`]: text in quotes, with Go's escapes.
 //! * [`producer`]: the library for programs that make ManagedResources.
 
 pub mod class;
@@ -20,3 +21,4 @@ pub mod managed_resource;
 pub mod object;
 pub mod origin;
 pub mod producer;
+pub mod quote;

@@ -4,7 +4,7 @@
 //! arguments, environment ─ Cli::parse_from ─► Command::Run(RunOptions) ─ load ─► Loaded { config, warnings }
 //! ```
 //!
-//! `flags.rs` has the flags of today, `tools.rs` the commands for authors of bundles, `legacy.rs` the table of those from before there was a configuration file,
+//! `flags.rs` has the flags of today, `tools.rs` the commands for authors of bundles and for people on duty, `legacy.rs` the table of those from before there was a configuration file,
 //! `load.rs` merges them with file and environment. Everything is pure: files are read by a function that is passed in,
 //! and [`load::read_file`] is the one for production. Start reading at [`Cli::parse_from`].
 
@@ -19,7 +19,7 @@ mod tests;
 
 pub use flags::Cli;
 pub use load::{StartError, load};
-pub use tools::{DiffOptions, PackOptions, Tool, UnpackOptions, ValidateOptions};
+pub use tools::{DiffOptions, GetOptions, OutputFormat, PackOptions, Tool, UnpackOptions, ValidateOptions};
 pub use version::BuildInfo;
 
 use self::legacy::LegacyFlag;
@@ -35,7 +35,7 @@ pub enum Command {
     Run(Box<RunOptions>),
     /// Run the demonstration on an in-memory cluster.
     Demo(DemoOptions),
-    /// Run a command for authors of bundles.
+    /// Run a command for authors of bundles, or for people on duty.
     Tool(Tool),
     /// Print this text and exit 0.
     Version(String),
@@ -71,7 +71,7 @@ pub enum UsageError {
     /// An argument that is no flag.
     #[error("unknown command {0:?} for {PROGRAM:?}")]
     UnknownCommand(String),
-    /// Arguments of a command for authors of bundles, in the words of our own parser. The exit code is 2.
+    /// Arguments of a [`Tool`], in the words of our own parser. The exit code is 2.
     #[error("{0}")]
     Tool(String),
     /// A flag that does not exist.

@@ -1,10 +1,10 @@
-//! The commands for authors of bundles: pack, unpack, validate, diff.
+//! The commands for authors of bundles, pack, unpack, validate, diff, and for people on duty: get.
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser};
 
 use crate::api::object::NamespacedName;
 
-/// A command for authors of bundles.
+/// A command for authors of bundles, or for people on duty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tool {
     /// Manifests → Secret and ManagedResource.
@@ -15,6 +15,8 @@ pub enum Tool {
     Validate(ValidateOptions),
     /// What would be changed in the target cluster.
     Diff(DiffOptions),
+    /// How ManagedResources are.
+    Get(GetOptions),
 }
 
 /// How to pack.
@@ -75,11 +77,50 @@ pub struct DiffOptions {
     pub managed_by: Option<String>,
 }
 
+/// What to show.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GetOptions {
+    /// These ManagedResources; all if there is none.
+    pub names: Vec<String>,
+    /// Their namespace; that of the kubeconfig's context if there is none.
+    pub namespace: Option<String>,
+    /// Of all namespaces.
+    pub all_namespaces: bool,
+    /// Label selector in the API's syntax.
+    pub selector: Option<String>,
+    /// In which format.
+    pub output: OutputFormat,
+    /// Go on with what changes.
+    pub watch: bool,
+    /// Print no line with the names of the columns.
+    pub no_headers: bool,
+    /// Only those that are not applied, healthy and rolled out.
+    pub unhealthy: bool,
+    /// How the cluster is reached.
+    pub kubeconfig: Option<String>,
+}
+
+/// Format of results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OutputFormat {
+    /// Columns that fit the terminal.
+    #[default]
+    Table,
+    /// Columns, nothing cut.
+    Wide,
+    /// Objects as JSON.
+    Json,
+    /// Objects as YAML.
+    Yaml,
+    /// One `managedresource.<group>/<name>` a line.
+    Name,
+}
+
 const EXIT_CODES: &str = "Exit codes: 0 all is well, 2 wrong usage or failure";
 
 /// All of them, for the command line.
-pub(super) fn commands() -> [Command; 4] {
-    [pack(), unpack(), validate(), diff()]
+pub(super) fn commands() -> [Command; 5] {
+    [pack(), unpack(), validate(), diff(), get()]
 }
 
 /// Whether an argument is the name of one.
@@ -117,6 +158,17 @@ pub(super) fn parsed(name: &str, matches: &ArgMatches) -> Option<Tool> {
             target_kubeconfig: text("target-kubeconfig"),
             cluster_id: text("cluster-id").unwrap_or_default(),
             managed_by: text("managed-by"),
+        }),
+        "get" => Tool::Get(GetOptions {
+            names: matches.get_many::<String>("name").unwrap_or_default().cloned().collect(),
+            namespace: text("namespace"),
+            all_namespaces: matches.get_flag("all-namespaces"),
+            selector: text("selector"),
+            output: output_format(text("output").as_deref()),
+            watch: matches.get_flag("watch"),
+            no_headers: matches.get_flag("no-headers"),
+            unhealthy: matches.get_flag("unhealthy"),
+            kubeconfig: text("kubeconfig"),
         }),
         _ => return None,
     })
@@ -199,6 +251,53 @@ fn diff() -> Command {
         .arg(kubeconfig("target-kubeconfig", "kubeconfig of the target cluster, if it is another one"))
         .arg(option("cluster-id", "ID").help("controllers.clusterID of the controller's configuration"))
         .arg(option("managed-by", "VALUE").help("managedByLabelValue of the controller's configuration [gardener]"))
+}
+
+fn get() -> Command {
+    Command::new("get")
+        .about("Shows how ManagedResources are, with the first problem of each")
+        .long_about(
+            "Shows how ManagedResources are: CLASS, the conditions APPLIED (should be True), HEALTHY (True) and PROGRESSING \
+             (False), the number of OBJECTS, AGE, and as PROBLEM the first condition that is not as it should be, cut at \
+             the edge of the terminal. Nothing is written.\n\n\
+             An asterisk (True*) marks a condition that is not about the present spec: status.observedGeneration is below \
+             metadata.generation. A dash stands for a condition that was not reported yet.\n\n\
+             With --watch a row is printed again when it says something else; one that is gone has the PROBLEM deleted. \
+             A watch that breaks is taken up again. With --unhealthy, a row that recovers is printed once more.",
+        )
+        .after_help(format!(
+            "Examples:\n  gardener-resource-manager get -A --unhealthy --watch\n  \
+             gardener-resource-manager get -n garden web -o wide\n\n{EXIT_CODES}, 1 a named one does not exist"
+        ))
+        .arg(Arg::new("name").value_name("NAME").action(ArgAction::Append).num_args(1..).help("only these; all without it"))
+        .arg(
+            option("namespace", "NAMESPACE")
+                .short('n')
+                .conflicts_with("all-namespaces")
+                .help("their namespace; without it that of the kubeconfig's context"),
+        )
+        .arg(switch("all-namespaces", "of all namespaces").short('A').conflicts_with("name"))
+        .arg(option("selector", "SELECTOR").short('l').conflicts_with("name").help("only those with these labels, e.g. a=b,c!=d"))
+        .arg(
+            option("output", "FORMAT")
+                .short('o')
+                .value_parser(PossibleValuesParser::new(["wide", "json", "yaml", "name"]))
+                .help("wide: nothing is cut; the objects themselves, or their names"),
+        )
+        .arg(switch("watch", "go on with what changes").short('w'))
+        .arg(switch("no-headers", "print no line with the names of the columns"))
+        .arg(switch("unhealthy", "only those that are not applied, healthy and rolled out"))
+        .arg(kubeconfig("kubeconfig", "kubeconfig of the cluster"))
+}
+
+fn output_format(text: Option<&str>) -> OutputFormat {
+    match text {
+        Some("wide") => OutputFormat::Wide,
+        Some("json") => OutputFormat::Json,
+        Some("yaml") => OutputFormat::Yaml,
+        Some("name") => OutputFormat::Name,
+        Some(_) | None => OutputFormat::Table,
+    }
 }
 
 fn paths() -> Arg {

@@ -235,10 +235,10 @@ impl Cluster {
         opened
     }
 
-    /// Creates an object. A name in `at` is not sent: the object's own counts, or its `generateName`.
+    /// Creates an object. The answer comes without `managedFields`. A name in `at` is not sent: the object's own counts, or its `generateName`.
     pub async fn create(&self, ctx: &Context, at: &Target, object: &Value) -> Result<Value, ApiError> {
         let call = Call::new(Method::POST, at.collection_path()?).with_body(JSON, object);
-        self.object(ctx, at, call).await
+        self.written(ctx, at, call).await
     }
 
     /// Posts to a subresource, e.g. `token` of a ServiceAccount, and returns the answer.
@@ -253,7 +253,7 @@ impl Cluster {
         self.object(ctx, at, call).await
     }
 
-    /// Replaces an object, or what its subresource (e.g. `status`) covers.
+    /// Replaces an object, or what its subresource (e.g. `status`) covers. The answer comes without `managedFields`.
     pub async fn replace(
         &self,
         ctx: &Context,
@@ -262,10 +262,11 @@ impl Cluster {
         object: &Value,
     ) -> Result<Value, ApiError> {
         let call = Call::new(Method::PUT, at.path(subresource)?).with_body(JSON, object);
-        self.object(ctx, at, call).await
+        self.written(ctx, at, call).await
     }
 
-    /// Applies a JSON merge patch; with `metadata.resourceVersion` in it, only to that version.
+    /// Applies a JSON merge patch; with `metadata.resourceVersion` in it, only to that version. The answer comes without
+    /// `managedFields`.
     pub async fn merge_patch(
         &self,
         ctx: &Context,
@@ -274,7 +275,7 @@ impl Cluster {
         patch: &Value,
     ) -> Result<Value, ApiError> {
         let call = Call::new(Method::PATCH, at.path(subresource)?).with_body(MERGE_PATCH, patch);
-        self.object(ctx, at, call).await
+        self.written(ctx, at, call).await
     }
 
     /// Deletes an object. Its absence is an error of its own ([`ApiError::is_not_found`]).
@@ -304,6 +305,12 @@ impl Cluster {
         let call = Call::read("/healthz".into()).accepting("*/*");
         let admit = async || Ok(Admission::default());
         self.0.transport.perform(&call, deadline, admit).await.map(drop)
+    }
+
+    /// Sends an object. Who owns which field is not of interest in the answer: it comes without `managedFields`.
+    async fn written(&self, ctx: &Context, at: &Target, call: Call) -> Result<Value, ApiError> {
+        let call = call.about_secret(at.resource.is_secret());
+        self.perform(ctx, &at.resource, &call).await?.slim()
     }
 
     async fn object(&self, ctx: &Context, at: &Target, call: Call) -> Result<Value, ApiError> {

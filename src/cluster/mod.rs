@@ -28,6 +28,7 @@ mod pages;
 mod resource;
 mod retry;
 mod router;
+mod slim;
 mod store;
 mod token;
 mod transport;

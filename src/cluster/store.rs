@@ -191,6 +191,13 @@ impl<R: Record> Store<R> {
         self.read().records.get(name).cloned()
     }
 
+    /// Whether the store has this version of an object, or a newer one. Nearly all events are echoes of own writes, and this
+    /// spares making a record of them.
+    pub(super) fn knows(&self, name: &NamespacedName, version: &str) -> bool {
+        let Ok(version) = version.parse::<u64>() else { return false };
+        self.read().records.get(name).is_some_and(|known| known.version() >= version)
+    }
+
     /// Puts a record in, unless the store already knows a newer one, or the object may be gone since. Gives the old one
     /// back if it was replaced. `asked` is when the request was sent that this process had an answer to; `None` for what
     /// the watch or its list brings.

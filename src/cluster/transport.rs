@@ -14,7 +14,9 @@ use tokio::time::timeout_at;
 
 use crate::actors::kit::Deadline;
 
-use super::{ApiError, RequestObserver, Status, WriteGuard, gate::Permit, retry::Attempts, warnings::Warnings};
+use super::{
+    ApiError, RequestObserver, Status, WriteGuard, gate::Permit, retry::Attempts, slim::Slim, warnings::Warnings,
+};
 
 /// `Content-Type` and `Accept` of plain JSON.
 pub(super) const JSON: &str = "application/json";
@@ -163,7 +165,8 @@ impl Call {
 
     /// With a JSON body.
     pub(super) fn with_body(self, content_type: &'static str, body: &Value) -> Self {
-        Self { content_type, body: body.to_string().into(), ..self }
+        // A tree of JSON can always be written.
+        Self { content_type, body: serde_json::to_vec(body).unwrap_or_default().into(), ..self }
     }
 
     /// About a Secret, if `secret`.
@@ -197,6 +200,12 @@ impl Answer {
     /// The body as JSON.
     pub(super) fn json(&self) -> Result<Value, ApiError> {
         serde_json::from_slice(&self.body).map_err(|error| ApiError::Decode(error.to_string()))
+    }
+
+    /// The object in the body, without `managedFields`.
+    pub(super) fn slim(&self) -> Result<Value, ApiError> {
+        let read: Result<Slim, _> = serde_json::from_slice(&self.body);
+        read.map(|slim| slim.0).map_err(|error| ApiError::Decode(error.to_string()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Watch streams: a JSON object per line, as long as the server likes (api-facts §3).
 
 use std::{
+    borrow::Cow,
     collections::VecDeque,
     pin::Pin,
     task::{Context, Poll},
@@ -11,6 +12,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use futures::Stream;
 use http_body::Body as _;
 use kube::client::Body;
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -18,6 +20,7 @@ use super::{
     ApiError, Resource, Status,
     handle::narrow,
     resource::Query,
+    slim::Slim,
     transport::{Call, JSON, Transport},
 };
 
@@ -48,7 +51,7 @@ pub struct WatchQuery {
 pub struct WatchEvent {
     /// What happened.
     pub kind: WatchKind,
-    /// The object; its last content for a deletion, only its version for a bookmark.
+    /// The object without `managedFields`; its last content for a deletion, only its version for a bookmark.
     pub object: Value,
 }
 
@@ -73,6 +76,14 @@ pub struct WatchStream {
     metadata_only: bool,
     secret: bool,
     over: bool,
+}
+
+/// A line of the stream.
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Option<Cow<'a, str>>,
+    object: Option<Slim>,
 }
 
 /// Cuts bytes into lines.
@@ -117,9 +128,9 @@ impl WatchStream {
     }
 
     fn decode(&self, line: &[u8]) -> Result<WatchEvent, ApiError> {
-        let mut event: Value = serde_json::from_slice(line).map_err(|error| ApiError::Decode(error.to_string()))?;
-        let object = event["object"].take();
-        let kind = match event["type"].as_str().unwrap_or_default() {
+        let event: Line = serde_json::from_slice(line).map_err(|error| ApiError::Decode(error.to_string()))?;
+        let object = event.object.map_or(Value::Null, |object| object.0);
+        let kind = match event.kind.as_deref().unwrap_or_default() {
             "ADDED" => WatchKind::Added,
             "MODIFIED" => WatchKind::Modified,
             "DELETED" => WatchKind::Deleted,

@@ -1,11 +1,12 @@
 //! Clients for the commands: as a person's tools find their cluster.
 
-use std::{io, path::Path};
+use std::{io, path::Path, rc::Rc};
 
 use crate::{
+    actors::kit::{Clock, Random},
     cli::BuildInfo,
     cluster::{
-        ConnectionError,
+        Cluster, ClusterEnv, ClusterOptions, ConnectionError, Fence, NoObserver, Side,
         kubeconfig::{self, Environment},
         user_agent,
     },
@@ -40,4 +41,12 @@ pub(super) fn client(given: Option<&str>, env: &dyn Fn(&str) -> Option<String>) 
     let (origin, _) = kubeconfig::resolve(path, None, &environment, true, &Path::exists)?;
     let build = BuildInfo::of_this_binary();
     Ok(process::connection(&origin)?.client(&user_agent(&build.version, &build.git_commit, false))?)
+}
+
+/// A cluster that can only be read: its fence is shut.
+pub(super) fn read_only(client: kube::Client, side: Side, clock: Clock, random: Random) -> Cluster {
+    let options = ClusterOptions { side, host: String::new(), qps: -1.0, burst: 0, namespaces: Vec::new() };
+    let fence = Fence::open();
+    fence.shut("this command writes nothing");
+    Cluster::new(client, options, ClusterEnv { clock, random, fence }, Rc::new(NoObserver))
 }

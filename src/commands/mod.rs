@@ -1,14 +1,19 @@
-//! What the commands for authors of bundles do: `pack`, `unpack`, `validate`, `diff`. Their flags are in `cli/tools.rs`.
+//! What the commands do: `pack`, `unpack`, `validate`, `diff` for authors of bundles, `get` for people on duty. Their flags
+//! are in `cli/tools.rs`.
 //!
 //! Each command is a function from what was read to a text and an exit code; [`run`] reads files, opens connections and
 //! prints. `input.rs` reads files and documents, `bundles.rs` tells bundles from other manifests, `connect.rs` makes
-//! clients. `diff/` reads clusters through a [`kube::Client`] it is given, with the functions of the controller itself.
+//! clients. `diff/` and `get/` read clusters through a [`kube::Client`] they are given: `diff/` with the functions of the
+//! controller itself, `get/` printing as it goes, because it may be asked to watch.
 //!
-//! Exit codes: 0 all is well; 1 a difference, or input with mistakes; 2 wrong usage, or a failure.
+//! Exit codes: 0 all is well; 1 a difference, input with mistakes, or a name that does not exist; 2 wrong usage, or a
+//! failure.
 
 mod bundles;
+mod colours;
 mod connect;
 pub mod diff;
+mod get;
 mod input;
 mod pack;
 mod unpack;
@@ -21,16 +26,18 @@ use std::io::{self, IsTerminal as _, Read, Write};
 
 use self::{
     connect::ConnectError,
+    get::{GetError, Screen},
     input::{InputError, Source},
 };
 use crate::{
+    actors::kit::{Clock, Random},
     api::producer::ProducerError,
-    cli::{DiffOptions, PackOptions, Tool, UnpackOptions, ValidateOptions},
+    cli::{DiffOptions, GetOptions, PackOptions, Tool, UnpackOptions, ValidateOptions},
 };
 
 /// Exit code: all is well.
 pub const OK: i32 = 0;
-/// Exit code: a difference, or mistakes in the input.
+/// Exit code: a difference, mistakes in the input, or a name that does not exist.
 pub const DIFFERENT: i32 = 1;
 /// Exit code: wrong usage, or a failure.
 pub const FAILED: i32 = 2;
@@ -45,6 +52,8 @@ pub struct Streams<'a> {
     pub stderr: &'a mut dyn Write,
     /// Whether results may be coloured.
     pub colours: bool,
+    /// Columns of the terminal that results go to; `None` if they go somewhere else.
+    pub columns: Option<usize>,
 }
 
 /// A command could not do its work. Texts hold names and positions, no content.
@@ -58,6 +67,8 @@ enum CommandError {
     Producer(#[from] Box<ProducerError>),
     #[error(transparent)]
     Diff(#[from] diff::DiffError),
+    #[error(transparent)]
+    Get(#[from] get::GetError),
     #[error("cannot write {path}: {error}")]
     Write { path: String, error: io::Error },
     #[error("{0}")]
@@ -79,19 +90,22 @@ struct Said {
 pub fn run(tool: &Tool, env: &dyn Fn(&str) -> Option<String>) -> i32 {
     let refused = env("NO_COLOR").is_some_and(|value| !value.is_empty());
     let (mut stdin, mut stdout, mut stderr) = (io::stdin(), io::stdout(), io::stderr());
-    let colours = stdout.is_terminal() && !refused;
-    let streams = Streams { stdin: &mut stdin, stdout: &mut stdout, stderr: &mut stderr, colours };
+    let is_terminal = stdout.is_terminal();
+    let columns = (is_terminal && matches!(tool, Tool::Get(_))).then(|| get::columns(env));
+    let colours = is_terminal && !refused;
+    let streams = Streams { stdin: &mut stdin, stdout: &mut stdout, stderr: &mut stderr, colours, columns };
     run_with(tool, env, streams)
 }
 
 /// Runs a command on given streams; the exit code.
 pub fn run_with(tool: &Tool, env: &dyn Fn(&str) -> Option<String>, streams: Streams<'_>) -> i32 {
-    let Streams { stdin, stdout, stderr, colours } = streams;
+    let Streams { stdin, stdout, stderr, colours, columns } = streams;
     let said = match tool {
         Tool::Pack(options) => pack(options, stdin),
         Tool::Unpack(options) => unpack(options, env, stdin),
         Tool::Validate(options) => validate(options, stdin),
         Tool::Diff(options) => diff(options, env, stdin, colours),
+        Tool::Get(options) => get(options, env, Screen { out: &mut *stdout, remarks: &mut *stderr, colours, columns }),
     };
     let said =
         said.unwrap_or_else(|error| Said { remarks: vec![format!("error: {error}")], code: FAILED, ..Said::default() });
@@ -164,4 +178,17 @@ fn diff(
     let report = report??;
     let code = report.exit_code();
     Ok(Said { out: report.render(colours), remarks: report.remarks, code })
+}
+
+fn get(options: &GetOptions, env: &dyn Fn(&str) -> Option<String>, screen: Screen<'_>) -> Result<Said, CommandError> {
+    let code = connect::block_on(async {
+        let client = connect::client(options.kubeconfig.as_deref(), env)?;
+        let surroundings = (Clock::system(), Random::from_entropy());
+        match get::get(client, surroundings, options, screen).await {
+            // The reader has seen enough.
+            Err(GetError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(OK),
+            result => Ok::<_, CommandError>(result?),
+        }
+    });
+    Ok(Said { code: code??, ..Said::default() })
 }

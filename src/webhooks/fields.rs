@@ -1,9 +1,29 @@
 //! Fields of raw JSON objects, read and made. `null` is the same as absent (spec 50 §2.5 rule 7).
 //!
 //! A field of another type than expected is a [`WrongType`] that names its path; the value itself is never told, it may be
-//! anybody's secret.
+//! anybody's secret. A webhook begins with [`check`], so that a wrong type is an answer of its own, whatever else the webhook
+//! would say.
 
 use serde_json::{Map, Value};
+
+/// A field with a path such as `spec.containers[].env[].name` or `metadata.labels{}`, and its type. `[]` stands for each
+/// element of a list, `{}` for each value of a map.
+pub type Field = (&'static str, Type);
+
+/// The type of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Type {
+    /// A string.
+    Text,
+    /// `true` or `false`.
+    Boolean,
+    /// A number without fraction, of 64 bits with sign.
+    Integer,
+    /// A map.
+    Map,
+    /// A list.
+    List,
+}
 
 /// A field that has another type than its kind defines.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,18 +37,37 @@ pub struct WrongType {
     pub found: &'static str,
 }
 
-/// How the path of an object itself is written.
-const WHOLE: &str = "the object";
+/// Asserts that fields, and what is above them, have the types of their kind or are absent (spec 50 §2.2 row 7).
+///
+/// # Errors
+/// The first that has another type.
+pub fn check(object: &Value, fields: &[Field]) -> Result<(), WrongType> {
+    fields.iter().try_for_each(|(path, wanted)| check_below(object, path, *wanted))
+}
 
-// === impl WrongType ===
-
-impl WrongType {
-    /// The same error, of an object that is found at a place of a larger one, e.g. `spec.containers[0]`.
-    #[must_use]
-    pub fn inside(self, place: &str) -> Self {
-        let path = if self.path == WHOLE { place.to_owned() } else { format!("{place}.{}", self.path) };
-        Self { path, ..self }
+fn check_below(value: &Value, path: &str, wanted: Type) -> Result<(), WrongType> {
+    if value.is_null() {
+        return Ok(());
     }
+    if path.is_empty() {
+        return wanted.check(value);
+    }
+    if let Some(rest) = path.strip_prefix("[]") {
+        let items = value.as_array().ok_or_else(|| wrong(&[], "a list", value))?;
+        let mut items = items.iter().enumerate();
+        return items.try_for_each(|(index, item)| {
+            check_below(item, rest, wanted).map_err(|error| error.below(&format!("[{index}]")))
+        });
+    }
+    let map = value.as_object().ok_or_else(|| wrong(&[], "a map", value))?;
+    if let Some(rest) = path.strip_prefix("{}") {
+        let mut entries = map.iter();
+        return entries.try_for_each(|(key, item)| check_below(item, rest, wanted).map_err(|error| error.below(key)));
+    }
+    let path = path.strip_prefix('.').unwrap_or(path);
+    let (field, rest) = path.split_at(path.find(['.', '[', '{']).unwrap_or(path.len()));
+    let found = map.get(field).unwrap_or(&Value::Null);
+    check_below(found, rest, wanted).map_err(|error| error.below(field))
 }
 
 /// The value at a path of maps; `None` when it or one above is absent.
@@ -120,11 +159,32 @@ pub fn list_mut<'a>(object: &'a mut Value, path: &[&str]) -> Result<&'a mut Vec<
     as_list(map_mut(object, above)?.entry(*last).or_insert(Value::Null), path)
 }
 
+/// Changes each element of the list at a path; nothing when it is absent.
+///
+/// # Errors
+/// When it is no list, or one above is no map; or the first error of `change`, as one of the element.
+pub fn each_mut(
+    object: &mut Value,
+    path: &[&str],
+    mut change: impl FnMut(&mut Value) -> Result<(), WrongType>,
+) -> Result<(), WrongType> {
+    if value(object, path)?.is_none() {
+        return Ok(());
+    }
+    let mut items = list_mut(object, path)?.iter_mut().enumerate();
+    items.try_for_each(|(index, item)| {
+        change(item).map_err(|error| error.below(&format!("{}[{index}]", path.join("."))))
+    })
+}
+
 /// The error of a value that is found at a path. Elements of lists are written as fields, e.g. `containers`, `[0]`.
 pub fn wrong(path: &[&str], expected: &'static str, found: &Value) -> WrongType {
     let path = if path.is_empty() { WHOLE.to_owned() } else { path.join(".").replace(".[", "[") };
     WrongType { path, expected, found: type_of(found) }
 }
+
+/// Path of a value that is not below another.
+const WHOLE: &str = "the object";
 
 fn type_of(value: &Value) -> &'static str {
     match value {
@@ -154,6 +214,36 @@ fn as_list<'a>(value: &'a mut Value, path: &[&str]) -> Result<&'a mut Vec<Value>
     match value {
         Value::Array(items) => Ok(items),
         other => Err(wrong(path, "a list", other)),
+    }
+}
+
+// === impl WrongType ===
+
+impl WrongType {
+    /// The same error, where the object of its path is itself the value at `above`.
+    #[must_use]
+    pub fn below(mut self, above: &str) -> Self {
+        self.path = match self.path.as_str() {
+            WHOLE => above.to_owned(),
+            element if element.starts_with('[') => format!("{above}{element}"),
+            field => format!("{above}.{field}"),
+        };
+        self
+    }
+}
+
+// === impl Type ===
+
+impl Type {
+    fn check(self, value: &Value) -> Result<(), WrongType> {
+        let (matches, expected) = match self {
+            Self::Text => (value.is_string(), "a string"),
+            Self::Boolean => (value.is_boolean(), "a boolean"),
+            Self::Integer => (value.is_i64(), "an integer"),
+            Self::Map => (value.is_object(), "a map"),
+            Self::List => (value.is_array(), "a list"),
+        };
+        if matches { Ok(()) } else { Err(wrong(&[], expected, value)) }
     }
 }
 
@@ -192,8 +282,6 @@ mod tests {
             text(&object, &["spec", "containers", "name"]).unwrap_err().to_string(),
             list_mut(&mut object, &["spec", "containers"]).unwrap_err().to_string(),
             wrong(&["spec", "containers", "[0]", "env"], "a list", &json!(true)).to_string(),
-            text(&json!({ "name": 1 }), &["name"]).unwrap_err().inside("spec.containers[1]").to_string(),
-            text(&json!("hidden"), &["name"]).unwrap_err().inside("spec.containers[1]").to_string(),
         ];
 
         assert_eq!(
@@ -204,9 +292,47 @@ mod tests {
                 "spec.containers: expected a map, found a string",
                 "spec.containers: expected a list, found a string",
                 "spec.containers[0].env: expected a list, found a boolean",
-                "spec.containers[1].name: expected a string, found a number",
-                "spec.containers[1]: expected a map, found a string",
             ]
         );
+    }
+
+    #[test]
+    fn fields_are_checked_in_each_element_and_entry() {
+        let fields = [("spec.containers[].env[].name", Type::Text), ("metadata.labels{}", Type::Text)];
+        let texts = |object| check(&object, &fields).map_err(|error| error.to_string());
+        let wrong = |text: &str| Err(text.to_owned());
+
+        for (object, expected) in [
+            (json!({}), Ok(())),
+            (json!(null), Ok(())),
+            (json!({ "spec": { "containers": [null, { "env": null }] } }), Ok(())),
+            (json!({ "metadata": { "labels": { "a": "b", "c": null } } }), Ok(())),
+            (json!([]), wrong("the object: expected a map, found a list")),
+            (json!({ "spec": 1 }), wrong("spec: expected a map, found a number")),
+            (json!({ "spec": { "containers": {} } }), wrong("spec.containers: expected a list, found a map")),
+            (json!({ "spec": { "containers": ["a"] } }), wrong("spec.containers[0]: expected a map, found a string")),
+            (
+                json!({ "spec": { "containers": [{}, { "env": [{ "name": 1 }] }] } }),
+                wrong("spec.containers[1].env[0].name: expected a string, found a number"),
+            ),
+            (
+                json!({ "metadata": { "labels": { "a": true } } }),
+                wrong("metadata.labels.a: expected a string, found a boolean"),
+            ),
+        ] {
+            assert_eq!(texts(object.clone()), expected, "{object}");
+        }
+    }
+
+    #[test]
+    fn each_element_is_changed_and_named_when_it_cannot() {
+        let mut object = json!({ "spec": { "containers": [{}, { "env": 1 }] } });
+
+        let env = |item: &mut Value| list_mut(item, &["env"]).map(|env| env.push(json!("a")));
+        let error = each_mut(&mut object, &["spec", "containers"], env).unwrap_err();
+        each_mut(&mut object, &["spec", "initContainers"], env).unwrap();
+
+        assert_eq!(error.to_string(), "spec.containers[1].env: expected a list, found a number");
+        assert_eq!(object, json!({ "spec": { "containers": [{ "env": ["a"] }, { "env": 1 }] } }));
     }
 }

@@ -9,6 +9,7 @@
 //! * `mutating/`: the mutating webhooks, one file each, as pure functions (spec 50, spec 51). Start with
 //!   [`mutating::Mutator`].
 //! * `registry.rs`: which webhooks there are; a new one is one file in `mutating/` and one line there.
+//! * `registration/`: which requests API servers send (spec 50 §3).
 //! * `view.rs`: what a webhook may know of the target cluster; `knowledge/`: where that comes from.
 //! * `fields.rs`: fields of raw JSON objects, read and made.
 //! * `review/`: AdmissionReviews, from bytes to bytes, without I/O.
@@ -18,6 +19,7 @@
 pub mod fields;
 pub mod knowledge;
 pub mod mutating;
+pub mod registration;
 pub mod registry;
 pub mod review;
 pub mod server;

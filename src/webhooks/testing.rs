@@ -158,12 +158,13 @@ impl View for TestView {
 
 // === objects, before and after ===
 
-/// An object, or another value, written as YAML.
+/// An object, or another value, written as YAML, in which `Off` and `y` are texts.
 ///
 /// # Panics
 /// When it is no YAML.
 pub fn object(yaml: &str) -> Value {
-    serde_saphyr::from_str(yaml).unwrap_or_else(|error| panic!("no YAML: {error}\n{yaml}"))
+    serde_saphyr::from_str_with_options(yaml, serde_saphyr::options! { strict_booleans: true })
+        .unwrap_or_else(|error| panic!("no YAML: {error}\n{yaml}"))
 }
 
 /// A CREATE in [`NAMESPACE`] of an object that the webhook takes, or of the kind that the object says it is.

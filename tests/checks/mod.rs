@@ -1,4 +1,4 @@
-//! What holds for any input of the pure steps of a pass: decode, plan, merge.
+//! What holds for any input of what is pure: the steps of a pass (decode, plan, merge) and the mutating webhooks.
 //!
 //! Each check takes one input and panics if a property is broken. Three things call them: `tests/properties.rs` with
 //! generated values, `tests/fuzz_corpora.rs` with the files of `fuzz/corpus/`, and the targets in `fuzz/`, which search for
@@ -7,12 +7,14 @@
 //! * [`decode`]: bytes of a data key. Bounds, errors without content, one object in two languages.
 //! * [`plan`]: manifests and old references. Nothing that is wanted is removed, nothing is forgotten.
 //! * [`merge`]: manifest and live object. Idempotence, and no field lost or made up.
+//! * [`mutate`]: any object and a cluster. Idempotence, and no change where a webhook has no business.
 
 #![allow(unreachable_pub, reason = "for the fuzz targets these modules are part of a library")]
 
 pub mod decode;
 mod fields;
 pub mod merge;
+pub mod mutate;
 pub mod plan;
 
 use gardener_resource_manager::{
@@ -22,7 +24,7 @@ use gardener_resource_manager::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The objects of an input of [`merge`] or [`plan`], which is a stream like that of a data key. `None` if some of it is no
+/// The objects of an input of [`merge`], [`mutate`] or [`plan`], which is a stream like that of a data key. `None` if some of it is no
 /// object; that is no finding, the decoder has a check of its own.
 pub fn objects(input: &[u8]) -> Option<Vec<Value>> {
     let data = [("k".to_owned(), input.to_owned())].into();

@@ -5,6 +5,7 @@ mod checks;
 mod decode;
 mod high_availability;
 mod merge;
+mod mutate;
 mod patch;
 mod plan;
 

@@ -145,7 +145,7 @@ fn an_object_that_cannot_come_back_stays_missing() {
 fn of_several_unhealthy_objects_the_first_is_named_and_the_dashboard_shows_all() {
     world(1, |world| async move {
         world.start().await;
-        world.bundle("one", &[workload("Deployment", "web", 1), pod("p", "p")]);
+        world.bundle("one", &[workload("Deployment", "web", 1), pod("p", "p"), config_map("a", "v")]);
         world.applied("one").await;
         set_status(&world, "pods", "p", json!({ "phase": "Failed" }));
         seconds(5).await;
@@ -155,7 +155,8 @@ fn of_several_unhealthy_objects_the_first_is_named_and_the_dashboard_shows_all()
         let actors = world.universe.env.census.snapshot();
         let actor = actors.iter().find(|actor| actor.path == "managedresource/shoot/one").unwrap();
         let details: Vec<String> = actor.details.iter().map(|(name, text)| format!("{name}: {text}")).collect();
-        assert_eq!(details[0], "Health: 2 objects: 2 not healthy, 1 in a roll-out", "{details:#?}");
+        assert_eq!(details[0], "Health: 3 objects: 2 not healthy, 1 in a roll-out", "{details:#?}");
+        assert_eq!(details[1], "Kinds: ConfigMap 1 healthy; Pod 1 unhealthy; Deployment.apps 1 unhealthy");
         let web = "apps/v1/Deployment/shoot/web: unhealthy: ";
         assert!(details.iter().any(|line| line.starts_with(web)), "{details:#?}");
     });

@@ -285,3 +285,54 @@ fn an_object_that_is_deleted_while_it_is_judged_comes_back_healthy() {
         assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
     });
 }
+
+/// What was read of an object counts no more when a watch has told of it since.
+#[test]
+fn an_object_that_was_read_before_a_watch_told_of_it_is_missing_when_it_is_gone() {
+    let mut ignored = config_map("a", "v");
+    ignored["metadata"]["annotations"] = json!({ "resources.gardener.cloud/ignore": "true" });
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[ignored]);
+        stands(&world, HEALTHY, ALL_HEALTHY).await;
+        // Nobody makes it anew.
+        let wait = json!({ "metadata": { "annotations": { "gardener.cloud/operation": "wait-for-state" } } });
+        world.patch_bundle("one", wait).await;
+        seconds(5).await;
+        world.sim.edit("configmaps", NAMESPACE, "a", |live| {
+            live["metadata"]["labels"] = json!({ "resources.gardener.cloud/managed-by": "gardener" });
+        });
+        seconds(5).await;
+        world.sim.remove("configmaps", NAMESPACE, "a");
+        seconds(5).await;
+
+        assert_eq!(condition(&world, HEALTHY)[1], "ConfigMapMissing");
+    });
+}
+
+/// spec 20 scenario 23: that an object was gone is said although the first write of it fails and the object is back.
+#[test]
+fn an_absence_that_could_not_be_written_is_written_later() {
+    world(1, |world| async move {
+        healthy(&world).await;
+        seconds(5).await;
+        let mut left = 1;
+        world.sim.set_faults(move |info| {
+            let status = info.user == "grm" && info.resource == "managedresources" && info.subresource == "status";
+            if status && left > 0 {
+                left -= 1;
+                return Fault::FailBefore(Seen::forbidden(info));
+            }
+            Fault::None
+        });
+        world.sim.remove("configmaps", NAMESPACE, "a");
+        let mut seen = Vec::new();
+        for _ in 0..10_000 {
+            tokio::time::sleep(Duration::from_micros(100)).await;
+            seen.push(condition(&world, HEALTHY)[1].clone());
+            seen.dedup();
+        }
+
+        assert_eq!(seen, ["ResourcesHealthy", "ConfigMapMissing", "ResourcesHealthy"]);
+    });
+}

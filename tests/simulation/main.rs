@@ -6,6 +6,7 @@
 mod answers;
 mod autoscaling;
 mod bad_input;
+mod broken_group;
 mod conditions;
 mod creation;
 mod deletion;
@@ -22,6 +23,7 @@ mod owners;
 mod random;
 mod refused;
 mod removal;
+mod rights;
 mod scenarios;
 mod scopes;
 mod spin;

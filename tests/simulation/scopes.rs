@@ -125,3 +125,36 @@ fn an_object_in_another_version_than_the_preferred_one_is_not_read_at_rest() {
         });
     }
 }
+
+/// spec 10 §6: a bundle that is taken away from this class, finalizer and all, keeps no watch alive.
+#[test]
+fn a_bundle_of_another_class_leaves_no_interest_behind() {
+    let service = json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "namespace": NAMESPACE, "name": "s" },
+        "spec": { "ports": [{ "port": 80 }] } });
+    world(1, |world| async move {
+        let watches = || {
+            let actors = world.actors_of("grm");
+            actors.iter().any(|actor| actor.path == "watch/target/services.v1")
+        };
+        world.start().await;
+        world.bundle("one", &[service]);
+        world.bundle("two", &[config_map("a", "v")]);
+        world.applied("one").await;
+        world.applied("two").await;
+        seconds(5).await;
+        assert!(watches());
+        world.sim.edit("managedresources.resources.gardener.cloud", NAMESPACE, "one", |live| {
+            live["metadata"]["finalizers"] = json!([]);
+            live["spec"]["class"] = json!("other");
+        });
+        seconds(200).await;
+        // Idle watches are looked for whenever a bundle changes.
+        for value in ["w", "v"] {
+            world.secret("two", &[config_map("a", value)]);
+            seconds(305).await;
+        }
+
+        let left: Vec<String> = world.actors_of("grm").into_iter().map(|actor| actor.path).collect();
+        assert!(!watches(), "{left:?}");
+    });
+}

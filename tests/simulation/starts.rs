@@ -5,7 +5,10 @@ use std::time::Duration;
 use gardener_resource_manager::sim::{Fault, Seen};
 use serde_json::json;
 
-use crate::world::{NAMESPACE, World, config_map, managed_resource, world};
+use crate::{
+    health_objects::{ALL_HEALTHY, HEALTHY, ready, set_status, workload},
+    world::{NAMESPACE, World, config_map, managed_resource, world},
+};
 
 /// Bundles `b0`, `b1`, … of two ConfigMaps each, applied by a program that is stopped then.
 async fn stopped(world: &World, bundles: usize) {
@@ -191,6 +194,31 @@ fn a_silent_list_holds_nobody_up_for_long() {
             assert!(world.value("b1-x").is_some(), "without a list of {resource}");
         });
     }
+}
+
+/// spec 20 §12: no worker waits, whatever kind cannot be listed.
+#[test]
+fn a_silent_list_delays_the_health_of_nobody_who_does_not_need_it() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.bundle("two", &[workload("StatefulSet", "db", 2)]);
+        world.applied("one").await;
+        world.applied("two").await;
+        set_status(&world, "statefulsets.apps", "db", ready(2));
+        let health = |name: &str| world.condition(name, HEALTHY).map(|(_, reason, _)| reason).unwrap_or_default();
+        world.eventually("two is healthy", || health("two") == ALL_HEALTHY[1]).await;
+        world.stop().await;
+        set_status(&world, "statefulsets.apps", "db", ready(0));
+        world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str()) {
+            ("configmaps", "list") => Fault::Hang,
+            _ => Fault::None,
+        });
+        world.start().await;
+        tokio::time::sleep(Duration::from_secs(20)).await;
+
+        assert_eq!(health("two"), "StatefulSetUnhealthy");
+    });
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! * [`judgement`]: both verdicts of an object in a few bytes: all that is kept of it
 //! * [`report`]: what is bad about a bundle → the two conditions (§10.2, §13)
 //! * [`gate`]: whether a bundle is judged at all, and what opens the gate (§4.1, §5.1, §10.1)
-//! * [`warnings`]: the Events about a Service that are quoted (§11.3), with [`age`]; [`quote`]: text in quotes
+//! * [`warnings`]: the Events about a Service that are quoted (§11.3), with [`age`]
 //! * [`fields`]: reading fields of which nobody guarantees the type
 //!
 //! The shell, which watches, waits and writes, is `managed_resource/health`.
@@ -17,7 +17,6 @@ pub mod judge;
 pub mod judgement;
 pub mod pods;
 pub mod progressing;
-pub mod quote;
 pub mod report;
 pub mod warnings;
 

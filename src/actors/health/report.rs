@@ -1,7 +1,6 @@
 //! What is said of a bundle: one condition each, which names the first object that is not fine (spec 20 §10.2, §13).
 
-use super::quote::quoted;
-use crate::api::{conditions::ConditionStatus, managed_resource::ResourceRef};
+use crate::api::{conditions::ConditionStatus, managed_resource::ResourceRef, quote::quoted};
 
 /// Reason: all objects are there and healthy.
 pub const RESOURCES_HEALTHY: &str = "ResourcesHealthy";

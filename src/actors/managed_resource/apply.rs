@@ -211,13 +211,17 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         // What left the bundle is nobody's business any more.
         let held = keys.into_iter().cloned().chain(run.mr().status.resources.iter().map(ResourceRef::key)).collect();
         controller.targets.register(&run.pass.key, held);
-        // With a kind of which nothing could be told, what left the bundle is still there: that is not the end.
-        memory.applied = (!bundle.uncertain).then(|| Applied::of(run.mr(), &bundle.secrets));
+        // With a kind of which nothing could be told, what left the bundle is still there: that is not the end. Nor is it
+        // with one that is served since the pass began: the refs of its objects may have a namespace that they are not in.
+        let complete = !bundle.uncertain && bundle.all_kinds_known();
+        memory.applied = complete.then(|| Applied::of(run.mr(), &bundle.secrets));
         memory.failed = None;
         memory.announced = None;
         memory.failing.clear();
         memory.absent.clear();
-        memory.period = Some(now + sync_period);
+        if complete || memory.period.is_none_or(|period| period <= now) {
+            memory.period = Some(now + sync_period);
+        }
     }
     let count = bundle.plan.objects.len();
     run.pass.note(match bundle.errors.len() {

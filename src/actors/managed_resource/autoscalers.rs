@@ -4,7 +4,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     rc::Rc,
     sync::Arc,
 };
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{hpa, identity::Equivalences};
 use crate::{
-    actors::kit::{Env, Moment},
+    actors::kit::{Env, Listening, Moment},
     api::object::{self, GroupVersionKind, ObjectKey},
     cluster::{Cluster, How, Record, Resource, Router, RouterOptions, Start, StoreState},
 };
@@ -30,14 +30,24 @@ pub(super) struct AutoscalerRecord {
 pub(super) struct Autoscalers {
     cluster: Cluster,
     env: Env,
-    router: RefCell<Option<Router<AutoscalerRecord>>>,
+    watch: RefCell<Option<Watch>>,
     /// What still runs when the controller has stopped must not start the watch again.
     ended: Cell<bool>,
-    /// How many autoscalers scale an object.
-    targets: Rc<RefCell<BTreeMap<ObjectKey, usize>>>,
     /// Told of each object that gets its first autoscaler or loses its last one.
     changed: Rc<dyn Fn(&ObjectKey)>,
 }
+
+struct Watch {
+    router: Router<AutoscalerRecord>,
+    targets: Targets,
+    /// What the watch before it knew, until this one has listed: who asks meanwhile must not take *unknown* for *none*.
+    before: Targets,
+    /// Compares the two when the first list is there.
+    _listening: Listening,
+}
+
+/// How many autoscalers scale an object.
+type Targets = Rc<RefCell<BTreeMap<ObjectKey, usize>>>;
 
 // === impl AutoscalerRecord ===
 
@@ -74,14 +84,7 @@ impl Record for AutoscalerRecord {
 impl Autoscalers {
     /// Nothing is watched yet.
     pub(super) fn new(cluster: &Cluster, env: &Env, changed: Rc<dyn Fn(&ObjectKey)>) -> Self {
-        Self {
-            cluster: cluster.clone(),
-            env: env.clone(),
-            router: RefCell::default(),
-            ended: Cell::default(),
-            targets: Rc::default(),
-            changed,
-        }
+        Self { cluster: cluster.clone(), env: env.clone(), watch: RefCell::default(), ended: Cell::default(), changed }
     }
 
     /// Starts the watch if need be. A cluster that does not serve autoscalers has none.
@@ -90,33 +93,34 @@ impl Autoscalers {
         if self.ended.get() {
             return;
         }
-        let mut router = self.router.borrow_mut();
-        if router.is_none()
+        let mut watch = self.watch.borrow_mut();
+        if watch.is_none()
             && let Some(resource) = self.cluster.discovery().known(&kind)
         {
-            *router = Some(self.watch(resource, vec![None]));
+            *watch = Some(self.watch(resource, vec![None], Targets::default()));
         }
         let configured = &self.cluster.options().namespaces;
-        if let Some(known) = router.as_ref().filter(|known| known.is_forbidden() && known.scopes() == [None])
-            && !configured.is_empty()
-        {
+        let narrowed = watch
+            .as_ref()
+            .filter(|watch| watch.router.is_forbidden() && watch.router.scopes() == [None] && !configured.is_empty());
+        if let Some(Watch { router, targets, .. }) = narrowed {
             // Without the right to all of them those count that may be seen.
-            let (resource, scopes) = (known.resource().clone(), configured.iter().cloned().map(Some).collect());
-            known.stop();
-            *router = Some(self.watch(resource, scopes));
+            let (resource, scopes) = (router.resource().clone(), configured.iter().cloned().map(Some).collect());
+            router.stop();
+            *watch = Some(self.watch(resource, scopes, targets.clone()));
         }
     }
 
     /// The moment to wait for while the first list is under way: before its end nothing is known of what is scaled. It
     /// comes, because a list that does not end fails.
     pub(super) fn pending(&self) -> Option<Moment> {
-        let router = self.router.borrow();
-        let router = router.as_ref()?;
+        let watch = self.watch.borrow();
+        let router = &watch.as_ref()?.router;
         let moment = router.signal().moment();
         (router.store().state() == StoreState::Starting).then_some(moment)
     }
 
-    fn watch(&self, resource: Resource, scopes: Vec<Option<String>>) -> Router<AutoscalerRecord> {
+    fn watch(&self, resource: Resource, scopes: Vec<Option<String>>, before: Targets) -> Watch {
         let options = RouterOptions {
             name: "target/horizontalpodautoscalers".to_owned(),
             resource,
@@ -128,23 +132,35 @@ impl Autoscalers {
             keep: Box::new(|_| true),
         };
         let router = Router::start(&self.cluster, options, &self.env);
-        let (targets, changed) = (self.targets.clone(), self.changed.clone());
+        let targets = Targets::default();
+        let listening = {
+            let (store, targets, before) = (router.clone(), targets.clone(), before.clone());
+            let changed = self.changed.clone();
+            router.signal().listen(move || {
+                if store.store().state() == StoreState::Synced {
+                    let before = before.take();
+                    let targets: BTreeSet<ObjectKey> = targets.borrow().keys().cloned().collect();
+                    before.keys().filter(|key| !targets.contains(*key)).for_each(|key| changed(key));
+                }
+            })
+        };
+        let (entered, changed) = (targets.clone(), self.changed.clone());
         router.subscribe(move |change| {
             let old = change.old.and_then(|record| record.target.as_ref());
             let new = change.new.and_then(|record| record.target.as_ref());
             if old != new {
                 let moved =
-                    [old.filter(|key| count(&targets, key, false)), new.filter(|key| count(&targets, key, true))];
+                    [old.filter(|key| count(&entered, key, false)), new.filter(|key| count(&entered, key, true))];
                 // Who applies waits for the first list.
                 moved.into_iter().flatten().filter(|_| change.how != How::First).for_each(|key| changed(key));
             }
         });
-        router
+        Watch { router, targets, before, _listening: listening }
     }
 
     /// Why autoscalers cannot be listed, if so.
     pub(super) fn error(&self) -> Option<String> {
-        match self.router.borrow().as_ref().map(|router| router.store().state()) {
+        match self.watch.borrow().as_ref().map(|watch| watch.router.store().state()) {
             Some(StoreState::Failing(error)) => Some(error),
             Some(StoreState::Off | StoreState::Starting | StoreState::Synced) | None => None,
         }
@@ -152,15 +168,18 @@ impl Autoscalers {
 
     /// Whether an autoscaler scales the object, under any equivalent group and kind.
     pub(super) fn scales(&self, key: &ObjectKey, equivalences: &Equivalences) -> bool {
-        let targets = self.targets.borrow();
-        targets.contains_key(key) || equivalences.of_key(key).any(|key| targets.contains_key(&key))
+        let watch = self.watch.borrow();
+        let Some(Watch { targets, before, .. }) = watch.as_ref() else { return false };
+        let (targets, before) = (targets.borrow(), before.borrow());
+        let is_scaled = |key: &ObjectKey| targets.contains_key(key) || before.contains_key(key);
+        is_scaled(key) || equivalences.of_key(key).any(|key| is_scaled(&key))
     }
 
     /// Ends the watch for good.
     pub(super) fn stop(&self) {
         self.ended.set(true);
-        if let Some(router) = self.router.borrow_mut().take() {
-            router.stop();
+        if let Some(watch) = self.watch.borrow_mut().take() {
+            watch.router.stop();
         }
     }
 }

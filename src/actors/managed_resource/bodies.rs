@@ -6,6 +6,7 @@
 use std::{
     cell::RefCell,
     collections::{BTreeMap, VecDeque},
+    rc::Rc,
 };
 
 use serde_json::Value;
@@ -13,7 +14,10 @@ use serde_json::Value;
 use crate::api::object::{self, ObjectKey};
 
 /// Bytes of all bodies together (architecture §6).
-const BYTES: usize = 8 << 20;
+const BYTES: usize = 4 << 20;
+
+/// Bytes that a body takes besides its JSON.
+const BESIDES: usize = 128;
 
 /// The bodies, as JSON: a tree would take five times as much.
 #[derive(Default)]
@@ -23,9 +27,9 @@ pub(super) struct Bodies {
 
 #[derive(Default)]
 struct Inner {
-    bodies: BTreeMap<ObjectKey, Body>,
+    bodies: BTreeMap<Rc<ObjectKey>, Body>,
     /// Keys by age, oldest first; may hold keys that were replaced or taken since.
-    ages: VecDeque<(u64, ObjectKey)>,
+    ages: VecDeque<(u64, Rc<ObjectKey>)>,
     bytes: usize,
     next_age: u64,
 }
@@ -39,24 +43,20 @@ struct Body {
 // === impl Bodies ===
 
 impl Bodies {
-    /// Keeps an answer, without `managedFields`: a PUT without them leaves them as they are.
-    pub(super) fn keep(&self, key: &ObjectKey, object: &Value) {
-        let mut object = object.clone();
-        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.remove("managedFields");
-        }
-        let Ok(json) = serde_json::to_vec(&object) else { return };
+    /// Keeps an answer to a write. It has no `managedFields`: a PUT without them leaves them as they are.
+    pub(super) fn keep(&self, key: Rc<ObjectKey>, object: &Value) {
+        let Ok(json) = serde_json::to_vec(object) else { return };
         let mut inner = self.inner.borrow_mut();
-        inner.remove(key);
+        inner.remove(&key);
         if json.len() > BYTES / 8 {
             return;
         }
         let age = inner.next_age;
         inner.next_age += 1;
-        inner.bytes += json.len();
-        let body = Body { version: object::resource_version(&object).into(), json: json.into(), age };
+        let body = Body { version: object::resource_version(object).into(), json: json.into(), age };
+        inner.bytes += body.size();
         inner.bodies.insert(key.clone(), body);
-        inner.ages.push_back((age, key.clone()));
+        inner.ages.push_back((age, key));
         inner.shrink();
     }
 
@@ -70,7 +70,7 @@ impl Bodies {
 impl Inner {
     fn remove(&mut self, key: &ObjectKey) -> Option<Body> {
         let body = self.bodies.remove(key)?;
-        self.bytes -= body.json.len();
+        self.bytes -= body.size();
         Some(body)
     }
 
@@ -89,25 +89,33 @@ impl Inner {
     }
 }
 
+// === impl Body ===
+
+impl Body {
+    fn size(&self) -> usize {
+        BESIDES + self.json.len()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
 
-    fn key(name: &str) -> ObjectKey {
-        ObjectKey { kind: "ConfigMap".into(), name: name.into(), ..ObjectKey::default() }
+    fn key(name: &str) -> Rc<ObjectKey> {
+        Rc::new(ObjectKey { kind: "ConfigMap".into(), name: name.into(), ..ObjectKey::default() })
     }
 
     fn object(version: &str, text: &str) -> Value {
-        json!({ "metadata": { "resourceVersion": version, "managedFields": [{}] }, "data": { "k": text } })
+        json!({ "metadata": { "resourceVersion": version }, "data": { "k": text } })
     }
 
     #[test]
     fn a_body_is_given_once_and_for_its_own_version_only() {
         let bodies = Bodies::default();
-        bodies.keep(&key("a"), &object("7", "x"));
-        bodies.keep(&key("b"), &object("8", "y"));
+        bodies.keep(key("a"), &object("7", "x"));
+        bodies.keep(key("b"), &object("8", "y"));
 
         assert_eq!(bodies.take(&key("a"), "6"), None);
         assert_eq!(bodies.take(&key("b"), "8").unwrap()["data"]["k"], "y");
@@ -120,7 +128,7 @@ mod tests {
         let text = "x".repeat(10_000);
         for round in 0..2 {
             for index in 0..1000 {
-                bodies.keep(&key(&index.to_string()), &object(&round.to_string(), &text));
+                bodies.keep(key(&index.to_string()), &object(&round.to_string(), &text));
             }
         }
 

@@ -21,7 +21,7 @@ use crate::{
         health::warnings::{Warnings, field_selector},
         kit::{Failure, Outcome},
     },
-    api::{managed_resource::ResourceRef, object, origin::Origin},
+    api::{keys::ORIGIN, managed_resource::ResourceRef, object, origin::Origin},
     cluster::{ApiError, DeleteOptions, Deleted, ListQuery, Resource, Target},
 };
 
@@ -151,11 +151,11 @@ async fn try_clean(run: &Run<'_>, reference: &ResourceRef) -> Result<Cleaned, Ap
     {
         let kind = reference.group_version_kind();
         let excluded = clean::exclusion_of_record(&kind, &record, controller.settings.garbage_collector);
-        if excluded.is_some()
-            || own_refs::is_spared(run, reference, &record.uid)
-            || belongs_to_another(run, reference, record.origin.as_deref()).await?
-        {
+        if excluded.is_some() {
             return Ok(Cleaned::Done);
+        }
+        if let Some(left) = left_alone(run, reference, &record.uid, record.origin.as_deref()).await {
+            return Ok(left);
         }
         let options = DeleteOptions {
             uid: Some(record.uid.to_string()),
@@ -192,12 +192,12 @@ async fn clean_live(
     let controller = run.controller;
     let key = reference.key();
     controller.targets.wrote(&key, live, &run.writer, asked);
-    let origin = object::annotation(live, crate::api::keys::ORIGIN);
-    if clean::exclusion_of_object(live, controller.settings.garbage_collector).is_some()
-        || own_refs::is_spared(run, reference, object::uid(live))
-        || belongs_to_another(run, reference, origin).await?
-    {
+    let origin = object::annotation(live, ORIGIN);
+    if clean::exclusion_of_object(live, controller.settings.garbage_collector).is_some() {
         return Ok(Cleaned::Done);
+    }
+    if let Some(left) = left_alone(run, reference, object::uid(live), origin).await {
+        return Ok(left);
     }
     if run.mr().spec.delete_persistent_volume_claims
         && is_stateful_set(reference)
@@ -253,9 +253,23 @@ async fn finalize(run: &Run<'_>, at: &Target, live: &Value) -> Result<Cleaned, A
     Ok(Cleaned::Pending(None))
 }
 
+/// What becomes of an object that is not ours to delete, or of which that cannot be told: nothing is deleted on doubt.
+async fn left_alone(run: &Run<'_>, reference: &ResourceRef, uid: &str, origin: Option<&str>) -> Option<Cleaned> {
+    let spared = match own_refs::is_spared(run, reference, uid).await {
+        Ok(false) => belongs_to_another(run, reference, origin).await,
+        spared => spared,
+    };
+    match spared {
+        Ok(false) => None,
+        Ok(true) => Some(Cleaned::Done),
+        Err(doubt) => Some(Cleaned::Pending(Some(doubt))),
+    }
+}
+
 /// Whether the object belongs to another bundle that exists: then it is not ours to delete (decision 10). The store may
-/// be late, or limited to some namespaces: that an owner is not there only the server tells.
-async fn belongs_to_another(run: &Run<'_>, reference: &ResourceRef, origin: Option<&str>) -> Result<bool, ApiError> {
+/// be late, or limited to some namespaces: that an owner is not there only the server tells. The error says whom it does not
+/// tell of, and what would help.
+async fn belongs_to_another(run: &Run<'_>, reference: &ResourceRef, origin: Option<&str>) -> Result<bool, String> {
     let controller = run.controller;
     let own = Origin::new(controller.settings.cluster_id.clone(), run.pass.key.clone());
     let Some(owner) = clean::other_owner(origin, &own) else { return Ok(false) };
@@ -266,7 +280,21 @@ async fn belongs_to_another(run: &Run<'_>, reference: &ResourceRef, origin: Opti
             Err(error) if error.is_not_found() => return Ok(false),
             // A name that no request can carry is no owner's.
             Err(ApiError::BadRequest(_)) => return Ok(false),
-            Err(error) => return Err(error),
+            Err(error) => {
+                let remedy = if error.is_forbidden() {
+                    format!(
+                        " (grant get on managedresources in namespace \"{}\", or remove the annotation {ORIGIN} from the \
+                         object)",
+                        owner.namespace
+                    )
+                } else {
+                    String::new()
+                };
+                return Err(format!(
+                    "it names the ManagedResource {owner} as its owner, and whether that exists cannot be told: \
+                     {error}{remedy}"
+                ));
+            }
         }
     }
     run.kept_for_owner(&display(reference), &owner);

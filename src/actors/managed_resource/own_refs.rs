@@ -18,18 +18,24 @@ use crate::{
 /// * Its own ManagedResource: it ends when the clean-up has ended, so it would wait for itself.
 /// * A Secret that it reads its manifests from, as long as it is not being deleted: without it nothing could be applied.
 /// * A ManagedResource that is being deleted and waits for this one, which is being deleted too: both would wait for ever.
-pub(super) fn is_spared(run: &Run<'_>, reference: &ResourceRef, uid: &str) -> bool {
+///
+/// The error says why that cannot be told.
+pub(super) async fn is_spared(run: &Run<'_>, reference: &ResourceRef, uid: &str) -> Result<bool, String> {
     let (key, mr) = (reference.key(), run.mr());
     let name = NamespacedName::new(&key.namespace, &key.name);
     if is_managed_resource(&key) {
         let is_own = uid == mr.metadata.uid;
-        return is_own || (mr.is_deleting() && is_same(run, &name, uid) && waits_for(run, name));
+        return Ok(is_own || (mr.is_deleting() && is_same(run, &name, uid) && waits_for(run, name)));
     }
-    key.group_kind() == GroupKind::new("", "Secret")
+    let may_be_own = key.group_kind() == GroupKind::new("", "Secret")
         && !mr.is_deleting()
         && name.namespace == run.pass.key.namespace
-        && mr.spec.secret_refs.iter().any(|secret| secret.name == name.name)
-        && run.controller.secrets.is(&name, uid)
+        && mr.spec.secret_refs.iter().any(|secret| secret.name == name.name);
+    if !may_be_own {
+        return Ok(false);
+    }
+    let is_own = run.controller.secrets.is(&run.context, &name, uid).await;
+    is_own.map_err(|error| format!("whether the bundle reads its manifests from it cannot be told: {error}"))
 }
 
 fn is_managed_resource(key: &ObjectKey) -> bool {

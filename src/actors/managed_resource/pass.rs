@@ -37,14 +37,14 @@ pub(super) async fn run(
     }
     let Some(bundle) = controller.snapshot(&pass.key)? else {
         controller.targets.register(&pass.key, BTreeSet::new());
-        controller.opening.has_nothing_to_claim(&pass.key);
+        controller.opening.leaves(&pass.key);
         return Ok(Outcome::Retire);
     };
     let context = controller.context(pass);
     let mut run = Run { controller, status, pass, context, writer: writer(&pass.key), bundle };
     match trigger::operation(&run.bundle.mr) {
         Operation::Stop => {
-            controller.opening.has_nothing_to_claim(&pass.key);
+            controller.opening.leaves(&pass.key);
             return Ok(Outcome::Done);
         }
         Operation::RemoveAndContinue => run.remove_operation().await?,
@@ -56,7 +56,7 @@ pub(super) async fn run(
     match trigger::entry(&controller.settings.class, &run.bundle.mr) {
         Entry::Apply => apply_path(&mut run, memory).await,
         other => {
-            controller.opening.has_nothing_to_claim(&pass.key);
+            controller.opening.leaves(&pass.key);
             memory.forget_objects();
             if other != Entry::Delete {
                 // A deletion can take several passes; anything else begins anew.
@@ -108,6 +108,7 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
     let now = controller.env.clock.monotonic();
     let moment = controller.moment(&run.pass.key);
     let is_period = memory.period.is_none_or(|period| period <= now);
+    let before = (memory.period, memory.damping.clone());
     let todo = todo(run, memory, now);
     if todo == Todo::Nothing {
         if memory.applied.is_none() {
@@ -127,11 +128,16 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
         }
     };
     let unwatched = bundle.watch_kinds(run);
-    if !unwatched.is_empty() && !run.pass.because_of(Causes::STORE) {
-        return Ok(Outcome::Wait(unwatched));
-    }
-    if let Some(listed) = controller.autoscalers.pending().filter(|_| bundle.is_scalable()) {
-        return Ok(Outcome::Wait(vec![listed]));
+    let pending = controller.autoscalers.pending().filter(|_| bundle.is_scalable());
+    let wait = match pending {
+        _ if !unwatched.is_empty() && !run.pass.because_of(Causes::STORE) => unwatched,
+        Some(listed) => vec![listed],
+        None => Vec::new(),
+    };
+    if !wait.is_empty() {
+        // What was due is due still.
+        (memory.period, memory.damping) = before;
+        return Ok(Outcome::Wait(wait));
     }
     apply::apply(run, memory, bundle, todo).await
 }
@@ -148,7 +154,8 @@ fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
     let asked = wake.causes.meets(CHANGED.with(KIND)) || (wake.causes.meets(SECRET) && !current);
     let again = wake.causes.meets(Causes::AGAIN) || (period_due && settings.always_update);
     if asked || (again && !only_drift) || !(current || (failing && only_drift)) {
-        return Todo::All { forced: settings.always_update };
+        // One update in a period is asked for, not one in each attempt to find out what is not known (spec 10 §3.1).
+        return Todo::All { forced: settings.always_update && (asked || period_due) };
     }
     let mut refs = memory.take_due(now);
     let drifted = match &wake.refs {

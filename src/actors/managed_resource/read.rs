@@ -272,6 +272,12 @@ impl Bundle {
         self.places.get(&document).map_or("", String::as_str)
     }
 
+    /// Whether it is known how the target serves the kinds of all objects.
+    pub(super) fn all_kinds_known(&self) -> bool {
+        let mut kinds = self.plan.objects.iter().map(|object| object.reference.group_version_kind());
+        kinds.all(|kind| self.resource(&kind).is_some())
+    }
+
     /// How the target serves an object's kind, if it does.
     pub(super) fn resource(&self, kind: &GroupVersionKind) -> Option<&Resource> {
         self.kinds.get(kind).and_then(Option::as_ref)

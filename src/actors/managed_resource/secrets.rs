@@ -159,9 +159,21 @@ impl Secrets {
         !store.is_fresh() || store.with(secret, |record| record.version != version).unwrap_or(true)
     }
 
-    /// Whether an object with this uid is the Secret.
-    pub fn is(&self, secret: &NamespacedName, uid: &str) -> bool {
-        self.router.store().with(secret, |record| *record.uid == *uid).unwrap_or(false)
+    /// Whether an object with this uid is the Secret. Asks the server where nothing is known: without a watch nothing is
+    /// entered.
+    ///
+    /// # Errors
+    /// Whatever the request ends with, but for not found.
+    pub async fn is(&self, context: &Context, secret: &NamespacedName, uid: &str) -> Result<bool, ApiError> {
+        if let Some(known) = self.router.store().with(secret, |record| *record.uid == *uid) {
+            return Ok(known);
+        }
+        let at = self.resource.at(&secret.namespace, &secret.name);
+        match self.cluster.get(context, &at).await {
+            Ok(live) => Ok(object::uid(&live) == uid),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Waits until changes of Secrets are heard of.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
 use crate::{
@@ -24,24 +25,23 @@ pub struct BundleRecord {
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// As it came, but for `managedFields`.
-    pub raw: Value,
+    pub record: BundleRecord,
     /// The typed view.
     pub mr: ManagedResource,
 }
+
+/// Serializes an object without its `managedFields`.
+struct Slim<'a>(&'a Value);
+
+/// The same of the metadata.
+struct SlimMetadata<'a>(&'a Value);
 
 // === impl BundleRecord ===
 
 impl BundleRecord {
     /// From the object; `None` if it is not shaped like a ManagedResource.
     pub fn of(object: &Value) -> Option<Self> {
-        let mut compact = object.clone();
-        if let Some(metadata) = compact.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.remove("managedFields");
-        }
-        ManagedResource::from_value(&compact).ok()?;
-        let json = serde_json::to_vec(&compact).ok()?;
-        let version = object::resource_version(object).parse().unwrap_or_default();
-        Some(Self { uid: object::uid(object).into(), version, json: json.into() })
+        Snapshot::of(object).ok().map(|snapshot| snapshot.record)
     }
 
     /// The typed view alone.
@@ -52,14 +52,20 @@ impl BundleRecord {
         ManagedResource::from_slice(&self.json)
     }
 
-    /// Parsed in full.
+    /// With the typed view.
     ///
     /// # Errors
     /// As [`BundleRecord::managed_resource`].
     pub fn snapshot(&self) -> Result<Snapshot, ReadError> {
-        let raw: Value = serde_json::from_slice(&self.json)?;
-        let mr = ManagedResource::from_value(&raw)?;
-        Ok(Snapshot { raw, mr })
+        Ok(Snapshot { record: self.clone(), mr: self.managed_resource()? })
+    }
+
+    /// The object.
+    ///
+    /// # Errors
+    /// Never: it is what was written by this process.
+    pub fn raw(&self) -> serde_json::Result<Value> {
+        serde_json::from_slice(&self.json)
     }
 }
 
@@ -76,15 +82,62 @@ impl Record for BundleRecord {
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// From an answer of the API server.
+    /// From an object of the API server.
     ///
     /// # Errors
     /// If it is not shaped like a ManagedResource.
-    pub fn of(mut raw: Value) -> Result<Self, ReadError> {
-        if let Some(metadata) = raw.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.remove("managedFields");
+    pub fn of(object: &Value) -> Result<Self, ReadError> {
+        let json = serde_json::to_vec(&Slim(object))?;
+        let mr = ManagedResource::from_slice(&json)?;
+        let version = object::resource_version(object).parse().unwrap_or_default();
+        Ok(Self { record: BundleRecord { uid: object::uid(object).into(), version, json: json.into() }, mr })
+    }
+}
+
+// === impl Slim ===
+
+impl Serialize for Slim<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Some(fields) = self.0.as_object() else { return self.0.serialize(serializer) };
+        let mut map = serializer.serialize_map(None)?;
+        for (field, value) in fields {
+            match field.as_str() {
+                "metadata" => map.serialize_entry(field, &SlimMetadata(value))?,
+                _ => map.serialize_entry(field, value)?,
+            }
         }
-        let mr = ManagedResource::from_value(&raw)?;
-        Ok(Self { raw, mr })
+        map.end()
+    }
+}
+
+impl Serialize for SlimMetadata<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.as_object() {
+            Some(fields) => serializer.collect_map(fields.iter().filter(|(field, _)| *field != "managedFields")),
+            None => self.0.serialize(serializer),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_record_is_the_object_without_its_managed_fields() {
+        let mut object = json!({
+            "metadata": {"namespace": "shoot", "name": "a", "uid": "u", "resourceVersion": "7", "managedFields": [{}]},
+            "spec": {"secretRefs": [{"name": "s"}]}, "status": {"x": {"managedFields": 1}}, "more": [1.5, null],
+        });
+
+        let record = BundleRecord::of(&object).unwrap();
+
+        object["metadata"].as_object_mut().unwrap().remove("managedFields");
+        assert_eq!(record.raw().unwrap(), object);
+        assert_eq!((record.uid(), record.version()), ("u", 7));
+        assert_eq!(record.snapshot().unwrap().mr.spec.secret_refs[0].name, "s");
+        assert!(BundleRecord::of(&json!({"spec": 1})).is_none());
     }
 }

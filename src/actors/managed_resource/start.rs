@@ -139,10 +139,18 @@ impl Opening {
         }
     }
 
-    /// The moment to wait for while the start is under way.
-    pub(super) fn under_way(&self) -> Option<Moment> {
-        let moment = self.signal.moment();
-        (self.state.borrow().phase != Phase::Over).then_some(moment)
+    /// The moment to wait for as long as a list of the start may bring objects of a bundle.
+    pub(super) fn under_way(&self, bundle: &NamespacedName) -> Option<Moment> {
+        let state = self.state.borrow();
+        let verdicts = state.verdicts.get(bundle);
+        match state.phase {
+            Phase::Listing => Some(self.signal.moment()),
+            Phase::Claiming => Some(verdicts.map_or(&self.signal, |verdicts| &verdicts.complete).moment()),
+            Phase::Sweeping => {
+                verdicts.filter(|verdicts| verdicts.kinds > 0).map(|verdicts| verdicts.complete.moment())
+            }
+            Phase::Over => None,
+        }
     }
 
     /// A listed bundle will not claim anything.
@@ -152,6 +160,15 @@ impl Opening {
             drop(state);
             self.signal.raise();
         }
+    }
+
+    /// A bundle is gone, or what it wanted counts no more: nothing is kept for it.
+    pub(super) fn leaves(&self, bundle: &NamespacedName) {
+        let verdicts = self.state.borrow_mut().verdicts.remove(bundle);
+        if let Some(verdicts) = verdicts {
+            verdicts.complete.raise(); // another of its duties may wait
+        }
+        self.has_nothing_to_claim(bundle);
     }
 
     /// Ends the start: everybody reads live.
@@ -186,6 +203,7 @@ impl Opening {
         let free = state.verdicts.values().filter(|verdicts| verdicts.kinds == 0);
         let free: Vec<Signal> = free.map(|verdicts| verdicts.complete.clone()).collect();
         drop(state);
+        self.signal.raise(); // bundles without claims wait for nothing
         free.iter().for_each(Signal::raise);
         kinds
     }
@@ -298,5 +316,74 @@ impl Kind {
     /// The bundles that claim an object of it.
     fn bundles(&self) -> BTreeSet<NamespacedName> {
         self.claims.values().flatten().map(|claim| claim.common.bundle.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bundle(name: &str) -> NamespacedName {
+        NamespacedName::new("shoot", name)
+    }
+
+    /// An opening in which these bundles have claimed objects of one kind each, and the sweep is to begin.
+    fn claimed(bundles: &[(&str, &str)]) -> Opening {
+        let opening = Opening::default();
+        opening.begin_claiming(bundles.iter().map(|(name, _)| bundle(name)).collect());
+        for (name, kind) in bundles {
+            let common = Common {
+                bundle: bundle(name),
+                origin: String::new(),
+                labels: BTreeMap::new(),
+                equivalences: Equivalences::predefined(),
+                force_overwrite_labels: false,
+                force_overwrite_annotations: false,
+                trusted: false,
+            };
+            let key = ObjectKey { kind: (*kind).into(), name: (*name).into(), ..ObjectKey::default() };
+            let claim = Claim { common: Rc::new(common), key, manifest_hash: 0, manifest: [].into(), old: None };
+            let mut state = opening.state.borrow_mut();
+            state.verdicts.insert(bundle(name), Verdicts { claimed: 1, ..Verdicts::default() });
+            let resource = Resource::new("", "v1", kind, &kind.to_lowercase(), true);
+            let kind = state.claims.entry(GroupVersionKind::new("", "v1", *kind));
+            let kind = kind.or_insert_with(|| Kind { resource, claims: BTreeMap::new() });
+            kind.claims.entry(bundle(name)).or_default().push(claim);
+            drop(state);
+            opening.has_nothing_to_claim(&bundle(name));
+        }
+        opening
+    }
+
+    #[test]
+    fn a_bundle_waits_for_the_lists_of_its_own_kinds_alone() {
+        let opening = claimed(&[("one", "ConfigMap"), ("two", "Pod")]);
+        let is_under_way = |name: &str| opening.under_way(&bundle(name)).is_some();
+        assert!(is_under_way("one") && is_under_way("two") && is_under_way("three"));
+        let moments = ["one", "two", "three"].map(|name| opening.under_way(&bundle(name)).unwrap());
+
+        let kinds = opening.begin_sweeping();
+        assert_eq!(moments.each_ref().map(Moment::has_passed), [false, false, true]);
+        assert!(is_under_way("one") && is_under_way("two") && !is_under_way("three"));
+        opening.swept(kinds[&GroupVersionKind::new("", "v1", "Pod")].bundles());
+
+        assert_eq!(moments.each_ref().map(Moment::has_passed), [false, true, true]);
+        assert!(is_under_way("one") && !is_under_way("two"));
+        opening.end();
+        assert!(moments[0].has_passed() && !is_under_way("one"));
+    }
+
+    #[test]
+    fn nothing_is_kept_for_a_bundle_that_is_gone_before_its_kinds_are_listed() {
+        let opening = claimed(&[("one", "ConfigMap"), ("two", "ConfigMap")]);
+        let kinds = opening.begin_sweeping();
+        let moment = opening.under_way(&bundle("one")).unwrap();
+
+        opening.leaves(&bundle("one"));
+        assert!(moment.has_passed() && opening.under_way(&bundle("one")).is_none());
+        opening.swept(kinds.values().flat_map(Kind::bundles).collect());
+
+        let state = opening.state.borrow();
+        assert_eq!(state.verdicts.keys().collect::<Vec<_>>(), [&bundle("two")]);
     }
 }

@@ -14,7 +14,7 @@ use crate::{
         managed_resource::{Status, with_status},
         object::NamespacedName,
     },
-    cluster::{ApiError, Cluster, Context, Resource, Router},
+    cluster::{ApiError, Cluster, Context, Record, Resource, Router},
 };
 
 use super::snapshot::BundleRecord;
@@ -30,8 +30,8 @@ pub struct StatusCell {
 
 #[derive(Default)]
 struct Lineage {
-    versions: Vec<String>,
-    latest: Option<Snapshot>,
+    versions: Vec<u64>,
+    latest: Option<BundleRecord>,
 }
 
 /// More own writes than this in a row are forgotten: a duty that decided that long ago decides again.
@@ -71,9 +71,11 @@ impl StatusCell {
         let key = present.mr.key();
         let at = to.resource.at(&key.namespace, &key.name);
         let asked = to.cluster.clock().monotonic();
-        let answer = to.cluster.replace(context, &at, Some("status"), &with_status(&present.raw, &next)).await?;
-        to.bundles.wrote(&answer, &writer(&key), asked);
-        let written = Snapshot::of(answer).map_err(|error| ApiError::Decode(error.to_string()))?;
+        let undecodable = |error: &dyn std::fmt::Display| ApiError::Decode(error.to_string());
+        let raw = present.record.raw().map_err(|error| undecodable(&error))?;
+        let answer = to.cluster.replace(context, &at, Some("status"), &with_status(raw, &next)).await?;
+        let written = Snapshot::of(&answer).map_err(|error| undecodable(&error))?;
+        to.bundles.wrote_record(&key, written.record.clone(), &writer(&key), asked);
         self.remember(&present, &written);
         Ok(written)
     }
@@ -81,20 +83,21 @@ impl StatusCell {
     /// The newest snapshot that differs from `basis` by our own status writes alone.
     fn present(&self, basis: &Snapshot) -> Snapshot {
         let lineage = self.lineage.borrow();
-        let ours = lineage.versions.contains(&basis.mr.metadata.resource_version);
-        lineage.latest.as_ref().filter(|_| ours).unwrap_or(basis).clone()
+        let ours = lineage.versions.contains(&basis.record.version());
+        let newer = lineage.latest.as_ref().filter(|latest| ours && latest.version() != basis.record.version());
+        newer.and_then(|latest| latest.snapshot().ok()).unwrap_or_else(|| basis.clone())
     }
 
     fn remember(&self, from: &Snapshot, to: &Snapshot) {
         let mut lineage = self.lineage.borrow_mut();
-        let (from, version) = (&from.mr.metadata.resource_version, to.mr.metadata.resource_version.clone());
-        if lineage.versions.last() != Some(from) {
-            lineage.versions = vec![from.clone()];
+        let (from, version) = (from.record.version(), to.record.version());
+        if lineage.versions.last() != Some(&from) {
+            lineage.versions = vec![from];
         }
         lineage.versions.push(version);
         let excess = lineage.versions.len().saturating_sub(LINEAGE);
         lineage.versions.drain(..excess);
-        lineage.latest = Some(to.clone());
+        lineage.latest = Some(to.record.clone());
     }
 }
 

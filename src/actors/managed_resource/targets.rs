@@ -39,7 +39,7 @@ use crate::{
 const WATCH_AFTER_LAST: Duration = Duration::from_secs(300);
 
 /// Where a kind may not be watched as a whole, it is watched in so many namespaces; elsewhere its objects are read.
-const MOST_NAMESPACES: usize = 64;
+pub(super) const MOST_NAMESPACES: usize = 64;
 
 /// How an object stands, for health (spec 20 §10.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -192,6 +192,11 @@ impl Targets {
         self.inner.interest.borrow().holders_of(kind)
     }
 
+    /// The namespaces of the objects of a kind that somebody is interested in.
+    pub fn namespaces_of(&self, kind: &GroupKind) -> BTreeSet<String> {
+        self.inner.interest.borrow().namespaces(kind)
+    }
+
     /// Starts to watch a kind, if it is not watched yet: in the version by which its health is judged, or else the one the
     /// server prefers, whatever the manifests say, so that bundles that use different versions see the same. A version that
     /// is no longer served is given up for another.
@@ -306,7 +311,7 @@ impl Targets {
 
     /// Keeps what a write was answered with, for the next one.
     pub fn keep_body(&self, key: &ObjectKey, object: &Value) {
-        self.inner.bodies.keep(key, object);
+        self.inner.bodies.keep(self.shared(key), object);
     }
 
     /// Enters what a read or a write of this process was answered with that was sent at `asked` or later.

@@ -2,9 +2,10 @@
 
 use super::{
     file::Toleration,
-    finding::{FieldError, json, quoted},
+    finding::{FieldError, json},
     formats,
 };
+use crate::api::quote::quoted;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 const OPERATORS: [&str; 2] = ["Equal", "Exists"];

@@ -3,11 +3,11 @@
 use super::{
     defaults::on,
     file::{self, ConfigFile},
-    finding::{FieldError, json, quoted},
+    finding::{FieldError, json},
     tolerations,
     types::{LogFormat, LogLevel},
 };
-use crate::api::duration::GoDuration;
+use crate::api::{duration::GoDuration, quote::quoted};
 
 const MIN_RESYNC_PERIOD: GoDuration = GoDuration::from_secs(10);
 const MIN_SYNC_PERIOD: GoDuration = GoDuration::from_secs(15);

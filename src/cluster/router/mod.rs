@@ -200,6 +200,13 @@ impl<R: Record> Router<R> {
         self.core.enter(object, How::Own { writer }, asked);
     }
 
+    /// The same for an answer of which a record was made already.
+    pub fn wrote_record(&self, name: &NamespacedName, record: R, writer: &str, asked: Instant) {
+        if self.core.is_listed_for(name) && (self.core.options.keep)(name) {
+            self.core.put(name, record, How::Own { writer }, Some(asked));
+        }
+    }
+
     /// Enters an object of a list that this process read for another reason, as [`Self::wrote`] does.
     pub fn found(&self, object: &Value, asked: Instant) -> Found {
         self.core.enter(object, How::First, asked)
@@ -385,7 +392,7 @@ impl<R: Record> Core<R> {
     /// Enters an answer of the server to this process. One in another version of the kind cannot be compared with what the
     /// watch brings; of it counts only that what was known before is outdated.
     fn enter(&self, object: &Value, how: How<'_>, asked: Instant) -> Found {
-        if !self.scope_of(&NamespacedName::of(object)).is_some_and(|scope| scope.listed.get()) {
+        if !self.is_listed_for(&NamespacedName::of(object)) {
             return Found::Known;
         }
         let resource = &self.options.resource;
@@ -404,15 +411,19 @@ impl<R: Record> Core<R> {
 
     fn upsert(&self, object: &Value, how: How<'_>, asked: Option<Instant>) -> Found {
         let name = NamespacedName::of(object);
-        if !(self.options.keep)(&name) {
+        if self.store.knows(&name, object::resource_version(object)) || !(self.options.keep)(&name) {
             return Found::Known;
         }
         let Some(record) = (self.options.record)(object) else {
             tracing::warn!(router = %self.options.name, object = %name, "an object cannot be read and is left out");
             return Found::Known;
         };
-        match self.store.put(&name, record.clone(), asked) {
-            Put::Stored(old) => self.tell(&Change { name: &name, old: old.as_ref(), new: Some(&record), how }),
+        self.put(&name, record, how, asked)
+    }
+
+    fn put(&self, name: &NamespacedName, record: R, how: How<'_>, asked: Option<Instant>) -> Found {
+        match self.store.put(name, record.clone(), asked) {
+            Put::Stored(old) => self.tell(&Change { name, old: old.as_ref(), new: Some(&record), how }),
             Put::Older => {}
             Put::Removed => return Found::Removed,
         }
@@ -450,6 +461,11 @@ impl<R: Record> Core<R> {
         if self.store.state() != StoreState::Synced {
             self.show();
         }
+    }
+
+    /// Whether changes are heard of where an object is.
+    fn is_listed_for(&self, name: &NamespacedName) -> bool {
+        self.scope_of(name).is_some_and(|scope| scope.listed.get())
     }
 
     /// The state of the scope that an object is in.

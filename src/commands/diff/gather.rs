@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    rc::Rc,
     time::Duration,
 };
 
@@ -37,7 +36,8 @@ use crate::{
             unique,
         },
     },
-    cluster::{ApiError, Cluster, ClusterEnv, ClusterOptions, Context, Fence, ListQuery, NoObserver, Resource, Side},
+    cluster::{ApiError, Cluster, Context, ListQuery, Resource, Side},
+    commands::connect,
 };
 
 /// How long one request may take.
@@ -66,6 +66,8 @@ type Kinds = BTreeMap<GroupVersionKind, Option<Resource>>;
 /// # Errors
 /// When something cannot be read. What cannot be applied is part of the report.
 pub async fn compare(source: kube::Client, target: kube::Client, request: &Request) -> Result<Report, DiffError> {
+    let (clock, random) = (Clock::system(), Random::from_entropy());
+    let cluster = |client, side| connect::read_only(client, side, clock.clone(), random.clone());
     let clusters = Clusters { source: cluster(source, Side::Source), target: cluster(target, Side::Target) };
     let mut report = Report { remarks: request.remarks.clone(), ..Report::default() };
     for wanted in &request.bundles {
@@ -73,14 +75,6 @@ pub async fn compare(source: kube::Client, target: kube::Client, request: &Reque
         clusters.compare(&bundle, request, &mut report).await?;
     }
     Ok(report)
-}
-
-fn cluster(client: kube::Client, side: Side) -> Cluster {
-    let options = ClusterOptions { side, host: String::new(), qps: -1.0, burst: 0, namespaces: Vec::new() };
-    let fence = Fence::open();
-    fence.shut("diff writes nothing");
-    let env = ClusterEnv { clock: Clock::system(), random: Random::from_entropy(), fence };
-    Cluster::new(client, options, env, Rc::new(NoObserver))
 }
 
 fn context() -> Context {

@@ -5,17 +5,12 @@ use std::fmt::Write as _;
 use similar::TextDiff;
 
 use super::{Action, Change, Report};
+use crate::commands::colours::{self, BOLD, CYAN, GREEN, RED};
 
 /// Lines around a difference.
 const CONTEXT: usize = 3;
 /// The order of the summary.
 const SUMMARY: [Action; 5] = [Action::Created, Action::Changed, Action::Deleted, Action::Released, Action::Unchanged];
-
-const RED: &str = "\x1b[31m";
-const GREEN: &str = "\x1b[32m";
-const CYAN: &str = "\x1b[36m";
-const BOLD: &str = "\x1b[1m";
-const RESET: &str = "\x1b[0m";
 
 // === impl Report ===
 
@@ -67,12 +62,6 @@ fn body(text: &mut String, change: &Change, colours: bool) {
 
 /// Control characters, which could steer a terminal, cannot be in the line: the YAML writer escapes all but tabs.
 fn push_line(text: &mut String, line: &str, colour: &str, colours: bool) {
-    if colours && !colour.is_empty() {
-        text.push_str(colour);
-        text.push_str(line);
-        text.push_str(RESET);
-    } else {
-        text.push_str(line);
-    }
+    colours::push(text, line, colour, colours);
     text.push('\n');
 }

@@ -4,9 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    actors::kit::{Clock, Random},
     api::{
-        crd,
         object::NamespacedName,
         producer::{ManagedResourceBuilder, SecretBuilder},
     },
@@ -15,17 +13,10 @@ use crate::{
         DIFFERENT, FAILED, OK,
         diff::{DiffError, Report, Request, compare},
     },
-    sim::{Sim, SimOptions},
 };
 
-const MANAGED_RESOURCE: &str = "managedresources.resources.gardener.cloud";
-
 fn cluster() -> Sim {
-    let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
-    let sim = Sim::new(SimOptions::new(clock, Random::seeded(1)));
-    sim.put(serde_saphyr::from_str(crd::MANAGED_RESOURCES).unwrap()).unwrap();
-    sim.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}})).unwrap();
-    sim
+    cluster_and_clock().0
 }
 
 async fn diff(sim: &Sim, options: &DiffOptions, text: &str) -> Result<Report, DiffError> {

@@ -21,13 +21,11 @@ use crate::{
     actors::kit::{Deadline, Lane, Signal},
     api::object::NamespacedName,
     cluster::{ApiError, Cluster, Context, ListQuery, Resource},
-    webhooks::view::{Annotations, ApiStatus, Failure, Lookup, ServiceAccount},
+    webhooks::{
+        mutating::load_balancing::{CONFIG_MAP, SERVICE},
+        view::{Annotations, ApiStatus, Failure, Lookup, ServiceAccount},
+    },
 };
-
-/// The ConfigMap that is read.
-pub(super) const LOAD_BALANCING: &str = "istio-internal-load-balancing";
-/// The Service that is read.
-pub(super) const GATEWAY: &str = "istio-ingressgateway-internal";
 
 /// How long a read may take: less than the 10 s that an API server waits for most webhooks.
 const TIME: Duration = Duration::from_secs(8);
@@ -133,12 +131,12 @@ impl Reader {
             }
             Lookup::Autoscalers(namespace) => self.autoscalers(&context, namespace).await,
             Lookup::LoadBalancing(namespace) => {
-                let name = NamespacedName::new(namespace, LOAD_BALANCING);
+                let name = NamespacedName::new(namespace, CONFIG_MAP);
                 let found = self.get(&context, &watches::config_maps(), &name).await;
                 found.map(|object| Known::LoadBalancing(object.as_ref().map(records::load_balancing)))
             }
             Lookup::Gateway(namespace) => {
-                let found = self.get(&context, &watches::services(), &NamespacedName::new(namespace, GATEWAY)).await;
+                let found = self.get(&context, &watches::services(), &NamespacedName::new(namespace, SERVICE)).await;
                 found.map(|object| Known::Gateway(object.as_ref().map(records::gateway)))
             }
             Lookup::Nodes => return self.nodes(context.deadline).await,

@@ -5,7 +5,8 @@
 //! on the thread of the cluster: it takes questions over a channel.
 //!
 //! * `records.rs`: what is kept of each kind; pure.
-//! * `index.rs`: what autoscalers scale, and the taints of nodes, kept up to date with each change; pure.
+//! * `index.rs`: what autoscalers scale, kept up to date with each change; pure. The same for the taints of nodes is part
+//!   of their webhook.
 //! * `watches.rs`: the routers.
 //! * `sight.rs`: the view of one attempt: stores, and what was read live for it.
 //! * `live.rs`: live reads.

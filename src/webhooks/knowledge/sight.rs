@@ -1,17 +1,16 @@
 //! The view of one attempt.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use serde_json::Value;
 
-use super::{
-    live::{self, Known},
-    too_late,
-    watches::Stores,
-};
+use super::{live::Known, too_late, watches::Stores};
 use crate::{
     api::object::NamespacedName,
-    webhooks::view::{Annotations, Failure, Lookup, Scaled, ServiceAccount, View},
+    webhooks::{
+        mutating::load_balancing::{CONFIG_MAP, SERVICE},
+        view::{Annotations, Failure, Lookup, Scaled, ServiceAccount, View},
+    },
 };
 
 /// The kind is not watched, because no enabled webhook declares that it reads it.
@@ -147,14 +146,14 @@ impl View for Sight<'_> {
     }
 
     fn tolerations_of_nodes(&self) -> Result<Arc<Vec<Value>>, Failure> {
-        self.nodes(|nodes| nodes.tolerations.all())
+        self.nodes(|nodes| nodes.taints.read().unwrap_or_else(PoisonError::into_inner).tolerations())
     }
 
     fn load_balancing(&self, namespace: &str) -> Result<Option<Arc<Annotations>>, Failure> {
         let store = self.stores.load_balancing.as_ref().ok_or_else(not_started)?;
-        self.check_get(namespace, live::LOAD_BALANCING)?;
+        self.check_get(namespace, CONFIG_MAP)?;
         let lookup = Lookup::LoadBalancing(namespace.to_owned());
-        let name = NamespacedName::new(namespace, live::LOAD_BALANCING);
+        let name = NamespacedName::new(namespace, CONFIG_MAP);
         if !self.is_answered(&lookup)
             && let Some(known) = store.with(&name, |record| record.fields.clone())
         {
@@ -165,12 +164,12 @@ impl View for Sight<'_> {
 
     fn gateway(&self, namespace: &str) -> Result<Option<Arc<Vec<String>>>, Failure> {
         let store = self.stores.gateways.as_ref().ok_or_else(not_started)?;
-        self.check_get(namespace, live::GATEWAY)?;
+        self.check_get(namespace, SERVICE)?;
         if namespace.is_empty() {
             return Ok(None); // spec 50 §9.1 row 5: a Service in no namespace
         }
         let lookup = Lookup::Gateway(namespace.to_owned());
-        let name = NamespacedName::new(namespace, live::GATEWAY);
+        let name = NamespacedName::new(namespace, SERVICE);
         if !self.is_answered(&lookup)
             && let Some(known) = store.with(&name, |record| record.fields.clone())
         {

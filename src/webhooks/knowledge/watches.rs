@@ -1,15 +1,18 @@
 //! The routers of what webhooks read.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::{
     Knowledge,
-    index::{Limits, Tolerations},
-    live::{GATEWAY, LOAD_BALANCING, Reader},
-    records::{self, Autoscaler, Projected, Space, Taint},
+    index::Limits,
+    live::Reader,
+    records::{self, Autoscaler, Node, Projected, Space},
 };
 use crate::{
     actors::{
@@ -18,6 +21,10 @@ use crate::{
     },
     cluster::{Cluster, Resource, Router, RouterOptions, Start, Store},
     webhooks::{
+        mutating::{
+            load_balancing::{CONFIG_MAP, SERVICE},
+            system_components::node_taints::TaintSet,
+        },
         registry::Reads,
         view::{Annotations, ServiceAccount},
     },
@@ -34,7 +41,7 @@ pub struct Watches {
     _listening: Vec<Listening>,
 }
 
-pub(super) type NodeRouter = Router<Projected<Arc<[Taint]>>>;
+pub(super) type NodeRouter = Router<Projected<Arc<Node>>>;
 
 /// What can be read from any thread; `None` where nobody reads it.
 #[derive(Debug, Default)]
@@ -57,8 +64,8 @@ pub(super) struct AutoscalerStore {
 
 #[derive(Debug)]
 pub(super) struct NodeStore {
-    pub(super) store: Store<Projected<Arc<[Taint]>>>,
-    pub(super) tolerations: Tolerations,
+    pub(super) store: Store<Projected<Arc<Node>>>,
+    pub(super) taints: Arc<RwLock<TaintSet>>,
 }
 
 /// Starts routers and keeps what there is to keep of them.
@@ -90,11 +97,11 @@ impl Watches {
             stores.autoscalers = Some(starting.autoscalers());
         }
         if wanted(Reads::LoadBalancing) {
-            let router = starting.router(config_maps(), false, Some(LOAD_BALANCING), records::load_balancing);
+            let router = starting.router(config_maps(), false, Some(CONFIG_MAP), records::load_balancing);
             stores.load_balancing = Some(router.store().clone());
         }
         if wanted(Reads::Gateways) {
-            let router = starting.router(services(), false, Some(GATEWAY), records::gateway);
+            let router = starting.router(services(), false, Some(SERVICE), records::gateway);
             stores.gateways = Some(router.store().clone());
         }
         let nodes = (wanted(Reads::NodeCount) || wanted(Reads::NodeTaints))
@@ -176,17 +183,15 @@ impl Starting<'_> {
     /// Without a selector Nodes are only counted, for which metadata is enough.
     fn nodes(&mut self, selector: Option<BTreeMap<String, String>>) -> (NodeStore, NodeRouter) {
         let metadata_only = selector.is_none();
-        let router = self.router(nodes(), metadata_only, None, move |node| {
-            selector.as_ref().map_or_else(Vec::new, |selector| records::taints(node, selector)).into()
-        });
-        let tolerations = Tolerations::default();
-        let following = tolerations.clone();
+        let selector = selector.unwrap_or_default();
+        let taints = Arc::new(RwLock::new(TaintSet::new(selector.clone())));
+        let router = self.router(nodes(), metadata_only, None, move |node| Arc::new(records::node(node, &selector)));
+        let following = taints.clone();
         router.subscribe(move |change| {
-            let taints = |record: Option<&Projected<Arc<[Taint]>>>| record.map(|record| record.fields.clone());
-            let (old, new) = (taints(change.old), taints(change.new));
-            following.change(old.as_deref().unwrap_or_default(), new.as_deref().unwrap_or_default());
+            let now = change.new.map(|record| (&record.fields.labels, record.fields.taints.as_slice()));
+            following.write().unwrap_or_else(PoisonError::into_inner).replace(&change.name.name, now);
         });
-        (NodeStore { store: router.store().clone(), tolerations }, router)
+        (NodeStore { store: router.store().clone(), taints }, router)
     }
 }
 

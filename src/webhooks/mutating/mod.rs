@@ -2,9 +2,19 @@
 //!
 //! Each is a [`Mutator`]: a pure function on the raw JSON object, so that fields it does not know survive. Patch,
 //! transport and what is known of the cluster are the business of those who call it.
+//!
+//! A webhook's file holds its path (`PATH`), the fields whose types it relies on (`FIELDS`), and its rules.
 
+pub mod endpoint_slice_hints;
 pub mod high_availability;
+pub mod load_balancing;
+pub mod scheduler_name;
+pub mod seccomp;
 pub mod service_host;
+pub mod system_components;
+pub mod token_mount;
+pub mod topology_spread;
+pub mod vpa_in_place;
 
 use serde_json::Value;
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Mutator, Outcome, Request};
 use crate::webhooks::{
-    fields::{self, WrongType},
+    fields::{self, Field, Type, WrongType},
     view::{Failure, View},
 };
 
@@ -16,6 +16,9 @@ const VARIABLE: &str = "KUBERNETES_SERVICE_HOST";
 
 /// Lists of containers; ephemeral ones are left alone.
 const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
+
+const FIELDS: [Field; 2] =
+    [("spec.initContainers[].env[].name", Type::Text), ("spec.containers[].env[].name", Type::Text)];
 
 /// The webhook.
 #[derive(Debug, Clone)]
@@ -30,41 +33,33 @@ impl ServiceHost {
     pub fn new(host: impl Into<String>) -> Self {
         Self { host: host.into() }
     }
+
+    /// The variable goes last, unless there is one of that name, whatever its value.
+    fn inject(&self, container: &mut Value) -> Result<(), WrongType> {
+        let has_it = fields::list(container, &["env"])?.iter().any(|variable| variable["name"] == VARIABLE);
+        if !has_it {
+            fields::list_mut(container, &["env"])?.push(json!({ "name": VARIABLE, "value": self.host }));
+        }
+        Ok(())
+    }
 }
 
 impl Mutator for ServiceHost {
-    fn takes(&self) -> Option<(&'static str, &'static str)> {
-        Some(("", "Pod"))
-    }
-
     fn mutate(&self, pod: &mut Value, _: &Request<'_>, _: &dyn View) -> Result<Outcome, Failure> {
+        fields::check(pod, &FIELDS)?;
         for list in CONTAINERS {
-            let count = fields::list(pod, &["spec", list])?.len();
-            if count == 0 {
+            if fields::list(pod, &["spec", list])?.is_empty() {
                 continue;
             }
-            for (index, container) in fields::list_mut(pod, &["spec", list])?.iter_mut().enumerate() {
-                let place = format!("spec.{list}[{index}]");
-                if !container.is_object() {
-                    return Err(fields::wrong(&[&place], "a map", container).into());
-                }
-                let named = |error: WrongType| WrongType { path: format!("{place}.{}", error.path), ..error };
-                self.inject(container).map_err(named)?;
+            for container in fields::list_mut(pod, &["spec", list])? {
+                self.inject(container)?;
             }
         }
         Ok(Outcome::Done)
     }
-}
 
-impl ServiceHost {
-    /// The variable goes last, unless there is one of that name, whatever its value.
-    fn inject(&self, container: &mut Value) -> Result<(), WrongType> {
-        let variables = fields::list(container, &["env"])?;
-        if variables.iter().any(|variable| variable["name"] == VARIABLE) {
-            return Ok(());
-        }
-        fields::list_mut(container, &["env"])?.push(json!({ "name": VARIABLE, "value": self.host }));
-        Ok(())
+    fn takes(&self) -> Option<(&'static str, &'static str)> {
+        Some(("", "Pod"))
     }
 }
 

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::actors::health::{
-    fields::{Check, bad, may_be, text},
-    quote::quoted,
+use crate::{
+    actors::health::fields::{Check, bad, may_be, text},
+    api::quote::quoted,
 };
 
 pub(super) fn of_certificate(object: &Value) -> Check {

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::actors::health::{
-    fields::{Check, bad, text},
-    quote::quoted,
+use crate::{
+    actors::health::fields::{Check, bad, text},
+    api::quote::quoted,
 };
 
 pub(super) fn check(object: &Value) -> Check {

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::super::memory::Calm;
 use crate::{
     actors::health::Judgement,
-    api::object::{GroupKind, ObjectKey},
+    api::object::{GroupKind, GroupVersionKind, ObjectKey},
 };
 
 /// Memory of the duties `health` and `health-progressing`, each its own.
@@ -17,6 +17,10 @@ pub(in super::super) struct HealthMemory {
     read: BTreeMap<ObjectKey, (Instant, Seen)>,
     /// Kinds that cannot be watched, and since when that is known.
     failing: BTreeMap<GroupKind, Instant>,
+    /// Kinds of which it cannot be told whether they are served, and since when.
+    undiscovered: BTreeMap<GroupVersionKind, Instant>,
+    /// Objects that cannot be read, and since when.
+    unread: BTreeMap<ObjectKey, Instant>,
     /// What was said of the Service that is named.
     pub(super) quoted: Option<Quoted>,
     /// When a condition was last written.
@@ -70,6 +74,7 @@ impl HealthMemory {
         if std::mem::take(&mut self.applied) {
             self.read.clear();
             self.failing.clear();
+            self.unread.clear();
         }
         let rest = REST.saturating_mul(u32::try_from(objects).unwrap_or(u32::MAX)).min(LONGEST_REST);
         self.not_before = Some(now + rest);
@@ -83,22 +88,40 @@ impl HealthMemory {
 
     /// Remembers what was read of an object.
     pub(super) fn has_read(&mut self, key: &ObjectKey, now: Instant, seen: Seen) {
+        self.unread.remove(key);
         self.read.insert(key.clone(), (now, seen));
     }
 
     /// Forgets what was read of an object that a watch tells of by now.
     pub(super) fn forget_read(&mut self, key: &ObjectKey) {
         self.read.remove(key);
+        self.unread.remove(key);
     }
 
     /// Forgets what was read of objects that left the bundle.
     pub(super) fn keep_read(&mut self, is_kept: impl Fn(&ObjectKey) -> bool) {
         self.read.retain(|key, _| is_kept(key));
+        self.unread.retain(|key, _| is_kept(key));
     }
 
     /// For how long a kind is known not to be watched.
     pub(super) fn has_failed_for(&mut self, kind: &GroupKind, now: Instant) -> Duration {
         now.saturating_duration_since(*self.failing.entry(kind.clone()).or_insert(now))
+    }
+
+    /// For how long an object cannot be read.
+    pub(super) fn is_unread_for(&mut self, key: &ObjectKey, now: Instant) -> Duration {
+        now.saturating_duration_since(*self.unread.entry(key.clone()).or_insert(now))
+    }
+
+    /// For how long it cannot be told whether a kind is served.
+    pub(super) fn is_undiscovered_for(&mut self, kind: &GroupVersionKind, now: Instant) -> Duration {
+        now.saturating_duration_since(*self.undiscovered.entry(kind.clone()).or_insert(now))
+    }
+
+    /// It can be told whether a kind is served.
+    pub(super) fn is_discovered(&mut self, kind: &GroupVersionKind) {
+        self.undiscovered.remove(kind);
     }
 
     /// A kind is watched.

@@ -75,7 +75,7 @@ pub(in super::super) async fn run(
     pass: &Pass<NamespacedName>,
     duty: Duty,
 ) -> Result<Outcome, Failure> {
-    if let Some(moment) = controller.opening.under_way() {
+    if let Some(moment) = controller.opening.under_way(&pass.key) {
         // The lists of the start enter what would have to be read one by one.
         return Ok(Outcome::Wait(vec![moment]));
     }
@@ -146,7 +146,7 @@ impl Round<'_> {
     ) -> Result<Surveyed, Failure> {
         let refs = &mr.status.resources;
         memory.keep_read(|key| self.controller.targets.is_held_by(key, &self.pass.key));
-        let survey = survey(self, memory, refs, absent).await?;
+        let survey = survey(self, memory, refs, absent).await;
         let reports = self.reports(memory, mr, &survey).await;
         self.show(&survey, refs.len());
         let changes = changes(&mr.status, reports);
@@ -274,17 +274,20 @@ impl Round<'_> {
         }
     }
 
-    /// Shows on the dashboard what is not fine, and why.
+    /// Shows on the dashboard how the objects of each kind stand, and which are not fine, and why.
     fn show(&self, survey: &Survey, objects: usize) {
         if self.duty != Duty::Health {
             return;
         }
-        let Survey { bad, progressing, shown, .. } = survey;
+        let Survey { bad, progressing, shown, hidden, .. } = survey;
         let summary = format!("{objects} objects: {bad} not healthy, {progressing} in a roll-out");
         let mut details = vec![("Health".to_owned(), summary)];
+        if objects > 0 {
+            // One line for all kinds: there are thousands of bundles.
+            details.push(("Kinds".to_owned(), survey.by_kind()));
+        }
         details.extend(shown.iter().cloned());
-        let hidden = (bad + progressing).saturating_sub(shown.len());
-        if hidden > 0 {
+        if *hidden > 0 {
             details.push(("…".to_owned(), format!("and {hidden} more")));
         }
         self.pass.detail(details);

@@ -1,8 +1,12 @@
 //! The Pods of the target cluster, as far as Deployments are counted by them (spec 20 §15): one watch for all bundles, from
 //! the first rolled-out Deployment until nobody holds a Deployment any more. Of a Pod stay hashes of its labels.
+//!
+//! Without the right to all Pods there is a watch for each namespace that has such Deployments, so that a namespace without
+//! the right to its Pods holds up its own Deployments alone.
 
 use std::{
     cell::{Cell, RefCell},
+    collections::{BTreeMap, BTreeSet},
     rc::Rc,
     time::Duration,
 };
@@ -10,12 +14,13 @@ use std::{
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::super::targets::MOST_NAMESPACES;
 use crate::{
     actors::{
         health::pods::{PodSummary, Quota},
         kit::{Env, Listening},
     },
-    api::object,
+    api::object::{self, NamespacedName},
     cluster::{Change, Cluster, Record, Resource, Router, RouterOptions, Start, StoreState},
 };
 
@@ -33,12 +38,22 @@ pub(in super::super) struct PodRecord {
 pub(in super::super) struct Pods {
     cluster: Cluster,
     env: Env,
-    running: RefCell<Option<Running>>,
+    watches: RefCell<Watches>,
+    /// What still runs when the controller has stopped must not start watches again.
+    ended: Cell<bool>,
     idle_since: Cell<Option<Instant>>,
     listener: Listener,
 }
 
-struct Running {
+enum Watches {
+    None,
+    /// Of all Pods.
+    One(Watch),
+    /// By namespace: the right to all Pods was denied.
+    Many(BTreeMap<String, Watch>),
+}
+
+struct Watch {
     router: Router<PodRecord>,
     _listening: Listening,
 }
@@ -83,30 +98,73 @@ impl Record for PodRecord {
 impl Pods {
     /// Nothing is watched yet.
     pub(in super::super) fn new(cluster: &Cluster, env: &Env, listener: Listener) -> Self {
-        let idle_since = Cell::new(None);
-        Self { cluster: cluster.clone(), env: env.clone(), running: RefCell::default(), idle_since, listener }
+        Self {
+            cluster: cluster.clone(),
+            env: env.clone(),
+            watches: RefCell::new(Watches::None),
+            ended: Cell::default(),
+            idle_since: Cell::default(),
+            listener,
+        }
     }
 
-    /// Counts the Pods of a Deployment. Starts the watch if need be.
-    pub(super) fn count(&self, namespace: &str, quota: &Quota) -> Counted {
+    /// Counts the Pods of a Deployment. Starts the watch if need be; `inhabited` are the namespaces in which there are
+    /// Deployments to be counted.
+    pub(super) fn count(
+        &self,
+        namespace: &str,
+        quota: &Quota,
+        inhabited: impl FnOnce() -> BTreeSet<String>,
+    ) -> Counted {
         self.idle_since.set(None);
-        let mut running = self.running.borrow_mut();
-        let router = &running.get_or_insert_with(|| self.start()).router;
-        match router.store().state() {
-            StoreState::Off | StoreState::Starting => Counted::Starting,
-            // Who was heard of before is only away for a while.
-            StoreState::Failing(error) if router.store().age().is_none() => Counted::Failing(error),
-            StoreState::Failing(_) | StoreState::Synced => {
-                let mut pods = 0;
-                router.store().for_each_in(namespace, |_, record| pods += usize::from(quota.counts(&record.summary)));
-                Counted::Settled(quota.is_met_by(pods))
+        if self.ended.get() {
+            return Counted::Starting;
+        }
+        let mut watches = self.watches.borrow_mut();
+        if let Watches::One(watch) = &*watches
+            && watch.router.is_forbidden()
+        {
+            watch.router.stop();
+            *watches = Watches::Many(BTreeMap::new());
+        }
+        if let Watches::None = *watches {
+            *watches = Watches::One(self.start(None));
+        }
+        match &mut *watches {
+            Watches::None => Counted::Starting,
+            Watches::One(watch) => watch.count(namespace, quota),
+            Watches::Many(watches) => match self.watch_of(watches, namespace, inhabited) {
+                Some(watch) => watch.count(namespace, quota),
+                None => Counted::Failing(format!(
+                    "without the right to list Pods of all namespaces they are counted in {MOST_NAMESPACES} of them, and \
+                     \"{namespace}\" is not among these"
+                )),
+            },
+        }
+    }
+
+    /// The watch of a namespace; none if there are too many already.
+    fn watch_of<'a>(
+        &self,
+        watches: &'a mut BTreeMap<String, Watch>,
+        namespace: &str,
+        inhabited: impl FnOnce() -> BTreeSet<String>,
+    ) -> Option<&'a Watch> {
+        if watches.len() >= MOST_NAMESPACES && !watches.contains_key(namespace) {
+            let inhabited = inhabited();
+            for (_, left) in watches.extract_if(.., |namespace, _| !inhabited.contains(namespace)) {
+                left.router.stop();
+            }
+            if watches.len() >= MOST_NAMESPACES {
+                return None;
             }
         }
+        Some(watches.entry(namespace.to_owned()).or_insert_with(|| self.start(Some(namespace))))
     }
 
     /// Ends the watch some time after the last Deployment.
     pub(super) fn end_if_idle(&self, is_needed: bool) {
-        if is_needed || self.running.borrow().is_none() {
+        if is_needed || matches!(*self.watches.borrow(), Watches::None) {
             self.idle_since.set(None);
             return;
         }
@@ -114,23 +172,31 @@ impl Pods {
         let since = self.idle_since.get().unwrap_or(now);
         self.idle_since.set(Some(since));
         if now.saturating_duration_since(since) >= WATCH_AFTER_LAST {
-            self.stop();
+            self.end();
         }
     }
 
-    /// Ends the watch.
+    /// Ends the watch for good.
     pub(in super::super) fn stop(&self) {
-        if let Some(running) = self.running.borrow_mut().take() {
-            running.router.stop();
+        self.ended.set(true);
+        self.end();
+    }
+
+    fn end(&self) {
+        match self.watches.replace(Watches::None) {
+            Watches::None => {}
+            Watches::One(watch) => watch.router.stop(),
+            Watches::Many(watches) => watches.values().for_each(|watch| watch.router.stop()),
         }
     }
 
-    fn start(&self) -> Running {
-        tracing::info!(kind = "pods.v1", metadata_only = false, "watching a kind");
+    fn start(&self, namespace: Option<&str>) -> Watch {
+        tracing::info!(kind = "pods.v1", namespace, metadata_only = false, "watching a kind");
+        let place = namespace.map(|namespace| format!("/{namespace}")).unwrap_or_default();
         let options = RouterOptions {
-            name: "target/pods".to_owned(),
+            name: format!("target/pods{place}"),
             resource: Resource::new("", "v1", "Pod", "pods", true),
-            scopes: vec![None],
+            scopes: vec![namespace.map(str::to_owned)],
             label_selector: None,
             metadata_only: false,
             start: Start::List,
@@ -142,7 +208,25 @@ impl Pods {
         router.subscribe(move |change| tell(change, &listener));
         let listener = self.listener.clone();
         let listening = router.signal().listen(move || listener(None, &[]));
-        Running { router, _listening: listening }
+        Watch { router, _listening: listening }
+    }
+}
+
+// === impl Watch ===
+
+impl Watch {
+    fn count(&self, namespace: &str, quota: &Quota) -> Counted {
+        match self.router.store().state() {
+            StoreState::Off | StoreState::Starting => Counted::Starting,
+            // Who was heard of before is only away for a while.
+            StoreState::Failing(error) if self.router.store().age().is_none() => Counted::Failing(error),
+            StoreState::Failing(_) | StoreState::Synced => {
+                let mut pods = 0;
+                let count = |_: &NamespacedName, pod: &PodRecord| pods += usize::from(quota.counts(&pod.summary));
+                self.router.store().for_each_in(namespace, count);
+                Counted::Settled(quota.is_met_by(pods))
+            }
+        }
     }
 }
 

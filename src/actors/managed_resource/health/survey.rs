@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     time::Duration,
 };
 
@@ -9,7 +10,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    super::targets::Standing,
+    super::{controller::ManagedResources, targets::Standing},
     memory::{HealthMemory, Seen},
     pass::{Duty, Round},
     pods::Counted,
@@ -18,21 +19,24 @@ use crate::{
     actors::{
         health::{
             Judgement, Verdict, judge,
-            pods::OLD_PODS,
+            pods::{OLD_PODS, Quota},
             report::{self, Finding, Report},
         },
-        kit::Failure,
+        kit::Deadline,
     },
     api::{
         keys::MANAGED_BY,
         managed_resource::ResourceRef,
-        object::{self, GroupVersionKind, ObjectKey},
+        object::{self, GroupKind, GroupVersionKind, ObjectKey},
     },
-    cluster::{ApiError, Resource},
+    cluster::{ApiError, Context, Resource},
 };
 
 /// Objects that are shown on the dashboard; the others are counted.
 const SHOWN: usize = 20;
+
+/// What could not be read, or not be looked up, is tried again after this time first.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// What a walk found.
 #[derive(Default)]
@@ -45,14 +49,29 @@ pub(super) struct Survey {
     pub(super) progress_error: Option<String>,
     /// When to look again, if that is before the period.
     pub(super) again: Option<Duration>,
-    /// All objects that are not fine, up to a bound, and how many there are.
+    /// All objects that are not fine, up to a bound, and why.
     pub(super) shown: Vec<(String, String)>,
+    /// As many again as there was no room for.
+    pub(super) hidden: usize,
+    /// How the objects of each kind stand, in the order of the refs.
+    pub(super) kinds: Vec<(GroupKind, Tally)>,
     /// Objects that are missing or unhealthy, or that could not be checked.
     pub(super) bad: usize,
     /// Objects that are being rolled out.
     pub(super) progressing: usize,
     /// Objects that no watch told of.
     unwatched: usize,
+}
+
+/// How many objects stand how.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tally {
+    /// They exist, and nothing is wrong with them.
+    pub(super) healthy: usize,
+    /// They are missing or unhealthy, or could not be checked.
+    pub(super) unhealthy: usize,
+    /// It is not known yet.
+    pub(super) unknown: usize,
 }
 
 /// A question to all objects in order: the first *yes* decides, unless something before it is not known yet.
@@ -71,10 +90,31 @@ pub(super) enum Answer<T> {
 enum State {
     Judged(Option<Box<Judgement>>),
     Missing(Option<String>),
-    /// Its kind cannot be watched, for this reason, and for this long.
-    Unwatchable(String, Duration),
+    /// It cannot be told: why, since when, and what would help.
+    Unknown(String, Duration, Remedy),
     /// Its kind's watch has not begun.
     Starting,
+    /// Only a read would tell, and nothing depends on it.
+    Unread,
+}
+
+/// What ends an unknown state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Remedy {
+    /// The watch, which tells when it begins.
+    Watch,
+    /// Another attempt.
+    Attempt,
+}
+
+/// How the target serves a kind.
+enum Served {
+    /// Like this.
+    As(Resource),
+    /// Not at all; the error of the look-up.
+    No(String),
+    /// That cannot be told: why, and since when.
+    Unknown(String, Duration),
 }
 
 // === impl Answer ===
@@ -105,41 +145,47 @@ pub(super) async fn survey(
     memory: &mut HealthMemory,
     refs: &[ResourceRef],
     absent: &BTreeSet<ObjectKey>,
-) -> Result<Survey, Failure> {
-    let kinds = kinds(round, refs).await?;
+) -> Survey {
+    let kinds = kinds(round, memory, refs).await;
     let mut survey = Survey::default();
     for (index, reference) in refs.iter().enumerate() {
         let kind = reference.group_version_kind();
         if round.duty == Duty::Progress && !is_workload(&kind) {
             continue;
         }
-        let resource = match kinds.get(&kind) {
-            Some(Ok(resource)) => Some(resource),
-            Some(Err(_)) | None => None,
-        };
-        let state = match resource {
-            Some(_) if absent.contains(&reference.key()) => State::Missing(None),
-            Some(resource) => {
+        let state = match kinds.get(&kind) {
+            Some(Served::As(_)) if absent.contains(&reference.key()) => State::Missing(None),
+            Some(Served::As(resource)) => {
                 let read = !survey.health.is_decided() || (is_workload(&kind) && !survey.progress.is_decided());
-                let (state, is_told) = round.state(memory, reference, resource, read).await?;
+                let (state, is_told) = round.state(memory, reference, resource, read).await;
                 survey.unwatched += usize::from(!is_told);
                 match state {
                     Some(state) => state,
-                    None => continue,
+                    None => State::Unread,
                 }
             }
-            None => State::Missing(kinds.get(&kind).and_then(|kind| kind.as_ref().err().cloned())),
+            Some(Served::No(error)) => State::Missing(Some(error.clone())),
+            Some(Served::Unknown(error, since)) => State::Unknown(error.clone(), *since, Remedy::Attempt),
+            None => continue,
         };
+        let (bad, is_judged) = (survey.bad, matches!(state, State::Judged(_)));
         survey.enter(round, index, reference, &kind, state);
+        let is_bad = survey.bad > bad;
+        survey.count(kind.group_kind(), |tally| match (is_bad, is_judged) {
+            (true, _) => &mut tally.unhealthy,
+            (false, true) => &mut tally.healthy,
+            (false, false) => &mut tally.unknown,
+        });
     }
-    Ok(survey)
+    survey
 }
 
-/// How the target serves the kinds; the text of the error where it does not.
+/// How the target serves the kinds.
 async fn kinds(
     round: &Round<'_>,
+    memory: &mut HealthMemory,
     refs: &[ResourceRef],
-) -> Result<BTreeMap<GroupVersionKind, Result<Resource, String>>, Failure> {
+) -> BTreeMap<GroupVersionKind, Served> {
     let counts = |kind: &GroupVersionKind| round.duty == Duty::Health || is_workload(kind);
     let wanted: BTreeSet<GroupVersionKind> = refs.iter().map(ResourceRef::group_version_kind).filter(counts).collect();
     let controller = round.controller;
@@ -148,17 +194,23 @@ async fn kinds(
         let served = match controller.target.discovery().mapping(&kind).await {
             Ok(resource) => {
                 controller.targets.watch(&resource);
-                Ok(resource)
+                memory.is_discovered(&kind);
+                Served::As(resource)
             }
             Err(error @ ApiError::NoMatch(_)) => {
                 controller.desk.awaits_kind(&round.pass.key);
-                Err(error.to_string())
+                memory.is_discovered(&kind);
+                Served::No(error.to_string())
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                controller.desk.awaits_kind(&round.pass.key);
+                let since = memory.is_undiscovered_for(&kind, controller.env.clock.monotonic());
+                Served::Unknown(format!("cannot discover {kind}: {error}"), since)
+            }
         };
         kinds.insert(kind, served);
     }
-    Ok(kinds)
+    kinds
 }
 
 /// The kinds that can be in a roll-out (spec 20 §13); their version does not matter.
@@ -186,22 +238,30 @@ impl Survey {
             State::Missing(error) => self.bad(index, reference, Finding::Missing(error)),
             State::Starting => {
                 self.health.pending();
+                self.show(reference, || "not known yet: the watch of its kind begins".to_owned());
                 if is_workload(kind) {
                     self.progress.pending();
                 }
             }
-            State::Unwatchable(error, since) => {
-                let patience = round.patience();
-                if since < patience {
-                    self.health.pending();
-                    self.again = Some(self.again.map_or(patience - since, |again| again.min(patience - since)));
-                } else {
-                    self.bad(index, reference, Finding::CheckError(format!("cannot watch {kind}: {error}")));
-                }
+            State::Unknown(error, since, remedy) => {
                 if is_workload(kind) {
-                    self.progress_error.get_or_insert_with(|| format!("cannot watch {kind}: {error}"));
+                    self.progress_error.get_or_insert_with(|| error.clone());
                 }
+                let patience = round.patience();
+                if since >= patience {
+                    self.bad(index, reference, Finding::CheckError(error));
+                    return;
+                }
+                self.health.pending();
+                self.show(reference, || format!("not known yet: {error}"));
+                let next = match remedy {
+                    Remedy::Watch => patience - since,
+                    // Each pause is about as long as all before it together.
+                    Remedy::Attempt => since.max(FIRST_PAUSE).min(patience - since),
+                };
+                self.again = Some(self.again.map_or(next, |again| again.min(next)));
             }
+            State::Unread => {}
             State::Judged(None) => {}
             State::Judged(Some(judgement)) => self.judged(round, index, reference, kind, &judgement),
         }
@@ -225,7 +285,7 @@ impl Survey {
         match (&judgement.rollout, &judgement.pods) {
             _ if !is_workload(kind) => {}
             (Verdict::Fine, None) => {}
-            (Verdict::Fine, Some(quota)) => match round.controller.pods.count(&reference.key().namespace, quota) {
+            (Verdict::Fine, Some(quota)) => match round.counted(&reference.key(), quota) {
                 Counted::Settled(true) => {}
                 Counted::Settled(false) => self.progressing(index, reference, OLD_PODS),
                 Counted::Starting => self.progress.pending(),
@@ -242,23 +302,18 @@ impl Survey {
 
     fn bad(&mut self, index: usize, reference: &ResourceRef, finding: Finding) {
         self.bad += 1;
-        if self.shown.len() < SHOWN {
-            let state = match &finding {
-                Finding::Missing(None) => "missing".to_owned(),
-                Finding::Missing(Some(error)) => format!("missing: {error}"),
-                Finding::Unhealthy(text) => format!("unhealthy: {text}"),
-                Finding::CheckError(text) => format!("cannot be checked: {text}"),
-            };
-            self.shown.push((reference.to_string(), state));
-        }
+        self.show(reference, || match &finding {
+            Finding::Missing(None) => "missing".to_owned(),
+            Finding::Missing(Some(error)) => format!("missing: {error}"),
+            Finding::Unhealthy(text) => format!("unhealthy: {text}"),
+            Finding::CheckError(text) => format!("cannot be checked: {text}"),
+        });
         self.health.yes((index, finding));
     }
 
     fn progressing(&mut self, index: usize, reference: &ResourceRef, text: &str) {
         self.progressing += 1;
-        if self.shown.len() < SHOWN {
-            self.shown.push((reference.to_string(), format!("progressing: {text}")));
-        }
+        self.show(reference, || format!("progressing: {text}"));
         self.progress.yes((index, text.to_owned()));
     }
 
@@ -271,6 +326,34 @@ impl Survey {
             && self.unwatched == 0
     }
 
+    fn show(&mut self, reference: &ResourceRef, text: impl FnOnce() -> String) {
+        if self.shown.len() < SHOWN {
+            self.shown.push((reference.to_string(), text()));
+        } else {
+            self.hidden += 1;
+        }
+    }
+
+    /// Counts an object. The refs are sorted by kind, so its kind is the last one or a new one.
+    fn count(&mut self, kind: GroupKind, standing: impl FnOnce(&mut Tally) -> &mut usize) {
+        if self.kinds.last().is_none_or(|(last, _)| *last != kind) {
+            self.kinds.push((kind, Tally::default()));
+        }
+        if let Some((_, tally)) = self.kinds.last_mut() {
+            *standing(tally) += 1;
+        }
+    }
+
+    /// How the objects of each kind stand, in one line.
+    pub(super) fn by_kind(&self) -> String {
+        let parts = self.kinds.iter().take(SHOWN).map(|(kind, tally)| format!("{kind} {tally}"));
+        let mut line = parts.collect::<Vec<_>>().join("; ");
+        if self.kinds.len() > SHOWN {
+            line.push_str(&format!("; and {} more kinds", self.kinds.len() - SHOWN));
+        }
+        line
+    }
+
     /// The condition `ResourcesProgressing`, if it is known.
     pub(super) fn progress_report(&self, refs: &[ResourceRef]) -> Option<Report> {
         match &self.progress {
@@ -278,6 +361,18 @@ impl Survey {
             Answer::None if self.progress_error.is_none() => Some(report::progress(None)),
             Answer::None | Answer::Pending => None,
         }
+    }
+}
+
+// === impl Tally ===
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = [(self.healthy, "healthy"), (self.unhealthy, "unhealthy"), (self.unknown, "unknown")];
+        for (index, (count, word)) in counts.into_iter().filter(|(count, _)| *count > 0).enumerate() {
+            write!(f, "{}{count} {word}", if index > 0 { ", " } else { "" })?;
+        }
+        Ok(())
     }
 }
 
@@ -289,6 +384,12 @@ impl Round<'_> {
         self.controller.settings.health.sync_period.min(Duration::from_secs(180)) / 2
     }
 
+    /// Whether a Deployment has just the Pods it wants.
+    fn counted(&self, deployment: &ObjectKey, quota: &Quota) -> Counted {
+        let ManagedResources { pods, targets, .. } = self.controller;
+        pods.count(&deployment.namespace, quota, || targets.namespaces_of(&deployment.group_kind()))
+    }
+
     /// How an object stands, and whether a watch tells of it. `None` if that is not known and `read` says that nothing
     /// depends on it.
     async fn state(
@@ -297,7 +398,7 @@ impl Round<'_> {
         reference: &ResourceRef,
         resource: &Resource,
         read: bool,
-    ) -> Result<(Option<State>, bool), Failure> {
+    ) -> (Option<State>, bool) {
         let (key, now) = (reference.key(), self.controller.env.clock.monotonic());
         let kind = key.group_kind();
         let standing = self.controller.targets.standing(&key);
@@ -311,23 +412,30 @@ impl Round<'_> {
                 State::Judged(judgement)
             }
             Standing::Starting => State::Starting,
-            Standing::Failing(error) => State::Unwatchable(error, memory.has_failed_for(&kind, now)),
+            Standing::Failing(error) => {
+                let error = format!("cannot watch {}: {error}", reference.group_version_kind());
+                State::Unknown(error, memory.has_failed_for(&kind, now), Remedy::Watch)
+            }
             Standing::Unknown => {
                 // A period is stretched by up to a tenth: what was read in the last one is not old enough for this one.
                 let limit = self.controller.settings.health.sync_period * 8 / 10;
                 let known = memory.read(&key, now, limit).cloned();
                 let seen = match known {
-                    Some(seen) => seen,
-                    None if read => self.read(memory, reference, resource, now).await?,
-                    None => return Ok((None, is_told)),
+                    Some(seen) => Ok(seen),
+                    None if read => self.read(memory, reference, resource, now).await,
+                    None => return (None, is_told),
                 };
                 match seen {
-                    Seen::Missing => State::Missing(None),
-                    Seen::There(judgement) => State::Judged(judgement),
+                    Ok(Seen::Missing) => State::Missing(None),
+                    Ok(Seen::There(judgement)) => State::Judged(judgement),
+                    Err(error) => {
+                        let since = memory.is_unread_for(&key, now);
+                        State::Unknown(format!("cannot read it: {error}"), since, Remedy::Attempt)
+                    }
                 }
             }
         };
-        Ok((Some(state), is_told))
+        (Some(state), is_told)
     }
 
     /// Reads an object that no watch tells of. One that a watch should tell of is entered into its store.
@@ -337,11 +445,14 @@ impl Round<'_> {
         reference: &ResourceRef,
         resource: &Resource,
         now: Instant,
-    ) -> Result<Seen, Failure> {
+    ) -> Result<Seen, ApiError> {
         let (controller, key) = (self.controller, reference.key());
         let at = resource.at(if resource.namespaced { key.namespace.as_str() } else { "" }, &reference.name);
         let asked = controller.env.clock.monotonic();
-        let seen = match controller.target.get(&self.context, &at).await {
+        // A server that does not answer must not use up the time in which the others are judged.
+        let deadline = self.context.deadline.min(Deadline::after(self.patience()));
+        let context = Context { deadline, ..self.context.clone() };
+        let seen = match controller.target.get(&context, &at).await {
             Ok(live) => {
                 if self.is_watched(&live) {
                     controller.targets.wrote(&key, &live, &self.writer, asked);
@@ -349,7 +460,7 @@ impl Round<'_> {
                 Seen::There(Judgement::of(&resource.group_version_kind(), &live))
             }
             Err(error) if error.is_not_found() => Seen::Missing,
-            Err(error) => return Err(Failure::new(format!("cannot read {reference}: {error}"))),
+            Err(error) => return Err(error),
         };
         memory.has_read(&key, now, seen.clone());
         Ok(seen)

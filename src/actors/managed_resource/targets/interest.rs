@@ -14,6 +14,8 @@ pub(super) struct Interest {
     /// Sorted by bundle; never empty. Nearly all objects have one holder.
     holders: BTreeMap<Rc<ObjectKey>, Vec<Rc<NamespacedName>>>,
     held: BTreeMap<Rc<NamespacedName>, Held>,
+    /// How many objects of each kind are held; never 0.
+    kinds: BTreeMap<GroupKind, usize>,
     /// Grows with all news.
     news: u64,
 }
@@ -54,6 +56,7 @@ impl Interest {
                 holders.retain(|holder| *holder != bundle);
                 if holders.is_empty() {
                     self.holders.remove(key);
+                    self.count(key, |objects| objects.saturating_sub(1));
                     lost.push(ObjectKey::clone(key));
                 }
             }
@@ -66,12 +69,27 @@ impl Interest {
 
     /// Adds a holder; gives the key as it is kept.
     fn add(&mut self, key: ObjectKey, bundle: &Rc<NamespacedName>) -> Rc<ObjectKey> {
-        let key = self.holders.get_key_value(&key).map(|(key, _)| key.clone()).unwrap_or_else(|| Rc::new(key));
-        let holders = self.holders.entry(key.clone()).or_insert_with(|| Vec::with_capacity(1));
-        if let Err(place) = holders.binary_search(bundle) {
-            holders.insert(place, bundle.clone());
+        if let Some(known) = self.shared(&key) {
+            let holders = self.holders.entry(known.clone()).or_default();
+            if let Err(place) = holders.binary_search(bundle) {
+                holders.insert(place, bundle.clone());
+            }
+            return known;
         }
+        let key = Rc::new(key);
+        self.count(&key, |objects| objects + 1);
+        self.holders.insert(key.clone(), vec![bundle.clone()]);
         key
+    }
+
+    fn count(&mut self, key: &ObjectKey, change: impl FnOnce(usize) -> usize) {
+        let kind = key.group_kind();
+        let objects = change(self.kinds.get(&kind).copied().unwrap_or_default());
+        if objects == 0 {
+            self.kinds.remove(&kind);
+        } else {
+            self.kinds.insert(kind, objects);
+        }
     }
 
     /// The bundles that hold an object, in order; none when nobody does.
@@ -106,7 +124,7 @@ impl Interest {
 
     /// Whether anybody holds an object of a kind.
     pub(super) fn has_kind(&self, kind: &GroupKind) -> bool {
-        self.of_kind(kind).next().is_some()
+        self.kinds.contains_key(kind)
     }
 
     /// The bundles that hold objects of a kind.

@@ -200,3 +200,40 @@ fn only_what_changes_an_object_or_its_verdict_is_news() {
     }
     assert!(is_news(&Change { name: &name, old: None, new: Some(&before), how: How::First }));
 }
+
+/// spec 20 §12: the holders of a kind hear of its watch, also after it has changed its version.
+#[test]
+fn a_watch_that_changed_its_version_still_tells_the_holders_of_its_kind() {
+    universe(1, |universe: Universe| async move {
+        let versions = Arc::new(Mutex::new(served(&["v1"])));
+        let shown = versions.clone();
+        let server = Server::new(move |seen| match seen.line.as_str() {
+            "GET /api" => reply(200, &json!({"kind": "APIGroupDiscoveryList", "items": []})),
+            "GET /apis" => reply(200, &shown.lock().unwrap()),
+            _ => text(403, "no\n"),
+        });
+        let cluster = server.cluster();
+        let told = Rc::new(Cell::new(0));
+        let count = told.clone();
+        let listener: HealthListener = Rc::new(move |_, _, _| count.set(count.get() + 1));
+        let targets =
+            Targets::new(&cluster, &universe.env, "a=b".to_owned(), Rc::new(|_| true), Rc::new(|_, _, _| {}), listener);
+        let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v1", "A")).await.unwrap();
+        let held = ObjectKey { group: "g.io".into(), ..key("A", "a") };
+        targets.register(&bundle("one"), BTreeSet::from([held]));
+        targets.watch(&resource);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!(told.get() > 0, "the first watch is refused");
+        *versions.lock().unwrap() = served(&["v2"]);
+        cluster.discovery().refresh_requested("g.io");
+        tokio::time::sleep(Duration::from_secs(11)).await;
+        cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v2", "A")).await.unwrap();
+        told.set(0);
+
+        targets.follow_discovery();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        targets.stop();
+
+        assert!(told.get() > 0, "so is the second one");
+    });
+}

@@ -33,7 +33,7 @@ pub(super) fn pin_to_zones(object: &mut Value, wanted: &Wanted) -> Result<(), Wr
         terms.push(json!({}));
     }
     for (index, term) in terms.iter_mut().enumerate() {
-        require(term, &wanted.zones).map_err(|error| error.inside(&elements::place(&TERMS, index)))?;
+        require(term, &wanted.zones).map_err(|error| error.below(&elements::place(&TERMS, index)))?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ pub(super) fn place(list: &[&str], index: usize) -> String {
 
 /// A field of an element; `""` when it is absent, as it is for the API server.
 pub(super) fn text<'a>(element: &'a Value, list: &[&str], index: usize, field: &str) -> Result<&'a str, WrongType> {
-    let text = fields::text(element, &[field]).map_err(|error| error.inside(&place(list, index)))?;
+    let text = fields::text(element, &[field]).map_err(|error| error.below(&place(list, index)))?;
     Ok(text.unwrap_or_default())
 }
 

@@ -9,7 +9,7 @@ use super::{
     namespace::{Tolerance, Wanted},
 };
 use crate::{
-    actors::health::quote::quoted,
+    api::quote::quoted,
     webhooks::fields::{self, WrongType},
 };
 

@@ -119,7 +119,7 @@ fn count_revisions_apart(object: &mut Value) -> Result<(), WrongType> {
         return Ok(());
     }
     for (index, constraint) in fields::list_mut(object, &CONSTRAINTS)?.iter_mut().enumerate() {
-        count_apart(constraint).map_err(|error| error.inside(&elements::place(&CONSTRAINTS, index)))?;
+        count_apart(constraint).map_err(|error| error.below(&elements::place(&CONSTRAINTS, index)))?;
     }
     Ok(())
 }

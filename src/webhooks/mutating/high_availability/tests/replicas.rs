@@ -166,7 +166,7 @@ fn an_annotation_that_is_no_number_is_denied() {
     }
 }
 
-/// spec 51 §4.2, scenarios 10 and 11, "better" 10
+/// spec 51 §4.2, scenarios 10 and 11; "better" 10
 #[test]
 fn an_autoscaler_keeps_at_least_as_many_replicas() {
     let table = [

@@ -1,0 +1,218 @@
+//! The watch: rows again when they change.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use futures::StreamExt as _;
+use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{DIFFERENT, Get, GetError, Printer, objects::Shape, reference, row::Row};
+use crate::{
+    api::object::{self, NamespacedName},
+    cluster::{ApiError, IDLE_LIMIT, WatchKind, WatchQuery},
+};
+
+/// Back-off after a failed watch: this · 2ⁿ, at most [`MAX_BACK_OFF`], stretched by up to 100 %.
+const FIRST_BACK_OFF: Duration = Duration::from_millis(800);
+const MAX_BACK_OFF: Duration = Duration::from_secs(30);
+/// A watch that ends sooner, and without an event, is not taken up again at once.
+const SHORTEST_WATCH: Duration = Duration::from_secs(1);
+
+/// What was printed, and from where on to watch.
+struct Followed {
+    printer: Printer,
+    known: BTreeMap<NamespacedName, Known>,
+    /// The version to watch from; `None` if a list has to come first.
+    position: Option<String>,
+}
+
+/// One ManagedResource as it was last seen.
+struct Known {
+    row: Row,
+    version: String,
+}
+
+/// Why a watch is over.
+enum Lost {
+    /// It is to be taken up again.
+    Api(ApiError),
+    /// Nothing can be printed.
+    Output(GetError),
+}
+
+// === impl Get ===
+
+impl Get<'_, '_> {
+    /// Prints what is there, then each row that changes. Ends when that is not allowed (any more), or nobody reads.
+    pub(super) async fn follow(&mut self) -> Result<i32, GetError> {
+        for name in &self.options.names {
+            if self.find(name).await?.is_none() {
+                return Ok(DIFFERENT);
+            }
+        }
+        let printer = self.printer(Shape::Documents);
+        let mut followed = Followed { printer, known: BTreeMap::new(), position: None };
+        self.start(&mut followed).await?;
+        let mut failures = 0u32;
+        loop {
+            let started = Instant::now();
+            let mut events = false;
+            match self.round(&mut followed, &mut events).await {
+                Ok(()) if events || started.elapsed() >= SHORTEST_WATCH => {
+                    failures = 0;
+                    continue;
+                }
+                Ok(()) => {}
+                Err(Lost::Output(error)) => return Err(error),
+                Err(Lost::Api(error)) if error.is_forbidden() || error.is_unauthorized() => {
+                    return Err(self.failed(error));
+                }
+                Err(Lost::Api(error)) => {
+                    if events {
+                        failures = 0;
+                    }
+                    if error.is_expired() {
+                        followed.position = None;
+                    } else {
+                        self.screen.remark(&format!("warning: the watch broke and is taken up again: {error}"));
+                    }
+                    if error.is_expired() && failures == 0 {
+                        failures = 1;
+                        continue;
+                    }
+                }
+            }
+            let back_off = FIRST_BACK_OFF.saturating_mul(1 << failures.min(10)).min(MAX_BACK_OFF);
+            failures = failures.saturating_add(1);
+            sleep(self.cluster.random().jitter(back_off, 1.0)).await;
+        }
+    }
+
+    /// The first list. What fails here would fail without a watch, too.
+    async fn start(&mut self, followed: &mut Followed) -> Result<(), GetError> {
+        let Followed { printer, known, position } = followed;
+        let (read, version) = self.read(printer, |object| drop(enter(known, object))).await?;
+        *position = Some(version);
+        if let Printer::Table(table, rows) = printer {
+            let lines = table.lines(rows.iter(), self.cluster.clock().wall());
+            let head = if self.options.no_headers { String::new() } else { table.head() };
+            self.screen.print(&(head + &lines))?;
+            if rows.is_empty() {
+                self.remark_on_nothing(read);
+            }
+            *rows = Vec::new(); // `known` has them
+        }
+        Ok(())
+    }
+
+    /// A list if there has to be one, then one watch until it ends.
+    async fn round(&mut self, followed: &mut Followed, events: &mut bool) -> Result<(), Lost> {
+        let position = match followed.position.clone() {
+            Some(position) => position,
+            None => self.list_again(followed).await?,
+        };
+        let query = WatchQuery {
+            label_selector: self.options.selector.clone(),
+            field_selector: self.field_selector(),
+            resource_version: Some(position),
+            ..WatchQuery::default()
+        };
+        let mut stream = self.cluster.watch(&self.resource, self.scope.as_deref(), query).await?;
+        loop {
+            // Silence for too long means a connection that died without a word.
+            let Ok(next) = timeout(IDLE_LIMIT, stream.next()).await else { return Ok(()) };
+            let Some(event) = next else { return Ok(()) };
+            let event = event?;
+            let version = object::resource_version(&event.object).to_owned();
+            *events |= event.kind != WatchKind::Bookmark;
+            match event.kind {
+                WatchKind::Added | WatchKind::Modified => self.changed(followed, event.object)?,
+                WatchKind::Deleted => self.gone(followed, &NamespacedName::of(&event.object))?,
+                WatchKind::Bookmark => {}
+            }
+            if !version.is_empty() {
+                followed.position = Some(version);
+            }
+        }
+    }
+
+    /// What was missed, and the version to watch from.
+    async fn list_again(&mut self, followed: &mut Followed) -> Result<String, Lost> {
+        let mut seen = BTreeSet::new();
+        let mut position = String::new();
+        let mut pages = self.pages();
+        while let Some(page) = pages.next().await {
+            let page = page?;
+            position = page.resource_version;
+            for object in page.items {
+                seen.insert(NamespacedName::of(&object));
+                self.changed(followed, object)?;
+            }
+        }
+        let gone: Vec<_> = followed.known.keys().filter(|key| !seen.contains(*key)).cloned().collect();
+        for key in gone {
+            self.gone(followed, &key)?;
+        }
+        followed.position = Some(position.clone());
+        Ok(position)
+    }
+
+    /// Prints an object if it says something new. One that recovered is shown once more where only the unhealthy are.
+    fn changed(&mut self, followed: &mut Followed, object: Value) -> Result<(), GetError> {
+        if !self.is_wanted(&object) {
+            return Ok(());
+        }
+        let (old, row) = enter(&mut followed.known, &object);
+        let version = object::resource_version(&object);
+        let same = old.as_ref().is_some_and(|old| match followed.printer {
+            Printer::Table(..) | Printer::Names => old.row == row,
+            Printer::Objects(_) => old.version == version,
+        });
+        let was_shown = old.is_some_and(|old| old.row.problem.is_some());
+        if same || (self.options.unhealthy && row.problem.is_none() && !was_shown) {
+            return Ok(());
+        }
+        let text = match &mut followed.printer {
+            Printer::Table(table, _) => table.lines([row].iter(), self.cluster.clock().wall()),
+            Printer::Names => reference(&object),
+            Printer::Objects(objects) => objects.next(object),
+        };
+        self.screen.print(&text)
+    }
+
+    /// Prints the last row of one that left the view. The other formats have no words for that.
+    fn gone(&mut self, followed: &mut Followed, key: &NamespacedName) -> Result<(), GetError> {
+        let Some(Known { row, .. }) = followed.known.remove(key) else { return Ok(()) };
+        match &mut followed.printer {
+            Printer::Table(table, _) if !self.options.unhealthy || row.problem.is_some() => {
+                let line = table.lines([row.deleted()].iter(), self.cluster.clock().wall());
+                self.screen.print(&line)
+            }
+            Printer::Table(..) | Printer::Names | Printer::Objects(_) => Ok(()),
+        }
+    }
+}
+
+/// Remembers an object; what was known of it, and what is known now.
+fn enter(known: &mut BTreeMap<NamespacedName, Known>, object: &Value) -> (Option<Known>, Row) {
+    let row = Row::of(object);
+    let new = Known { row: row.clone(), version: object::resource_version(object).to_owned() };
+    (known.insert(row.key.clone(), new), row)
+}
+
+// === impl Lost ===
+
+impl From<ApiError> for Lost {
+    fn from(error: ApiError) -> Self {
+        Self::Api(error)
+    }
+}
+
+impl From<GetError> for Lost {
+    fn from(error: GetError) -> Self {
+        Self::Output(error)
+    }
+}

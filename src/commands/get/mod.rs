@@ -1,0 +1,272 @@
+//! ManagedResources of a cluster as a table for people on duty, or as they are.
+//!
+//! ```text
+//! pages, watch ─► row.rs: what is said of one ─► table.rs: lines
+//!                                             └► objects.rs: JSON, YAML
+//! ```
+//!
+//! [`get`] reads once, `follow.rs` also what changes from then on. `age.rs`: ages as kubectl writes them; `screen.rs`: the
+//! streams, and the width of the terminal. Lists are read in pages; a table keeps rows, never objects.
+//!
+//! Start reading at [`get`]. It takes a client, a clock and streams, so tests give it those of the simulator.
+
+mod age;
+mod follow;
+mod objects;
+mod row;
+mod screen;
+mod table;
+
+use std::{io, time::Duration};
+
+use serde_json::Value;
+
+pub(super) use self::screen::{Screen, columns};
+use self::{
+    objects::{Format, Objects, Shape},
+    row::Row,
+    table::Table,
+};
+use super::{DIFFERENT, OK, connect};
+use crate::{
+    actors::kit::{Clock, Deadline, Lane, Random},
+    api::{keys, object},
+    cli::{GetOptions, OutputFormat},
+    cluster::{ApiError, Cluster, Context, ListQuery, Resource, Side},
+};
+
+/// How long one object may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a list may take.
+const LIST_TIME: Duration = Duration::from_secs(300);
+/// A list that grew too old while it was read is begun anew so often.
+const MOST_LISTS: u32 = 3;
+
+/// Why nothing can be shown.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum GetError {
+    #[error("cannot read {what}: {source}")]
+    Read { what: String, source: ApiError },
+    #[error("cannot write: {0}")]
+    Output(io::Error),
+}
+
+/// One run of the command.
+struct Get<'o, 's> {
+    cluster: Cluster,
+    resource: Resource,
+    options: &'o GetOptions,
+    /// The namespace; `None` for all.
+    scope: Option<String>,
+    screen: Screen<'s>,
+}
+
+/// What becomes of the objects that were read.
+enum Printer {
+    /// Lines, when all are here.
+    Table(Table, Vec<Row>),
+    /// Names, at once.
+    Names,
+    /// Objects, at once.
+    Objects(Objects),
+}
+
+/// Prints what the options select; the exit code. The namespace is that of the client unless the options name another.
+/// With `watch` it only ends when it has to.
+///
+/// # Errors
+/// When something cannot be read or written. That a named one does not exist is none, but has an exit code.
+pub(super) async fn get(
+    client: kube::Client,
+    (clock, random): (Clock, Random),
+    options: &GetOptions,
+    screen: Screen<'_>,
+) -> Result<i32, GetError> {
+    let given = options.namespace.as_deref().unwrap_or(client.default_namespace());
+    let scope = (!options.all_namespaces).then(|| given.to_owned());
+    let cluster = connect::read_only(client, Side::Source, clock, random);
+    let resource = Resource::new(keys::GROUP, keys::VERSION, keys::KIND, keys::PLURAL, true);
+    let mut get = Get { cluster, resource, options, scope, screen };
+    if options.watch {
+        get.follow().await
+    } else if options.names.is_empty() {
+        get.list().await
+    } else {
+        get.named().await
+    }
+}
+
+// === impl Get ===
+
+impl Get<'_, '_> {
+    async fn list(&mut self) -> Result<i32, GetError> {
+        let mut printer = self.printer(Shape::List);
+        let (read, _) = self.read(&mut printer, |_| {}).await?;
+        let shown = self.end(&mut printer)?;
+        if !shown {
+            self.remark_on_nothing(read);
+        }
+        Ok(OK)
+    }
+
+    /// Gives what the options select to the printer; how many there are, and the version of the list.
+    async fn read(
+        &mut self,
+        printer: &mut Printer,
+        mut look_at: impl FnMut(&Value),
+    ) -> Result<(usize, String), GetError> {
+        let mut lists = 1;
+        let (mut read, mut version) = (0, String::new());
+        let mut pages = self.pages();
+        while let Some(page) = pages.next().await {
+            let page = match page {
+                Ok(page) => page,
+                Err(error) if error.is_expired() && lists < MOST_LISTS && printer.forget() => {
+                    lists += 1;
+                    read = 0;
+                    pages = self.pages();
+                    continue;
+                }
+                Err(source) => return Err(self.failed(source)),
+            };
+            version = page.resource_version;
+            for object in page.items {
+                if self.is_wanted(&object) {
+                    read += 1;
+                    look_at(&object);
+                    self.take(printer, object)?;
+                }
+            }
+        }
+        Ok((read, version))
+    }
+
+    async fn named(&mut self) -> Result<i32, GetError> {
+        let several = self.options.names.len() > 1;
+        let mut printer = self.printer(if several { Shape::List } else { Shape::Documents });
+        let mut code = OK;
+        for name in &self.options.names {
+            match self.find(name).await? {
+                Some(object) => self.take(&mut printer, object)?,
+                None => code = DIFFERENT,
+            }
+        }
+        self.end(&mut printer)?;
+        Ok(code)
+    }
+
+    /// The object of this name. That it does not exist is remarked on in the server's words.
+    async fn find(&mut self, name: &str) -> Result<Option<Value>, GetError> {
+        let context = Context::new(Lane::Live, Deadline::after(PATIENCE), "get");
+        let namespace = self.scope.as_deref().unwrap_or_default();
+        match self.cluster.get(&context, &self.resource.at(namespace, name)).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.is_not_found() => {
+                self.screen.remark(&format!("error: {error}"));
+                Ok(None)
+            }
+            Err(source) => Err(GetError::Read { what: format!("ManagedResource {namespace}/{name}"), source }),
+        }
+    }
+
+    fn pages(&self) -> crate::cluster::Pages {
+        let context = Context::new(Lane::Live, Deadline::after(LIST_TIME), "get");
+        let query = ListQuery {
+            label_selector: self.options.selector.clone(),
+            field_selector: self.field_selector(),
+            ..ListQuery::default()
+        };
+        self.cluster.pages(context, self.resource.clone(), self.scope.clone(), query)
+    }
+
+    /// Of one name; several cannot be selected.
+    fn field_selector(&self) -> Option<String> {
+        match self.options.names.as_slice() {
+            [name] => Some(format!("metadata.name={name}")),
+            _ => None,
+        }
+    }
+
+    fn is_wanted(&self, object: &Value) -> bool {
+        let names = &self.options.names;
+        names.is_empty() || names.iter().any(|name| name == object::name(object))
+    }
+
+    fn printer(&self, shape: Shape) -> Printer {
+        match self.options.output {
+            OutputFormat::Table | OutputFormat::Wide => Printer::Table(self.table(), Vec::new()),
+            OutputFormat::Name => Printer::Names,
+            OutputFormat::Json => Printer::Objects(Objects::new(Format::Json, shape)),
+            OutputFormat::Yaml => Printer::Objects(Objects::new(Format::Yaml, shape)),
+        }
+    }
+
+    fn table(&self) -> Table {
+        let cut = self.screen.columns.filter(|_| self.options.output != OutputFormat::Wide);
+        Table::new(self.scope.is_none(), self.screen.colours, cut, !self.options.no_headers)
+    }
+
+    fn take(&mut self, printer: &mut Printer, object: Value) -> Result<(), GetError> {
+        let row = Row::of(&object);
+        if self.options.unhealthy && row.problem.is_none() {
+            return Ok(());
+        }
+        match printer {
+            Printer::Table(_, rows) => {
+                rows.push(row);
+                Ok(())
+            }
+            Printer::Names => self.screen.print(&reference(&object)),
+            Printer::Objects(objects) => self.screen.print(&objects.next(object)),
+        }
+    }
+
+    /// Prints what is left; whether there was anything to show (not asked for by formats that programs read).
+    fn end(&mut self, printer: &mut Printer) -> Result<bool, GetError> {
+        match printer {
+            Printer::Table(_, rows) if rows.is_empty() => return Ok(false),
+            Printer::Table(table, rows) => {
+                let lines = table.lines(rows.iter(), self.cluster.clock().wall());
+                let head = if self.options.no_headers { String::new() } else { table.head() };
+                self.screen.print(&(head + &lines))?;
+            }
+            Printer::Names => {}
+            Printer::Objects(objects) => self.screen.print(objects.end())?,
+        }
+        Ok(true)
+    }
+
+    fn remark_on_nothing(&mut self, read: usize) {
+        let place = self.scope.as_ref().map_or_else(String::new, |namespace| format!(" in namespace {namespace}"));
+        self.screen.remark(&match read {
+            0 => format!("no ManagedResources found{place}"),
+            _ => format!("all {read} ManagedResources{place} are applied, healthy and rolled out"),
+        });
+    }
+
+    fn failed(&self, source: ApiError) -> GetError {
+        let place = self.scope.as_ref().map_or_else(String::new, |namespace| format!(" of namespace {namespace}"));
+        GetError::Read { what: format!("the ManagedResources{place}"), source }
+    }
+}
+
+// === impl Printer ===
+
+impl Printer {
+    /// Forgets what was read so far; `false` if it is printed already.
+    fn forget(&mut self) -> bool {
+        match self {
+            Self::Table(_, rows) => {
+                rows.clear();
+                true
+            }
+            Self::Names => false,
+            Self::Objects(objects) => objects.written() == 0,
+        }
+    }
+}
+
+/// What kubectl takes for an argument.
+fn reference(object: &Value) -> String {
+    format!("managedresource.{}/{}\n", keys::GROUP, super::one_line(object::name(object)))
+}

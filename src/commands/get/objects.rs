@@ -1,0 +1,134 @@
+//! Whole objects as JSON or YAML, one after the other: a list is never in memory as a whole.
+
+use serde::Serialize as _;
+use serde_json::{Value, ser::PrettyFormatter};
+
+use crate::api::producer::yaml;
+
+/// As kubectl does it.
+const INDENT: &[u8] = b"    ";
+
+/// In which format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    Json,
+    Yaml,
+}
+
+/// What the objects are part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Nothing: documents.
+    Documents,
+    /// The `items` of one list.
+    List,
+}
+
+/// Writes objects.
+pub(super) struct Objects {
+    format: Format,
+    shape: Shape,
+    written: usize,
+}
+
+// === impl Objects ===
+
+impl Objects {
+    pub(super) fn new(format: Format, shape: Shape) -> Self {
+        Self { format, shape, written: 0 }
+    }
+
+    /// How many there were.
+    pub(super) fn written(&self) -> usize {
+        self.written
+    }
+
+    /// The text of the next object, and of what stands before it.
+    pub(super) fn next(&mut self, mut object: Value) -> String {
+        // Long, and nothing for readers; kubectl hides it, too.
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+        let first = self.written == 0;
+        self.written += 1;
+        match (self.shape, self.format) {
+            (Shape::Documents, Format::Json) => json(&object) + "\n",
+            (Shape::Documents, Format::Yaml) => {
+                let separator = if first { "" } else { "---\n" };
+                format!("{separator}{}", yaml::document(&object))
+            }
+            (Shape::List, Format::Json) => {
+                let before = if first { "{\n    \"apiVersion\": \"v1\",\n    \"items\": [\n" } else { ",\n" };
+                // No string of JSON has a line break in it.
+                let lines: Vec<_> = json(&object).lines().map(|line| format!("        {line}")).collect();
+                format!("{before}{}", lines.join("\n"))
+            }
+            (Shape::List, Format::Yaml) => {
+                let before = if first { "apiVersion: v1\nitems:\n" } else { "" };
+                format!("{before}{}", yaml::document(&Value::Array(vec![object])))
+            }
+        }
+    }
+
+    /// The text after the last object.
+    pub(super) fn end(&self) -> &'static str {
+        match (self.shape, self.format, self.written == 0) {
+            (Shape::Documents, _, _) => "",
+            (Shape::List, Format::Json, true) => {
+                "{\n    \"apiVersion\": \"v1\",\n    \"items\": [],\n    \"kind\": \"List\"\n}\n"
+            }
+            (Shape::List, Format::Json, false) => "\n    ],\n    \"kind\": \"List\"\n}\n",
+            (Shape::List, Format::Yaml, true) => "apiVersion: v1\nitems: []\nkind: List\n",
+            (Shape::List, Format::Yaml, false) => "kind: List\n",
+        }
+    }
+}
+
+fn json(object: &Value) -> String {
+    let mut text = Vec::new();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut text, PrettyFormatter::with_indent(INDENT));
+    // Memory takes everything, and keys of a Value are strings.
+    object.serialize(&mut serializer).unwrap_or_default();
+    String::from_utf8(text).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn text(format: Format, shape: Shape, objects: &[Value]) -> String {
+        let mut writer = Objects::new(format, shape);
+        let text: String = objects.iter().map(|object| writer.next(object.clone())).collect();
+        text + writer.end()
+    }
+
+    fn objects() -> [Value; 2] {
+        ["a", "b"].map(|name| json!({"kind": "K", "metadata": {"name": name, "managedFields": [1]}, "text": "1\n\n 2"}))
+    }
+
+    #[test]
+    fn a_list_is_one_document_however_many_objects_it_has() {
+        let expected = objects().map(|mut object| {
+            object["metadata"] = json!({"name": object["metadata"]["name"]});
+            object
+        });
+
+        for count in 0..=2 {
+            let list = json!({"apiVersion": "v1", "kind": "List", "items": expected[..count]});
+            let (json, yaml) = (Format::Json, Format::Yaml);
+
+            assert_eq!(text(json, Shape::List, &objects()[..count]), super::json(&list) + "\n");
+            assert_eq!(text(yaml, Shape::List, &objects()[..count]), super::yaml::document(&list));
+        }
+    }
+
+    #[test]
+    fn documents_stand_behind_one_another() {
+        let objects = [json!({"a": 1}), json!({"b": 2})];
+
+        assert_eq!(text(Format::Yaml, Shape::Documents, &objects), "a: 1\n---\nb: 2\n");
+        assert_eq!(text(Format::Json, Shape::Documents, &objects), "{\n    \"a\": 1\n}\n{\n    \"b\": 2\n}\n");
+    }
+}

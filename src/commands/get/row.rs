@@ -1,0 +1,250 @@
+//! What a line of the table says of a ManagedResource.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::age::age;
+use crate::api::{
+    conditions::{Condition, ConditionStatus, RESOURCES_APPLIED, RESOURCES_HEALTHY, RESOURCES_PROGRESSING},
+    keys::DEFAULT_CLASS,
+    managed_resource::ManagedResource,
+    object::{self, NamespacedName},
+};
+
+/// The conditions in the order of the columns, and what they are when all is well (spec 10 §19.8).
+const WANTED: [(&str, ConditionStatus); 3] = [
+    (RESOURCES_APPLIED, ConditionStatus::True),
+    (RESOURCES_HEALTHY, ConditionStatus::True),
+    (RESOURCES_PROGRESSING, ConditionStatus::False),
+];
+/// What stands for something that is not there.
+const ABSENT: &str = "-";
+/// Marks a condition of an older spec.
+const STALE: char = '*';
+
+/// One ManagedResource. Two rows are equal if they say the same, at whatever time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) key: NamespacedName,
+    /// The class that is responsible; the default class where the spec names none.
+    pub(super) class: String,
+    /// Applied, healthy, progressing.
+    pub(super) conditions: [Mark; 3],
+    /// How many objects it has, as far as its status tells.
+    pub(super) objects: usize,
+    pub(super) created: Option<Timestamp>,
+    /// Why it is not applied, healthy and rolled out; `None` if it is.
+    pub(super) problem: Option<String>,
+}
+
+/// What a condition says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// Its status, with an asterisk if it is about an older spec.
+    pub(super) text: String,
+    pub(super) verdict: Verdict,
+}
+
+/// What to think of a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// As it should be.
+    Good,
+    /// On its way, or not known.
+    Open,
+    /// Broken.
+    Bad,
+}
+
+// === impl Row ===
+
+impl Row {
+    /// From an object as the API server sends it.
+    pub(super) fn of(object: &Value) -> Self {
+        let (mr, unreadable) = match ManagedResource::from_value(object) {
+            Ok(mr) => (mr, None),
+            Err(error) => (ManagedResource::default(), Some(error.to_string())),
+        };
+        let created = object.pointer("/metadata/creationTimestamp").and_then(Value::as_str);
+        let class = mr.spec.class.as_deref().filter(|class| !class.is_empty()).unwrap_or(DEFAULT_CLASS);
+        Self {
+            key: NamespacedName::of(object),
+            class: if unreadable.is_some() { ABSENT } else { class }.to_owned(),
+            conditions: WANTED.each_ref().map(|(kind, wanted)| Mark::of(&mr, kind, wanted)),
+            objects: mr.status.resources.len(),
+            created: created.and_then(|text| text.parse().ok()),
+            problem: unreadable.or_else(|| problem(&mr, object)),
+        }
+    }
+
+    /// The same ManagedResource after it is gone.
+    pub(super) fn deleted(self) -> Self {
+        Self { problem: Some("deleted".to_owned()), ..self }
+    }
+
+    /// How old it is.
+    pub(super) fn age(&self, now: Timestamp) -> String {
+        self.created.map_or_else(|| "<unknown>".to_owned(), |created| age(now.duration_since(created).as_secs()))
+    }
+}
+
+// === impl Mark ===
+
+impl Mark {
+    fn of(mr: &ManagedResource, kind: &str, wanted: &ConditionStatus) -> Self {
+        let Some(condition) = mr.condition(kind) else {
+            return Self { text: ABSENT.to_owned(), verdict: Verdict::Open };
+        };
+        let stale = is_stale(mr);
+        let verdict = match &condition.status {
+            status if status == wanted && !stale => Verdict::Good,
+            ConditionStatus::False if kind != RESOURCES_PROGRESSING => Verdict::Bad,
+            ConditionStatus::True
+            | ConditionStatus::False
+            | ConditionStatus::Unknown
+            | ConditionStatus::Progressing
+            | ConditionStatus::Other(_) => Verdict::Open,
+        };
+        let mut text = condition.status.to_string();
+        text.extend(stale.then_some(STALE));
+        Self { text, verdict }
+    }
+}
+
+/// Whether the present spec was not looked at yet (spec 10 §19.8).
+fn is_stale(mr: &ManagedResource) -> bool {
+    mr.status.observed_generation != mr.metadata.generation
+}
+
+/// The first thing that is not as it should be. A condition that says so goes before what is only not known.
+fn problem(mr: &ManagedResource, object: &Value) -> Option<String> {
+    let reported = WANTED.iter().find_map(|(kind, wanted)| mr.condition(kind).filter(|it| it.status != *wanted));
+    if let Some(condition) = reported {
+        return Some(explained(condition));
+    }
+    if object::deletion_timestamp(object).is_some() {
+        return Some("is being deleted".to_owned());
+    }
+    if let Some((kind, _)) = WANTED.iter().find(|(kind, _)| mr.condition(kind).is_none()) {
+        return Some(format!("{kind} has not been reported yet"));
+    }
+    let (observed, generation) = (mr.status.observed_generation, mr.metadata.generation);
+    is_stale(mr).then(|| format!("generation {generation} is not applied yet, this is of generation {observed}"))
+}
+
+fn explained(condition: &Condition) -> String {
+    let Condition { kind, status, reason, message, .. } = condition;
+    match (reason.as_str(), message.as_str()) {
+        ("", "") => format!("{kind} is {status}"),
+        (reason, "") => reason.to_owned(),
+        ("", message) => message.to_owned(),
+        (reason, message) => format!("{reason}: {message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Conditions as `status reason message`, without one where the text is empty.
+    fn object(conditions: [&str; 3], observed: i64) -> Value {
+        let conditions: Vec<_> = WANTED
+            .iter()
+            .zip(conditions)
+            .filter(|(_, text)| !text.is_empty())
+            .map(|((kind, _), text)| {
+                let mut words = text.splitn(3, ' ').map(str::to_owned);
+                let mut word = || words.next().unwrap_or_default();
+                json!({"type": kind, "status": word(), "reason": word(), "message": word()})
+            })
+            .collect();
+        json!({
+            "metadata": {"namespace": "ns", "name": "mr", "generation": 2, "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"secretRefs": []},
+            "status": {"observedGeneration": observed, "conditions": conditions, "resources": [{}, {}]},
+        })
+    }
+
+    /// spec 10 §19.8
+    #[test]
+    fn each_condition_is_a_cell_and_the_first_bad_one_is_the_problem() {
+        use Verdict::{Bad, Good, Open};
+        type Case = ([&'static str; 3], i64, [&'static str; 3], [Verdict; 3], Option<&'static str>);
+        let table: [Case; 11] = [
+            (["True", "True", "False"], 2, ["True", "True", "False"], [Good; 3], None),
+            (
+                ["False ApplyFailed no kind", "Unknown ChecksPending p", "False"],
+                2,
+                ["False", "Unknown", "False"],
+                [Bad, Open, Good],
+                Some("ApplyFailed: no kind"),
+            ),
+            (["True", "False R m", "True P m"], 2, ["True", "False", "True"], [Good, Bad, Open], Some("R: m")),
+            (["True", "True", "True P m"], 2, ["True", "True", "True"], [Good, Good, Open], Some("P: m")),
+            (["Progressing R", "True", "False"], 2, ["Progressing", "True", "False"], [Open, Good, Good], Some("R")),
+            (
+                ["True", "Odd", "False"],
+                2,
+                ["True", "Odd", "False"],
+                [Good, Open, Good],
+                Some("ResourcesHealthy is Odd"),
+            ),
+            (["", "", ""], 0, ["-", "-", "-"], [Open; 3], Some("ResourcesApplied has not been reported yet")),
+            (
+                ["True", "", "False"],
+                2,
+                ["True", "-", "False"],
+                [Good, Open, Good],
+                Some("ResourcesHealthy has not been reported yet"),
+            ),
+            (["", "False R m", ""], 2, ["-", "False", "-"], [Open, Bad, Open], Some("R: m")),
+            (
+                ["True", "True", "False"],
+                1,
+                ["True*", "True*", "False*"],
+                [Open; 3],
+                Some("generation 2 is not applied yet, this is of generation 1"),
+            ),
+            (["True", "False R m", "False"], 1, ["True*", "False*", "False*"], [Open, Bad, Open], Some("R: m")),
+        ];
+
+        for (conditions, observed, texts, verdicts, problem) in table {
+            let row = Row::of(&object(conditions, observed));
+
+            assert_eq!(row.conditions.each_ref().map(|mark| mark.text.as_str()), texts, "{conditions:?}");
+            assert_eq!(row.conditions.each_ref().map(|mark| mark.verdict), verdicts, "{conditions:?}");
+            assert_eq!(row.problem.as_deref(), problem, "{conditions:?}");
+        }
+    }
+
+    #[test]
+    fn a_row_has_name_class_objects_and_age() {
+        let mut seed = object(["", "", ""], 0);
+        seed["spec"]["class"] = "seed".into();
+        let row = Row::of(&object(["", "", ""], 0));
+        let now = "2026-01-03T04:00:00Z".parse().unwrap();
+
+        assert_eq!((row.key.to_string().as_str(), row.class.as_str(), row.objects), ("ns/mr", "resources", 2));
+        assert_eq!(row.age(now), "2d4h");
+        assert_eq!(Row::of(&seed).class, "seed");
+    }
+
+    #[test]
+    fn one_that_is_deleted_is_not_well_whatever_its_conditions_say() {
+        let mut deleting = object(["True", "True", "False"], 1);
+        deleting["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z".into();
+
+        assert_eq!(Row::of(&deleting).problem.as_deref(), Some("is being deleted"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_a_row_as_well() {
+        let row = Row::of(&json!({"metadata": {"namespace": "ns", "name": "mr"}, "spec": {"secretRefs": 1}}));
+
+        assert_eq!((row.key.name.as_str(), row.class.as_str(), row.objects), ("mr", "-", 0));
+        assert_eq!(row.problem.as_deref(), Some("cannot read ManagedResource"));
+        assert_eq!(row.age("2026-01-03T04:00:00Z".parse().unwrap()), "<unknown>");
+    }
+}

@@ -1,0 +1,71 @@
+//! Where results go, and how wide that is.
+
+use std::io::{self, Write};
+
+use super::GetError;
+use crate::commands::one_line;
+
+/// Columns of a terminal that does not say how many it has.
+const USUAL: usize = 80;
+
+/// Streams of a command that prints as it goes.
+pub(in crate::commands) struct Screen<'a> {
+    /// Results.
+    pub(in crate::commands) out: &'a mut dyn Write,
+    /// One line each: what else should be known.
+    pub(in crate::commands) remarks: &'a mut dyn Write,
+    /// Whether results may be coloured.
+    pub(in crate::commands) colours: bool,
+    /// Columns of the terminal; `None` if it is none.
+    pub(in crate::commands) columns: Option<usize>,
+}
+
+// === impl Screen ===
+
+impl Screen<'_> {
+    pub(super) fn print(&mut self, text: &str) -> Result<(), GetError> {
+        self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()).map_err(GetError::Output)
+    }
+
+    pub(super) fn remark(&mut self, text: &str) {
+        // Nobody is left to be told that nobody reads.
+        writeln!(self.remarks, "{}", one_line(text)).ok();
+    }
+}
+
+/// The columns of the terminal that the standard output is: `$COLUMNS`, else what the terminal says.
+pub(in crate::commands) fn columns(env: &dyn Fn(&str) -> Option<String>) -> usize {
+    width(env("COLUMNS").as_deref(), &of_terminal)
+}
+
+fn width(wanted: Option<&str>, terminal: &dyn Fn() -> Option<u16>) -> usize {
+    let wanted = wanted.and_then(|text| text.trim().parse().ok());
+    let columns = wanted.filter(|columns| *columns > 0).or_else(|| terminal().map(usize::from));
+    columns.filter(|columns| *columns > 0).unwrap_or(USUAL)
+}
+
+/// Columns of the terminal behind the standard output, if it is one.
+fn of_terminal() -> Option<u16> {
+    rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| size.ws_col)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_knows_the_width_best_then_the_terminal() {
+        let table = [
+            (Some("132"), Some(100), 132),
+            (Some("0"), Some(100), 100),
+            (Some("wide"), Some(100), 100),
+            (None, Some(100), 100),
+            (None, Some(0), USUAL),
+            (None, None, USUAL),
+        ];
+
+        for (wanted, terminal, expected) in table {
+            assert_eq!(width(wanted, &|| terminal), expected, "{wanted:?} {terminal:?}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Rows as lines: columns, colours, and what is cut at the edge of the screen.
+
+use jiff::Timestamp;
+
+use super::row::{Row, Verdict};
+use crate::commands::{
+    colours::{self, GREEN, RED, YELLOW},
+    one_line,
+};
+
+const HEAD: [&str; 9] =
+    ["NAMESPACE", "NAME", "CLASS", "APPLIED", "HEALTHY", "PROGRESSING", "OBJECTS", "AGE", "PROBLEM"];
+/// The column that is last, of any length, and cut.
+const PROBLEM: usize = HEAD.len() - 1;
+/// Between two columns.
+const GAP: &str = "   ";
+/// So much of a problem is shown on the narrowest screen.
+const LEAST: usize = 20;
+/// Stands for what was cut.
+const ELLIPSIS: char = '…';
+
+/// Turns rows into lines. Columns are as wide as their widest cell so far.
+pub(super) struct Table {
+    /// Whether there is a column for namespaces.
+    pub(super) namespaces: bool,
+    pub(super) colours: bool,
+    /// Columns of the screen; `None` if nothing is cut.
+    pub(super) screen: Option<usize>,
+    widths: [usize; PROBLEM],
+}
+
+struct Cell {
+    text: String,
+    colour: &'static str,
+}
+
+// === impl Table ===
+
+impl Table {
+    pub(super) fn new(namespaces: bool, colours: bool, screen: Option<usize>, head: bool) -> Self {
+        let mut widths = [0; PROBLEM];
+        if head {
+            widths.iter_mut().zip(HEAD).for_each(|(width, title)| *width = title.len());
+        }
+        Self { namespaces, colours, screen, widths }
+    }
+
+    /// The line above all others.
+    pub(super) fn head(&self) -> String {
+        self.line_of(&HEAD.map(|title| Cell { text: title.to_owned(), colour: "" }))
+    }
+
+    /// A line for each row, with columns that fit all of them.
+    pub(super) fn lines<'a>(&mut self, rows: impl Iterator<Item = &'a Row> + Clone, now: Timestamp) -> String {
+        for row in rows.clone() {
+            for (width, cell) in self.widths.iter_mut().zip(cells(row, now)) {
+                *width = (*width).max(length(&cell.text));
+            }
+        }
+        rows.map(|row| self.line_of(&cells(row, now))).collect()
+    }
+
+    fn line_of(&self, cells: &[Cell; HEAD.len()]) -> String {
+        let first = usize::from(!self.namespaces);
+        let last = if cells[PROBLEM].text.is_empty() { PROBLEM - 1 } else { PROBLEM };
+        let mut line = String::new();
+        let mut used = 0;
+        for (index, cell) in cells.iter().enumerate().take(last + 1).skip(first) {
+            if index == PROBLEM {
+                let room = self.screen.map_or(usize::MAX, |screen| screen.saturating_sub(used).max(LEAST));
+                line.push_str(&cut(&cell.text, room));
+                break;
+            }
+            colours::push(&mut line, &cell.text, cell.colour, self.colours);
+            if index < last {
+                let padding = self.widths[index].saturating_sub(length(&cell.text));
+                line.extend(std::iter::repeat_n(' ', padding));
+                line.push_str(GAP);
+            }
+            used += self.widths[index] + GAP.len();
+        }
+        line.push('\n');
+        line
+    }
+}
+
+/// The cells of a row, without anything that could steer a terminal.
+fn cells(row: &Row, now: Timestamp) -> [Cell; HEAD.len()] {
+    let plain = |text: &str| Cell { text: one_line(text), colour: "" };
+    let [applied, healthy, progressing] = row.conditions.each_ref().map(|mark| {
+        let colour = match mark.verdict {
+            Verdict::Good => GREEN,
+            Verdict::Open => YELLOW,
+            Verdict::Bad => RED,
+        };
+        Cell { text: one_line(&mark.text), colour }
+    });
+    [
+        plain(&row.key.namespace),
+        plain(&row.key.name),
+        plain(&row.class),
+        applied,
+        healthy,
+        progressing,
+        plain(&row.objects.to_string()),
+        plain(&row.age(now)),
+        plain(row.problem.as_deref().unwrap_or_default()),
+    ]
+}
+
+/// At most so many characters, at least one.
+fn cut(text: &str, room: usize) -> String {
+    if length(text) <= room {
+        return text.to_owned();
+    }
+    text.chars().take(room.saturating_sub(1)).chain([ELLIPSIS]).collect()
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::get::row::Mark;
+
+    fn row(name: &str, problem: &str) -> Row {
+        let mark = |text: &str, verdict| Mark { text: text.to_owned(), verdict };
+        let healthy = if problem.is_empty() { mark("True", Verdict::Good) } else { mark("False", Verdict::Bad) };
+        Row {
+            key: crate::api::object::NamespacedName::new("garden", name),
+            class: "seed".to_owned(),
+            conditions: [mark("True*", Verdict::Open), healthy, mark("False", Verdict::Good)],
+            objects: 12,
+            created: Some(now()),
+            problem: Some(problem.to_owned()).filter(|problem| !problem.is_empty()),
+        }
+    }
+
+    fn now() -> Timestamp {
+        "2026-01-01T00:00:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let mut table = Table::new(true, false, None, true);
+        let rows = [row("a-long-name", ""), row("b", "R: m\n\x1b[2J")];
+
+        let lines = table.lines(rows.iter(), now());
+
+        assert_eq!(
+            table.head() + &lines,
+            "NAMESPACE   NAME          CLASS   APPLIED   HEALTHY   PROGRESSING   OBJECTS   AGE   PROBLEM\n\
+             garden      a-long-name   seed    True*     True      False         12        0s\n\
+             garden      b             seed    True*     False     False         12        0s    R: m  [2J\n"
+        );
+    }
+
+    #[test]
+    fn a_column_keeps_its_width_in_later_lines_and_colours_take_no_room() {
+        let mut table = Table::new(false, true, None, false);
+        let (long, short) = ([row("long", "R")], [row("s", "R")]);
+
+        let lines = table.lines(long.iter(), now()) + &table.lines(short.iter(), now());
+
+        let cells = "\x1b[33mTrue*\x1b[0m   \x1b[31mFalse\x1b[0m   \x1b[32mFalse\x1b[0m   12   0s   R\n";
+        assert_eq!(lines, format!("long   seed   {cells}s      seed   {cells}"));
+    }
+
+    #[test]
+    fn a_problem_is_cut_at_the_edge_of_the_screen() {
+        let problem = "0123456789äöüß0123456789";
+        let before = "a   seed   True*   False   False   12   0s   ".len();
+        let table = [
+            (None, problem),
+            (Some(before + 24), problem),
+            (Some(before + 23), "0123456789äöüß01234567…"),
+            (Some(before + 21), "0123456789äöüß012345…"),
+            (Some(before + 2), "0123456789äöüß01234…"),
+            (Some(0), "0123456789äöüß01234…"),
+        ];
+
+        for (screen, expected) in table {
+            let line = Table::new(false, false, screen, false).lines([row("a", problem)].iter(), now());
+
+            assert_eq!(line.get(before..), Some(format!("{expected}\n").as_str()), "{screen:?}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! `system-components-config`: system components run on the right nodes and tolerate their taints (spec 50 §10).
+
+pub mod node_taints;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashSet};
+
+use k8s_openapi::api::core::v1::Toleration;
+use serde_json::{Map, Value};
+
+use super::{Mutator, Outcome, Request};
+use crate::{
+    api::config::SystemComponentsConfig,
+    webhooks::{
+        fields::{self, Field, Type, WrongType},
+        view::{Failure, View},
+    },
+};
+
+/// The path on which it is served.
+pub const PATH: &str = "/webhooks/system-components-config";
+
+const FIELDS: [Field; 9] = [
+    ("metadata.ownerReferences[].apiVersion", Type::Text),
+    ("metadata.ownerReferences[].kind", Type::Text),
+    ("metadata.ownerReferences[].controller", Type::Boolean),
+    ("spec.nodeSelector", Type::Map),
+    ("spec.tolerations[].key", Type::Text),
+    ("spec.tolerations[].operator", Type::Text),
+    ("spec.tolerations[].value", Type::Text),
+    ("spec.tolerations[].effect", Type::Text),
+    ("spec.tolerations[].tolerationSeconds", Type::Integer),
+];
+
+/// Gives Pods the configured node selector and tolerations, and tolerations of the taints of the nodes they are for.
+#[derive(Debug, Clone)]
+pub struct SystemComponents {
+    node_selector: BTreeMap<String, String>,
+    tolerations: Vec<Value>,
+}
+
+/// What makes tolerations different (spec 50 §10.1 rule 7). An empty operator and `Equal` mean the same to the scheduler, but
+/// count as different.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Identity<'a> {
+    key: &'a str,
+    operator: &'a str,
+    value: &'a str,
+    effect: &'a str,
+    seconds: Option<i64>,
+}
+
+// === impl SystemComponents ===
+
+impl SystemComponents {
+    /// With its configuration. Which nodes count is the view's business, see [`node_taints::TaintSet`].
+    pub fn new(config: &SystemComponentsConfig) -> Self {
+        Self {
+            node_selector: config.pod_node_selector.clone(),
+            tolerations: config.pod_tolerations.iter().map(as_json).collect(),
+        }
+    }
+
+    fn add_node_selector(&self, pod: &mut Value) -> Result<(), WrongType> {
+        if !self.node_selector.is_empty() {
+            let selector = self.node_selector.iter().map(|(key, value)| (key.clone(), value.as_str().into()));
+            fields::map_mut(pod, &["spec", "nodeSelector"])?.extend(selector);
+        }
+        Ok(())
+    }
+
+    /// The Pod's own, the configured ones, those of the nodes, each once and in this order (spec 50 §10.1 rules 4, 7, 8).
+    fn add_tolerations(&self, pod: &mut Value, of_nodes: &[Value]) -> Result<(), WrongType> {
+        let mut known = HashSet::new();
+        let mut union = Vec::new();
+        for toleration in fields::list(pod, &["spec", "tolerations"])?.iter().chain(&self.tolerations).chain(of_nodes) {
+            if known.insert(Identity::of(toleration)?) {
+                union.push(toleration.clone());
+            }
+        }
+        if !union.is_empty() {
+            *fields::list_mut(pod, &["spec", "tolerations"])? = union;
+        }
+        Ok(())
+    }
+}
+
+impl Mutator for SystemComponents {
+    fn mutate(&self, pod: &mut Value, _: &Request<'_>, view: &dyn View) -> Result<Outcome, Failure> {
+        fields::check(pod, &FIELDS)?;
+        if !is_of_daemon_set(pod)? {
+            self.add_node_selector(pod)?;
+            self.add_tolerations(pod, &view.tolerations_of_nodes()?)?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn takes(&self) -> Option<(&'static str, &'static str)> {
+        Some(("", "Pod"))
+    }
+}
+
+// === impl Identity ===
+
+impl<'a> Identity<'a> {
+    fn of(toleration: &'a Value) -> Result<Self, WrongType> {
+        let text = |field| fields::text(toleration, &[field]).map(Option::unwrap_or_default);
+        Ok(Self {
+            key: text("key")?,
+            operator: text("operator")?,
+            value: text("value")?,
+            effect: text("effect")?,
+            seconds: fields::integer(toleration, &["tolerationSeconds"])?,
+        })
+    }
+}
+
+/// Whether a DaemonSet controls the Pod; it belongs to its node whatever happens (spec 50 §10.1 rule 1).
+fn is_of_daemon_set(pod: &Value) -> Result<bool, WrongType> {
+    for owner in fields::list(pod, &["metadata", "ownerReferences"])? {
+        if fields::text(owner, &["apiVersion"])? == Some("apps/v1")
+            && fields::text(owner, &["kind"])? == Some("DaemonSet")
+            && fields::boolean(owner, &["controller"])? == Some(true)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// A configured toleration; empty fields are left out.
+fn as_json(toleration: &Toleration) -> Value {
+    let texts = [
+        ("key", &toleration.key),
+        ("operator", &toleration.operator),
+        ("value", &toleration.value),
+        ("effect", &toleration.effect),
+    ];
+    let texts = texts.into_iter().filter_map(|(field, text)| Some((field, text.as_deref().filter(|t| !t.is_empty())?)));
+    let mut json: Map<String, Value> = texts.map(|(field, text)| (field.to_owned(), text.into())).collect();
+    if let Some(seconds) = toleration.toleration_seconds {
+        json.insert("tolerationSeconds".to_owned(), seconds.into());
+    }
+    Value::Object(json)
+}

@@ -1,0 +1,146 @@
+//! `projected-token-mount`: a short-lived token for Pods whose ServiceAccount switches automount off (spec 50 §5).
+
+#[cfg(test)]
+mod tests;
+
+use std::num::IntErrorKind;
+
+use serde_json::{Value, json};
+
+use super::{Mutator, Outcome, Request};
+use crate::{
+    api::{config::ProjectedTokenMount, object::NamespacedName, quote::quoted},
+    webhooks::{
+        fields::{self, Field, Type, WrongType},
+        view::{Failure, View},
+    },
+};
+
+/// The path on which it is served.
+pub const PATH: &str = "/webhooks/mount-projected-service-account-token";
+
+/// Annotation of Pods: the life time of the token in seconds.
+const EXPIRATION_SECONDS: &str = "projected-token-mount.resources.gardener.cloud/expiration-seconds";
+
+/// What the names of token volumes begin with, this one's as well as those of the API server.
+const VOLUME_PREFIX: &str = "kube-api-access-";
+const VOLUME: &str = "kube-api-access-gardener";
+const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+const FIELDS: [Field; 6] = [
+    ("spec.serviceAccountName", Type::Text),
+    ("spec.automountServiceAccountToken", Type::Boolean),
+    ("spec.volumes[].name", Type::Text),
+    ("metadata.annotations{}", Type::Text),
+    ("spec.containers[].volumeMounts[].mountPath", Type::Text),
+    ("spec.initContainers[].volumeMounts[].mountPath", Type::Text),
+];
+
+/// Mounts a token at the usual place.
+#[derive(Debug, Clone, Copy)]
+pub struct TokenMount {
+    config: ProjectedTokenMount,
+}
+
+// === impl TokenMount ===
+
+impl TokenMount {
+    /// With its configuration.
+    pub fn new(config: ProjectedTokenMount) -> Self {
+        Self { config }
+    }
+
+    /// The annotation wins; one that is no number denies the Pod (spec 50 §5.1 rule 6).
+    fn expiration_seconds(&self, pod: &Value) -> Result<i64, Failure> {
+        match fields::text(pod, &["metadata", "annotations", EXPIRATION_SECONDS])? {
+            None => Ok(self.config.expiration_seconds),
+            Some(text) => integer(text)
+                .map_err(|problem| Failure::Denied(format!("strconv.ParseInt: parsing {}: {problem}", quoted(text)))),
+        }
+    }
+}
+
+impl Mutator for TokenMount {
+    fn mutate(&self, pod: &mut Value, request: &Request<'_>, view: &dyn View) -> Result<Outcome, Failure> {
+        fields::check(pod, &FIELDS)?;
+        let account = fields::text(pod, &["spec", "serviceAccountName"])?.unwrap_or_default();
+        if matches!(account, "" | "default") {
+            return Ok(Outcome::Done);
+        }
+        let found = view.service_account(&NamespacedName::new(request.namespace, account))?;
+        let found = found.ok_or_else(|| Failure::not_found("ServiceAccount", account))?;
+        let is_off = found.automount == Some(false);
+        let opts_out = fields::boolean(pod, &["spec", "automountServiceAccountToken"])? == Some(false);
+        if !is_off || opts_out || has_token_volume(pod)? {
+            return Ok(Outcome::Done);
+        }
+
+        let volume = volume(self.expiration_seconds(pod)?);
+        fields::list_mut(pod, &["spec", "volumes"])?.push(volume);
+        for containers in ["containers", "initContainers"] {
+            fields::each_mut(pod, &["spec", containers], mount)?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn takes(&self) -> Option<(&'static str, &'static str)> {
+        Some(("", "Pod"))
+    }
+}
+
+fn has_token_volume(pod: &Value) -> Result<bool, WrongType> {
+    for volume in fields::list(pod, &["spec", "volumes"])? {
+        if fields::text(volume, &["name"])?.is_some_and(|name| name.starts_with(VOLUME_PREFIX)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Mounts the volume, except in a container that has something at that place: the API server refuses a path that is there
+/// twice, in words that help nobody (spec 50, "better" 12).
+fn mount(container: &mut Value) -> Result<(), WrongType> {
+    for mount in fields::list(container, &["volumeMounts"])? {
+        if fields::text(mount, &["mountPath"])?.is_some_and(|path| path.trim_end_matches('/') == MOUNT_PATH) {
+            return Ok(());
+        }
+    }
+    let mount = json!({ "name": VOLUME, "mountPath": MOUNT_PATH, "readOnly": true });
+    fields::list_mut(container, &["volumeMounts"])?.push(mount);
+    Ok(())
+}
+
+/// What the API server's own token volumes hold, with another life time.
+fn volume(expiration_seconds: i64) -> Value {
+    json!({
+        "name": VOLUME,
+        "projected": {
+            "defaultMode": 0o644,
+            "sources": [
+                { "serviceAccountToken": { "expirationSeconds": expiration_seconds, "path": "token" } },
+                { "configMap": { "name": "kube-root-ca.crt", "items": [{ "key": "ca.crt", "path": "ca.crt" }] } },
+                { "downwardAPI": { "items": [
+                    { "path": "namespace", "fieldRef": { "apiVersion": "v1", "fieldPath": "metadata.namespace" } },
+                ] } },
+            ],
+        },
+    })
+}
+
+/// A signed integer of 64 bits in base 10, or what is wrong with it, in Go's words. As in Go a number that has become too
+/// large for 64 bits without sign is out of range whatever follows.
+fn integer(text: &str) -> Result<i64, &'static str> {
+    const SYNTAX: &str = "invalid syntax";
+    const RANGE: &str = "value out of range";
+
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if !digits.starts_with(|first: char| first.is_ascii_digit()) {
+        return Err(SYNTAX); // a second sign would be taken for one of the number
+    }
+    let magnitude = digits.parse::<u64>().map_err(|error| match error.kind() {
+        IntErrorKind::PosOverflow => RANGE,
+        _ => SYNTAX,
+    })?;
+    let number = if text.starts_with('-') { 0i64.checked_sub_unsigned(magnitude) } else { magnitude.try_into().ok() };
+    number.ok_or(RANGE)
+}

@@ -1,0 +1,243 @@
+//! The entries of the registration: spec 50 §1, §3.3, §3.4.
+
+use serde_json::{Value, json};
+
+use super::{Mode, selector::Selector};
+use crate::webhooks::mutating::{
+    endpoint_slice_hints, high_availability, load_balancing, scheduler_name, seccomp, system_components, token_mount,
+    topology_spread, vpa_in_place,
+};
+
+const SERVICE_HOST_PATH: &str = "/webhooks/kubernetes-service-host";
+
+/// Namespaces of a shoot that Gardener looks after.
+const SYSTEM_NAMESPACES: [&str; 2] = ["kube-system", "kubernetes-dashboard"];
+
+const NAME: &str = "kubernetes.io/metadata.name";
+const ROLE: &str = "gardener.cloud/role";
+const MANAGED_BY: (&str, &str) = ("resources.gardener.cloud/managed-by", "gardener");
+const INJECT: &str = "apiserver-proxy.networking.gardener.cloud/inject";
+
+const PODS: [Rule; 1] = [Rule { group: "", version: "v1", resources: &["pods"], operations: &["CREATE"] }];
+const WRITES: &[&str] = &["CREATE", "UPDATE"];
+const WORKLOADS: [Rule; 2] = [
+    Rule { group: "apps", version: "v1", resources: &["deployments", "statefulsets"], operations: WRITES },
+    Rule { group: "autoscaling", version: "v2", resources: &["horizontalpodautoscalers"], operations: WRITES },
+];
+const SLICES: [Rule; 1] =
+    [Rule { group: "discovery.k8s.io", version: "v1", resources: &["endpointslices"], operations: WRITES }];
+const AUTOSCALERS: [Rule; 1] =
+    [Rule { group: "autoscaling.k8s.io", version: "v1", resources: &["verticalpodautoscalers"], operations: WRITES }];
+
+/// An entry. The order is that in which API servers call them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Entry {
+    /// `projected-token-mount`
+    ProjectedTokenMount,
+    /// `high-availability-config`
+    HighAvailabilityConfig,
+    /// `pod-scheduler-name`
+    PodSchedulerName,
+    /// `seccomp-profile`
+    SeccompProfile,
+    /// `kubernetes-service-host`
+    KubernetesServiceHost,
+    /// `pod-kube-apiserver-load-balancing`
+    LoadBalancing,
+    /// `pod-virtual-garden-kube-apiserver-load-balancing`, with the same path
+    LoadBalancingOfVirtualGarden,
+    /// `system-components-config`
+    SystemComponentsConfig,
+    /// `endpoint-slice-hints`
+    EndpointSliceHints,
+    /// `pod-topology-spread-constraints`
+    PodTopologySpreadConstraints,
+    /// `vpa-in-place-updates`
+    VpaInPlaceUpdates,
+}
+
+/// What is the same in every deployment.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) name: &'static str,
+    pub(super) path: &'static str,
+    pub(super) rules: &'static [Rule],
+    pub(super) match_policy: &'static str,
+    pub(super) failure_policy: &'static str,
+    pub(super) timeout_seconds: u32,
+    /// `reinvocationPolicy: Never` is written; it is the default anyway.
+    pub(super) never_reinvoked: bool,
+}
+
+/// Which requests are sent.
+#[derive(Debug)]
+pub(super) struct Rule {
+    group: &'static str,
+    version: &'static str,
+    resources: &'static [&'static str],
+    operations: &'static [&'static str],
+}
+
+// === impl Entry ===
+
+impl Entry {
+    /// All, in order.
+    pub const ALL: [Self; 11] = [
+        Self::ProjectedTokenMount,
+        Self::HighAvailabilityConfig,
+        Self::PodSchedulerName,
+        Self::SeccompProfile,
+        Self::KubernetesServiceHost,
+        Self::LoadBalancing,
+        Self::LoadBalancingOfVirtualGarden,
+        Self::SystemComponentsConfig,
+        Self::EndpointSliceHints,
+        Self::PodTopologySpreadConstraints,
+        Self::VpaInPlaceUpdates,
+    ];
+
+    /// Name of the entry, as users see it when a request is denied.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Path of the webhook.
+    pub fn path(self) -> &'static str {
+        self.row().path
+    }
+
+    /// Spec 50 §1.
+    #[rustfmt::skip]
+    pub(super) fn row(self) -> Row {
+        match self {
+            Self::ProjectedTokenMount => Row::pods("projected-token-mount.resources.gardener.cloud", token_mount::PATH),
+            Self::HighAvailabilityConfig => Row {
+                rules: &WORKLOADS, match_policy: "Equivalent",
+                ..Row::pods("high-availability-config.resources.gardener.cloud", high_availability::PATH)
+            },
+            Self::PodSchedulerName => Row {
+                failure_policy: "Ignore",
+                ..Row::pods("pod-scheduler-name.resources.gardener.cloud", scheduler_name::PATH)
+            },
+            Self::SeccompProfile => Row::pods("seccomp-profile.resources.gardener.cloud", seccomp::PATH),
+            Self::KubernetesServiceHost => Row {
+                failure_policy: "Ignore", timeout_seconds: 2, never_reinvoked: true,
+                ..Row::pods("kubernetes-service-host.resources.gardener.cloud", SERVICE_HOST_PATH)
+            },
+            Self::LoadBalancing => {
+                Row::pods("pod-kube-apiserver-load-balancing.resources.gardener.cloud", load_balancing::PATH)
+            }
+            Self::LoadBalancingOfVirtualGarden => {
+                Row::pods("pod-virtual-garden-kube-apiserver-load-balancing.resources.gardener.cloud", load_balancing::PATH)
+            }
+            Self::SystemComponentsConfig => {
+                Row::pods("system-components-config.resources.gardener.cloud", system_components::PATH)
+            }
+            Self::EndpointSliceHints => Row {
+                rules: &SLICES, match_policy: "Equivalent",
+                ..Row::pods("endpoint-slice-hints.resources.gardener.cloud", endpoint_slice_hints::PATH)
+            },
+            Self::PodTopologySpreadConstraints => {
+                Row::pods("pod-topology-spread-constraints.resources.gardener.cloud", topology_spread::PATH)
+            }
+            Self::VpaInPlaceUpdates => Row {
+                rules: &AUTOSCALERS, match_policy: "Equivalent", never_reinvoked: true,
+                ..Row::pods("vpa-in-place-updates.resources.gardener.cloud", vpa_in_place::PATH)
+            },
+        }
+    }
+
+    /// Which namespaces count (spec 50 §3.4).
+    pub(super) fn namespaces(self, mode: Mode) -> Selector {
+        let base = base(mode);
+        match self {
+            Self::ProjectedTokenMount
+            | Self::SeccompProfile
+            | Self::EndpointSliceHints
+            | Self::PodTopologySpreadConstraints
+            | Self::VpaInPlaceUpdates => base,
+            Self::HighAvailabilityConfig => {
+                base.label("high-availability-config.resources.gardener.cloud/consider", "true")
+            }
+            Self::PodSchedulerName => Selector::all(),
+            Self::KubernetesServiceHost => Selector::all().not_in(INJECT, &["disable"]),
+            Self::LoadBalancing => Selector::all().label(ROLE, "shoot"),
+            Self::LoadBalancingOfVirtualGarden => Selector::all().label(NAME, "garden"),
+            Self::SystemComponentsConfig => base.label_if(
+                mode == Mode::Runtime,
+                "system-components-config.resources.gardener.cloud/consider",
+                "true",
+            ),
+        }
+    }
+
+    /// Which objects count (spec 50 §3.4). `app` is the program's own label: it must not need itself to start.
+    pub(super) fn objects(self, mode: Mode, app: &str) -> Selector {
+        let all = Selector::all();
+        let managed = || Selector::all().label_if(mode == Mode::Shoot, MANAGED_BY.0, MANAGED_BY.1);
+        match self {
+            Self::ProjectedTokenMount => {
+                not_static(all.absent("projected-token-mount.resources.gardener.cloud/skip").not_in("app", &[app]))
+            }
+            Self::HighAvailabilityConfig => managed().absent("high-availability-config.resources.gardener.cloud/skip"),
+            Self::PodSchedulerName | Self::LoadBalancing => not_static(all),
+            Self::SeccompProfile => {
+                not_static(all.absent("seccompprofile.resources.gardener.cloud/skip").not_in("app", &[app]))
+            }
+            Self::KubernetesServiceHost => not_static(all.not_in(INJECT, &["disable"])),
+            // The instance of the runtime cluster, which has no prefix, runs in the namespace that this entry selects.
+            Self::LoadBalancingOfVirtualGarden => not_static(all.not_in("app", &["gardener-resource-manager"])),
+            Self::SystemComponentsConfig => {
+                not_static(managed().absent("system-components-config.resources.gardener.cloud/skip"))
+            }
+            Self::EndpointSliceHints => all.label("endpoint-slice-hints.resources.gardener.cloud/consider", "true"),
+            Self::PodTopologySpreadConstraints => not_static(
+                managed().not_in("app", &[app]).absent("topology-spread-constraints.resources.gardener.cloud/skip"),
+            ),
+            Self::VpaInPlaceUpdates => all.absent("vpa-in-place-updates.resources.gardener.cloud/skip"),
+        }
+    }
+}
+
+/// The namespaces that Gardener looks after (spec 50 §3.3).
+fn base(mode: Mode) -> Selector {
+    match mode {
+        Mode::Runtime => Selector::all().exists(ROLE).not_in(NAME, &SYSTEM_NAMESPACES),
+        Mode::Shoot => Selector::all().one_of(NAME, &SYSTEM_NAMESPACES),
+    }
+}
+
+/// Static Pods only mirror what a kubelet runs (spec 50 trap T9).
+fn not_static(selector: Selector) -> Selector {
+    selector.not_in("static-pod", &["true"])
+}
+
+// === impl Row ===
+
+impl Row {
+    /// What most entries are.
+    fn pods(name: &'static str, path: &'static str) -> Self {
+        Self {
+            name,
+            path,
+            rules: &PODS,
+            match_policy: "Exact",
+            failure_policy: "Fail",
+            timeout_seconds: 10,
+            never_reinvoked: false,
+        }
+    }
+}
+
+// === impl Rule ===
+
+impl Rule {
+    pub(super) fn to_json(&self) -> Value {
+        json!({
+            "apiGroups": [self.group],
+            "apiVersions": [self.version],
+            "resources": self.resources,
+            "operations": self.operations,
+        })
+    }
+}

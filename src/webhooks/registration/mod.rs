@@ -1,0 +1,129 @@
+//! Registrations: which requests API servers send to the mutating webhooks (spec 50 §3). They are part of what a webhook
+//! does, because handlers do not look at skip labels themselves.
+//!
+//! The program never writes these objects, whoever deploys it does. [`configuration`] makes the whole object for a
+//! [`Deployment`], so that deployers, tests and the examples in `deploy/webhooks/` say the same.
+//!
+//! * `entries.rs`: one row for each entry: name, path, rules, selectors, policies.
+//! * `place.rs`: which deployment of Gardener has which entries.
+//! * `selector.rs`: label selectors.
+
+mod entries;
+mod place;
+mod selector;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+pub use self::{
+    entries::Entry,
+    place::{Circumstances, Place},
+};
+
+/// An instance of the program and the cluster that calls it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deployment {
+    /// What the cluster is for Gardener.
+    pub mode: Mode,
+    /// How the API server reaches the program.
+    pub client: Client,
+    /// What names begin with: empty, or `virtual-garden-`.
+    pub prefix: String,
+    /// Namespace of the program's Service.
+    pub namespace: String,
+    /// The entries to have.
+    pub enabled: BTreeSet<Entry>,
+    /// The CAs of the server certificate, PEM in Base64.
+    pub ca_bundle: String,
+}
+
+/// What the cluster that is managed is for Gardener; selectors differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// It runs control planes: seed, runtime cluster of a garden, `garden` namespace of a self-hosted shoot.
+    Runtime,
+    /// It is one that Gardener makes: shoot, virtual garden.
+    Shoot,
+}
+
+/// How an API server reaches the program (spec 50 §3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Client {
+    /// By URL: the program runs in another cluster, next to the API server.
+    Url,
+    /// By Service: it runs in the same cluster.
+    Service,
+}
+
+/// The complete `MutatingWebhookConfiguration` of a deployment.
+pub fn configuration(deployment: &Deployment) -> Value {
+    let entries: Vec<Value> = deployment.enabled.iter().map(|entry| deployment.entry(*entry)).collect();
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": { "name": deployment.object_name(), "labels": deployment.labels() },
+        "webhooks": entries,
+    })
+}
+
+// === impl Deployment ===
+
+impl Deployment {
+    /// Name of the program's Deployment, Service and `app` label.
+    fn app(&self) -> String {
+        format!("{}gardener-resource-manager", self.prefix)
+    }
+
+    fn object_name(&self) -> String {
+        match self.mode {
+            Mode::Runtime => self.app(),
+            Mode::Shoot => format!("{}-shoot", self.app()),
+        }
+    }
+
+    /// Spec 50 §3.1.
+    fn labels(&self) -> Value {
+        match self.mode {
+            Mode::Runtime => {
+                json!({ "app": self.app(), "remediation.webhook.shoot.gardener.cloud/exclude": "true" })
+            }
+            Mode::Shoot => json!({ "app": self.app() }),
+        }
+    }
+
+    fn client_config(&self, path: &str) -> Value {
+        let app = self.app();
+        let (namespace, ca_bundle) = (&self.namespace, &self.ca_bundle);
+        match self.client {
+            Client::Url => json!({ "url": format!("https://{app}.{namespace}:443{path}"), "caBundle": ca_bundle }),
+            Client::Service => json!({
+                "service": { "name": app, "namespace": namespace, "path": path },
+                "caBundle": ca_bundle,
+            }),
+        }
+    }
+
+    fn entry(&self, entry: Entry) -> Value {
+        let row = entry.row();
+        let mut json = Map::new();
+        let mut set = |field: &str, value: Value| json.insert(field.to_owned(), value);
+        set("name", row.name.into());
+        set("clientConfig", self.client_config(row.path));
+        set("rules", row.rules.iter().map(entries::Rule::to_json).collect());
+        set("namespaceSelector", entry.namespaces(self.mode).to_json());
+        set("objectSelector", entry.objects(self.mode, &self.app()).to_json());
+        // In this order: API servers take the first that they know (spec 50 trap T1).
+        set("admissionReviewVersions", json!(["v1beta1", "v1"]));
+        set("failurePolicy", row.failure_policy.into());
+        set("matchPolicy", row.match_policy.into());
+        set("sideEffects", "None".into());
+        set("timeoutSeconds", row.timeout_seconds.into());
+        if row.never_reinvoked {
+            set("reinvocationPolicy", "Never".into());
+        }
+        Value::Object(json)
+    }
+}

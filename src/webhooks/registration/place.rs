@@ -1,0 +1,91 @@
+//! Which deployment of Gardener has which entries (spec 50 §3.5).
+
+use std::collections::BTreeSet;
+
+use super::{Client, Entry, Mode};
+
+/// Where Gardener deploys the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// A seed, for the seed itself.
+    SeedRuntime,
+    /// The runtime cluster of a garden, for itself.
+    GardenRuntime,
+    /// Namespace `garden` of a self-hosted shoot.
+    SelfHostedRuntime,
+    /// A seed, for one of its shoots.
+    HostedShoot,
+    /// Namespace `kube-system` of a self-hosted shoot.
+    SelfHostedShoot,
+    /// A seed, for a shoot without workers.
+    WorkerlessShoot,
+    /// The runtime cluster of a garden, for the virtual garden.
+    VirtualGarden,
+}
+
+/// What decides beside the place. The default is a cluster in which nothing special is switched on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Circumstances {
+    /// Feature gate `DefaultSeccompProfile`; runtime clusters only.
+    pub default_seccomp_profile: bool,
+    /// The runtime cluster of the garden is a self-hosted shoot.
+    pub garden_is_self_hosted: bool,
+    /// The control plane node of the self-hosted shoot is being bootstrapped (also spec 71 §1).
+    pub bootstrapping: bool,
+    /// The scheduling profile of the shoot is another than `balanced`.
+    pub bin_packing: bool,
+    /// Topology-aware routing is on, and Kubernetes is older than 1.32.
+    pub topology_aware_routing: bool,
+    /// Feature gate `MatchLabelKeysInPodTopologySpread` of the shoot is switched off.
+    pub match_label_keys_off: bool,
+}
+
+// === impl Place ===
+
+impl Place {
+    /// What the managed cluster is for Gardener.
+    pub fn mode(self) -> Mode {
+        match self {
+            Self::SeedRuntime | Self::GardenRuntime | Self::SelfHostedRuntime => Mode::Runtime,
+            Self::HostedShoot | Self::SelfHostedShoot | Self::WorkerlessShoot | Self::VirtualGarden => Mode::Shoot,
+        }
+    }
+
+    /// How the API server reaches the program (spec 50 §3.2).
+    pub fn client(self) -> Client {
+        match self {
+            Self::SeedRuntime | Self::GardenRuntime | Self::SelfHostedRuntime | Self::SelfHostedShoot => {
+                Client::Service
+            }
+            Self::HostedShoot | Self::WorkerlessShoot | Self::VirtualGarden => Client::Url,
+        }
+    }
+
+    /// The entries of its registration.
+    pub fn entries(self, circumstances: &Circumstances) -> BTreeSet<Entry> {
+        Entry::ALL.into_iter().filter(|entry| self.has(*entry, circumstances)).collect()
+    }
+
+    fn has(self, entry: Entry, now: &Circumstances) -> bool {
+        let (seed, garden) = (self == Self::SeedRuntime, self == Self::GardenRuntime);
+        let (own_runtime, hosted) = (self == Self::SelfHostedRuntime, self == Self::HostedShoot);
+        let runtime = seed || garden || own_runtime;
+        let own_shoot = self == Self::SelfHostedShoot;
+        let shoot = hosted || own_shoot;
+        match entry {
+            Entry::ProjectedTokenMount => runtime || shoot,
+            Entry::HighAvailabilityConfig => {
+                seed || garden || hosted || ((own_runtime || own_shoot) && !now.bootstrapping)
+            }
+            Entry::PodSchedulerName => shoot && now.bin_packing,
+            Entry::SeccompProfile => runtime && now.default_seccomp_profile,
+            Entry::KubernetesServiceHost => hosted,
+            Entry::LoadBalancing => runtime,
+            Entry::LoadBalancingOfVirtualGarden => garden,
+            Entry::SystemComponentsConfig => shoot || own_runtime || (garden && now.garden_is_self_hosted),
+            Entry::EndpointSliceHints => (seed || garden) && now.topology_aware_routing,
+            Entry::PodTopologySpreadConstraints => shoot && now.match_label_keys_off,
+            Entry::VpaInPlaceUpdates => seed || garden || hosted,
+        }
+    }
+}

@@ -1,0 +1,395 @@
+use super::*;
+use crate::webhooks::testing::object;
+
+const LABEL: &str = "resources.gardener.cloud";
+
+/// Everything that can be on in a place is on.
+const EVERYTHING: Circumstances = Circumstances {
+    default_seccomp_profile: true,
+    garden_is_self_hosted: true,
+    bootstrapping: false,
+    bin_packing: true,
+    topology_aware_routing: true,
+    match_label_keys_off: true,
+};
+
+fn deployment(mode: Mode) -> Deployment {
+    Deployment {
+        mode,
+        client: Client::Service,
+        prefix: String::new(),
+        namespace: "garden".into(),
+        enabled: Entry::ALL.into(),
+        ca_bundle: "LS0t...".into(),
+    }
+}
+
+/// The rendered entry.
+fn rendered(mode: Mode, entry: Entry) -> Value {
+    deployment(mode).entry(entry)
+}
+
+/// A selector as `kubectl -l` takes it.
+fn shown(selector: &Value) -> String {
+    let labels = selector["matchLabels"].as_object().into_iter().flatten();
+    let labels = labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap()));
+    let expressions = selector["matchExpressions"].as_array().into_iter().flatten().map(|expression| {
+        let key = expression["key"].as_str().unwrap();
+        let values = expression["values"].as_array().into_iter().flatten().map(|value| value.as_str().unwrap());
+        let values = values.collect::<Vec<_>>().join(",");
+        match expression["operator"].as_str().unwrap() {
+            "Exists" => key.to_owned(),
+            "DoesNotExist" => format!("!{key}"),
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            other => panic!("no operator: {other}"),
+        }
+    });
+    labels.chain(expressions).collect::<Vec<_>>().join(", ")
+}
+
+/// spec 50 §3.6
+#[test]
+fn the_sample_of_a_hosted_shoot_is_rendered() {
+    let sample = object(
+        "
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata:
+  name: gardener-resource-manager-shoot
+  labels:
+    app: gardener-resource-manager
+webhooks:
+- name: projected-token-mount.resources.gardener.cloud
+  clientConfig:
+    url: https://gardener-resource-manager.shoot--demo--a:443/webhooks/mount-projected-service-account-token
+    caBundle: LS0t...
+  rules:
+  - {apiGroups: [''], apiVersions: [v1], resources: [pods], operations: [CREATE]}
+  namespaceSelector:
+    matchExpressions:
+    - {key: kubernetes.io/metadata.name, operator: In, values: [kube-system, kubernetes-dashboard]}
+  objectSelector:
+    matchExpressions:
+    - {key: projected-token-mount.resources.gardener.cloud/skip, operator: DoesNotExist}
+    - {key: app, operator: NotIn, values: [gardener-resource-manager]}
+    - {key: static-pod, operator: NotIn, values: ['true']}
+  admissionReviewVersions: [v1beta1, v1]
+  failurePolicy: Fail
+  matchPolicy: Exact
+  sideEffects: None
+  timeoutSeconds: 10
+- name: kubernetes-service-host.resources.gardener.cloud
+  clientConfig:
+    url: https://gardener-resource-manager.shoot--demo--a:443/webhooks/kubernetes-service-host
+    caBundle: LS0t...
+  rules:
+  - {apiGroups: [''], apiVersions: [v1], resources: [pods], operations: [CREATE]}
+  namespaceSelector:
+    matchExpressions:
+    - {key: apiserver-proxy.networking.gardener.cloud/inject, operator: NotIn, values: [disable]}
+  objectSelector:
+    matchExpressions:
+    - {key: apiserver-proxy.networking.gardener.cloud/inject, operator: NotIn, values: [disable]}
+    - {key: static-pod, operator: NotIn, values: ['true']}
+  admissionReviewVersions: [v1beta1, v1]
+  reinvocationPolicy: Never
+  failurePolicy: Ignore
+  matchPolicy: Exact
+  sideEffects: None
+  timeoutSeconds: 2
+",
+    );
+
+    let made = configuration(&Deployment {
+        mode: Mode::Shoot,
+        client: Client::Url,
+        prefix: String::new(),
+        namespace: "shoot--demo--a".into(),
+        enabled: [Entry::KubernetesServiceHost, Entry::ProjectedTokenMount].into(),
+        ca_bundle: "LS0t...".into(),
+    });
+
+    assert_eq!(made, sample);
+}
+
+/// spec 50 §1
+#[test]
+#[rustfmt::skip]
+fn the_registry_is_that_of_the_specification() {
+    let table = [
+        ("projected-token-mount", "mount-projected-service-account-token", "/v1 pods", "CREATE", "Exact", "Fail", 10, ""),
+        ("high-availability-config", "high-availability-config", "apps/v1 deployments,statefulsets; autoscaling/v2 horizontalpodautoscalers", "CREATE,UPDATE", "Equivalent", "Fail", 10, ""),
+        ("pod-scheduler-name", "default-pod-scheduler-name", "/v1 pods", "CREATE", "Exact", "Ignore", 10, ""),
+        ("seccomp-profile", "seccomp-profile", "/v1 pods", "CREATE", "Exact", "Fail", 10, ""),
+        ("kubernetes-service-host", "kubernetes-service-host", "/v1 pods", "CREATE", "Exact", "Ignore", 2, "Never"),
+        ("pod-kube-apiserver-load-balancing", "pod-kube-apiserver-load-balancing", "/v1 pods", "CREATE", "Exact", "Fail", 10, ""),
+        ("pod-virtual-garden-kube-apiserver-load-balancing", "pod-kube-apiserver-load-balancing", "/v1 pods", "CREATE", "Exact", "Fail", 10, ""),
+        ("system-components-config", "system-components-config", "/v1 pods", "CREATE", "Exact", "Fail", 10, ""),
+        ("endpoint-slice-hints", "endpoint-slice-hints", "discovery.k8s.io/v1 endpointslices", "CREATE,UPDATE", "Equivalent", "Fail", 10, ""),
+        ("pod-topology-spread-constraints", "pod-topology-spread-constraints", "/v1 pods", "CREATE", "Exact", "Fail", 10, ""),
+        ("vpa-in-place-updates", "vpa-in-place-updates", "autoscaling.k8s.io/v1 verticalpodautoscalers", "CREATE,UPDATE", "Equivalent", "Fail", 10, "Never"),
+    ];
+
+    let made = configuration(&deployment(Mode::Runtime));
+    let made = made["webhooks"].as_array().unwrap();
+
+    let joined = |texts: &Value| {
+        texts.as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect::<Vec<_>>().join(",")
+    };
+    assert_eq!(made.len(), table.len());
+    for (made, (name, path, resources, operations, match_policy, failure_policy, timeout, reinvocation)) in made.iter().zip(table) {
+        let rules = made["rules"].as_array().unwrap();
+        let shown: Vec<String> = rules
+            .iter()
+            .map(|rule| {
+                assert_eq!(joined(&rule["operations"]), operations, "{name}");
+                assert_eq!(rule.get("scope"), None, "{name}");
+                format!("{}/{} {}", joined(&rule["apiGroups"]), joined(&rule["apiVersions"]), joined(&rule["resources"]))
+            })
+            .collect();
+
+        assert_eq!(made["name"], format!("{name}.resources.gardener.cloud"));
+        assert_eq!(made["clientConfig"]["service"]["path"], format!("/webhooks/{path}"), "{name}");
+        assert_eq!(shown.join("; "), resources, "{name}");
+        assert_eq!(made["matchPolicy"], match_policy, "{name}");
+        assert_eq!(made["failurePolicy"], failure_policy, "{name}");
+        assert_eq!(made["timeoutSeconds"], timeout, "{name}");
+        assert_eq!(made["reinvocationPolicy"].as_str().unwrap_or_default(), reinvocation, "{name}");
+        assert_eq!(made.get("matchConditions"), None, "{name}");
+    }
+}
+
+/// spec 50 §3.3, §3.4
+#[test]
+fn the_namespaces_are_those_of_the_specification() {
+    const RUNTIME: &str = "gardener.cloud/role, kubernetes.io/metadata.name notin (kube-system,kubernetes-dashboard)";
+    const SHOOT: &str = "kubernetes.io/metadata.name in (kube-system,kubernetes-dashboard)";
+    let with = |webhook: &str, base: &str| format!("{webhook}.{LABEL}/consider=true, {base}");
+    let inject = "apiserver-proxy.networking.gardener.cloud/inject notin (disable)";
+    let both = |selector: &str| [selector.to_owned(), selector.to_owned()];
+    let base = || [RUNTIME.to_owned(), SHOOT.to_owned()];
+
+    for (entry, [runtime, shoot]) in [
+        (Entry::ProjectedTokenMount, base()),
+        (
+            Entry::HighAvailabilityConfig,
+            [with("high-availability-config", RUNTIME), with("high-availability-config", SHOOT)],
+        ),
+        (Entry::PodSchedulerName, both("")),
+        (Entry::SeccompProfile, base()),
+        (Entry::KubernetesServiceHost, both(inject)),
+        (Entry::LoadBalancing, both("gardener.cloud/role=shoot")),
+        (Entry::LoadBalancingOfVirtualGarden, both("kubernetes.io/metadata.name=garden")),
+        (Entry::SystemComponentsConfig, [with("system-components-config", RUNTIME), SHOOT.to_owned()]),
+        (Entry::EndpointSliceHints, base()),
+        (Entry::PodTopologySpreadConstraints, base()),
+        (Entry::VpaInPlaceUpdates, base()),
+    ] {
+        assert_eq!(shown(&rendered(Mode::Runtime, entry)["namespaceSelector"]), runtime, "{entry:?}");
+        assert_eq!(shown(&rendered(Mode::Shoot, entry)["namespaceSelector"]), shoot, "{entry:?}");
+    }
+}
+
+/// spec 50 §3.4
+#[test]
+fn the_objects_are_those_of_the_specification() {
+    const MANAGED: &str = "resources.gardener.cloud/managed-by=gardener, ";
+    let skip = |webhook: &str| format!("!{webhook}.{LABEL}/skip");
+    let app = "app notin (gardener-resource-manager)";
+    let static_pod = "static-pod notin (true)";
+
+    for (entry, in_shoots, selector) in [
+        (Entry::ProjectedTokenMount, "", format!("{}, {app}, {static_pod}", skip("projected-token-mount"))),
+        (Entry::HighAvailabilityConfig, MANAGED, skip("high-availability-config")),
+        (Entry::PodSchedulerName, "", static_pod.to_owned()),
+        (Entry::SeccompProfile, "", format!("{}, {app}, {static_pod}", skip("seccompprofile"))),
+        (
+            Entry::KubernetesServiceHost,
+            "",
+            format!("apiserver-proxy.networking.gardener.cloud/inject notin (disable), {static_pod}"),
+        ),
+        (Entry::LoadBalancing, "", static_pod.to_owned()),
+        (Entry::LoadBalancingOfVirtualGarden, "", format!("{app}, {static_pod}")),
+        (Entry::SystemComponentsConfig, MANAGED, format!("{}, {static_pod}", skip("system-components-config"))),
+        (Entry::EndpointSliceHints, "", format!("endpoint-slice-hints.{LABEL}/consider=true")),
+        (
+            Entry::PodTopologySpreadConstraints,
+            MANAGED,
+            format!("{app}, {}, {static_pod}", skip("topology-spread-constraints")),
+        ),
+        (Entry::VpaInPlaceUpdates, "", skip("vpa-in-place-updates")),
+    ] {
+        assert_eq!(shown(&rendered(Mode::Runtime, entry)["objectSelector"]), selector, "{entry:?}");
+        let in_shoots = format!("{in_shoots}{selector}");
+        assert_eq!(shown(&rendered(Mode::Shoot, entry)["objectSelector"]), in_shoots, "{entry:?}");
+    }
+}
+
+/// spec 50 §1, §3.4, scenario 42
+#[test]
+fn no_entry_for_pods_selects_static_ones_and_all_agree_on_effects_and_versions() {
+    for mode in [Mode::Runtime, Mode::Shoot] {
+        for entry in configuration(&deployment(mode))["webhooks"].as_array().unwrap() {
+            let for_pods = entry["rules"].as_array().unwrap().iter().any(|rule| rule["resources"] == json!(["pods"]));
+            let expressions = entry["objectSelector"]["matchExpressions"].as_array().cloned().unwrap_or_default();
+            let not_static = json!({ "key": "static-pod", "operator": "NotIn", "values": ["true"] });
+
+            assert_eq!(expressions.contains(&not_static), for_pods, "{entry}");
+            assert_eq!(entry["sideEffects"], "None");
+            assert_eq!(entry["admissionReviewVersions"], json!(["v1beta1", "v1"]));
+        }
+    }
+}
+
+/// spec 50 §3.4, scenario 43: the API server calls for an UPDATE whose old or new object is selected.
+#[test]
+fn the_update_that_adds_the_skip_label_is_still_sent() {
+    let entry = rendered(Mode::Runtime, Entry::VpaInPlaceUpdates);
+    let selected = |labels: Value| {
+        let expressions = entry["objectSelector"]["matchExpressions"].as_array().unwrap();
+        expressions.iter().all(|expression| {
+            assert_eq!(expression["operator"], "DoesNotExist");
+            labels.get(expression["key"].as_str().unwrap()).is_none()
+        })
+    };
+
+    let old = selected(json!({}));
+    let new = selected(json!({ "vpa-in-place-updates.resources.gardener.cloud/skip": "false" }));
+
+    assert_eq!((old, new), (true, false));
+    assert_eq!(entry["rules"][0]["operations"], json!(["CREATE", "UPDATE"]));
+}
+
+/// spec 50 §3.1, §3.2
+#[test]
+fn names_labels_and_addresses_follow_the_deployment() {
+    let remediation = "remediation.webhook.shoot.gardener.cloud/exclude";
+    for (mode, client, prefix, name, labels, address) in [
+        (
+            Mode::Runtime,
+            Client::Service,
+            "",
+            "gardener-resource-manager",
+            json!({ "app": "gardener-resource-manager", remediation: "true" }),
+            json!({ "service": {
+                "name": "gardener-resource-manager", "namespace": "ns", "path": "/webhooks/seccomp-profile",
+            }, "caBundle": "Q0E=" }),
+        ),
+        (
+            Mode::Shoot,
+            Client::Url,
+            "virtual-garden-",
+            "virtual-garden-gardener-resource-manager-shoot",
+            json!({ "app": "virtual-garden-gardener-resource-manager" }),
+            json!({
+                "url": "https://virtual-garden-gardener-resource-manager.ns:443/webhooks/seccomp-profile",
+                "caBundle": "Q0E=",
+            }),
+        ),
+    ] {
+        let made = configuration(&Deployment {
+            mode,
+            client,
+            prefix: prefix.into(),
+            namespace: "ns".into(),
+            enabled: [Entry::SeccompProfile].into(),
+            ca_bundle: "Q0E=".into(),
+        });
+
+        assert_eq!(made["metadata"], json!({ "name": name, "labels": labels }));
+        assert_eq!(made["webhooks"][0]["clientConfig"], address);
+        let app = format!("app notin ({prefix}gardener-resource-manager)");
+        assert!(shown(&made["webhooks"][0]["objectSelector"]).contains(&app));
+    }
+}
+
+/// spec 50 §3.4 row 6b: it keeps the instance of the runtime cluster out, whatever the prefix.
+#[test]
+fn the_entry_of_the_virtual_garden_never_selects_the_program_itself() {
+    let deployment = Deployment { prefix: "virtual-garden-".into(), ..deployment(Mode::Runtime) };
+
+    let entry = deployment.entry(Entry::LoadBalancingOfVirtualGarden);
+
+    assert_eq!(shown(&entry["objectSelector"]), "app notin (gardener-resource-manager), static-pod notin (true)");
+}
+
+/// spec 50 §3.5
+#[test]
+#[rustfmt::skip]
+fn each_place_has_the_entries_of_the_specification() {
+    const PLACES: [Place; 7] = [
+        Place::SeedRuntime, Place::GardenRuntime, Place::SelfHostedRuntime, Place::HostedShoot, Place::SelfHostedShoot,
+        Place::WorkerlessShoot, Place::VirtualGarden,
+    ];
+    let nothing = Circumstances::default();
+    let seccomp = Circumstances { default_seccomp_profile: true, ..nothing };
+    let self_hosted = Circumstances { garden_is_self_hosted: true, ..nothing };
+    let bootstrap = Circumstances { bootstrapping: true, ..nothing };
+    let bin_packing = Circumstances { bin_packing: true, ..nothing };
+    let routing = Circumstances { topology_aware_routing: true, ..nothing };
+    let keys_off = Circumstances { match_label_keys_off: true, ..nothing };
+
+    for (entry, now, expected) in [
+        //                                                         seed   garden own rt hosted own sh none   virtual
+        (Entry::ProjectedTokenMount,          nothing,     [true,  true,  true,  true,  true,  false, false]),
+        (Entry::HighAvailabilityConfig,       nothing,     [true,  true,  true,  true,  true,  false, false]),
+        (Entry::HighAvailabilityConfig,       bootstrap,   [true,  true,  false, true,  false, false, false]),
+        (Entry::PodSchedulerName,             nothing,     [false, false, false, false, false, false, false]),
+        (Entry::PodSchedulerName,             bin_packing, [false, false, false, true,  true,  false, false]),
+        (Entry::SeccompProfile,               nothing,     [false, false, false, false, false, false, false]),
+        (Entry::SeccompProfile,               seccomp,     [true,  true,  true,  false, false, false, false]),
+        (Entry::KubernetesServiceHost,        nothing,     [false, false, false, true,  false, false, false]),
+        (Entry::LoadBalancing,                nothing,     [true,  true,  true,  false, false, false, false]),
+        (Entry::LoadBalancingOfVirtualGarden, nothing,     [false, true,  false, false, false, false, false]),
+        (Entry::SystemComponentsConfig,       nothing,     [false, false, true,  true,  true,  false, false]),
+        (Entry::SystemComponentsConfig,       self_hosted, [false, true,  true,  true,  true,  false, false]),
+        (Entry::EndpointSliceHints,           nothing,     [false, false, false, false, false, false, false]),
+        (Entry::EndpointSliceHints,           routing,     [true,  true,  false, false, false, false, false]),
+        (Entry::PodTopologySpreadConstraints, nothing,     [false, false, false, false, false, false, false]),
+        (Entry::PodTopologySpreadConstraints, keys_off,    [false, false, false, true,  true,  false, false]),
+        (Entry::VpaInPlaceUpdates,            nothing,     [true,  true,  false, true,  false, false, false]),
+    ] {
+        assert_eq!(PLACES.map(|place| place.entries(&now).contains(&entry)), expected, "{entry:?} with {now:?}");
+    }
+}
+
+/// The files are renewed with `RENEW_EXAMPLES=1 cargo test --lib webhooks::registration`.
+#[test]
+fn the_examples_are_up_to_date() {
+    for (file, place, namespace) in
+        [("runtime.yaml", Place::GardenRuntime, "garden"), ("shoot.yaml", Place::HostedShoot, "shoot--demo--a")]
+    {
+        let example = configuration(&Deployment {
+            mode: place.mode(),
+            client: place.client(),
+            prefix: String::new(),
+            namespace: namespace.into(),
+            enabled: place.entries(&EVERYTHING),
+            ca_bundle: "<Base64 of the CA certificates in PEM>".into(),
+        });
+        let options = serde_saphyr::ser_options! { prefer_block_scalars: false, compact_list_indent: true };
+        let yaml = serde_saphyr::to_string_with_options(&example, options).unwrap();
+        let expected = format!("{HEADER}{yaml}");
+        let path = format!("{}/deploy/webhooks/{file}", env!("CARGO_MANIFEST_DIR"));
+        if std::env::var_os("RENEW_EXAMPLES").is_some() {
+            std::fs::write(&path, &expected).unwrap();
+        }
+
+        let actual = std::fs::read_to_string(&path).unwrap_or_default();
+
+        assert_eq!(object(&expected), example, "{file} means what was rendered");
+        assert!(
+            actual == expected,
+            "deploy/webhooks/{file} is out of date. Renew it with:\n\
+             RENEW_EXAMPLES=1 cargo test --lib webhooks::registration\nIt must be:\n{expected}"
+        );
+    }
+}
+
+const HEADER: &str = "\
+# Generated from src/webhooks/registration/; a test compares. All entries that such a deployment can have.
+#
+# Before you apply it: fill in caBundle, and delete the entries of webhooks that your configuration does not enable. Their
+# paths answer 404, so that nothing which such an entry selects could be created.
+";

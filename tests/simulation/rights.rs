@@ -1,0 +1,214 @@
+//! Rights that are missing, or that come and go: what they are missing for is said, and all else goes on.
+
+use gardener_resource_manager::sim::{Fault, Seen, WatchEnd};
+use serde_json::{Value, json};
+
+use crate::{
+    health_objects::{
+        ALL_HEALTHY, HEALTHY, PROGRESSING, ROLLED_OUT, condition, pod, ready, rolled_out, set_status, stands, workload,
+    },
+    objects::{annotated, object, with},
+    world::{NAMESPACE, World, config_map, namespace, seconds, stream, world},
+};
+
+/// Denies these verbs on a resource in a namespace, or on all of them where it is empty.
+fn forbid(world: &World, resource: &'static str, verbs: &'static [&'static str], namespace: &'static str) {
+    world.sim.set_faults(move |info| {
+        let hit = info.user == "grm" && info.resource == resource && info.namespace == namespace;
+        if hit && verbs.contains(&info.verb.as_str()) { Fault::FailBefore(Seen::forbidden(info)) } else { Fault::None }
+    });
+}
+
+/// spec 20 §12: an object that no watch tells of, and that may not be read.
+#[test]
+fn an_object_that_may_not_be_read_is_named_and_the_other_objects_are_judged() {
+    world(1, |world| async move {
+        let wait = json!({ "metadata": { "annotations": { "gardener.cloud/operation": "wait-for-state" } } });
+        world.start().await;
+        world.bundle("one", &[annotated(config_map("a", "v"), "ignore", "true"), workload("StatefulSet", "db", 2)]);
+        world.applied("one").await;
+        set_status(&world, "statefulsets.apps", "db", ready(2));
+        stands(&world, HEALTHY, ALL_HEALTHY).await;
+        world.patch_bundle("one", wait).await;
+        world.stop().await;
+        forbid(&world, "configmaps", &["get"], NAMESPACE);
+        set_status(&world, "statefulsets.apps", "db", json!({ "observedGeneration": 9, "updatedReplicas": 1 }));
+        world.start().await;
+        seconds(10).await;
+        assert_eq!(condition(&world, PROGRESSING)[1], "StatefulSetProgressing");
+        assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY, "it may be a blip");
+        seconds(50).await;
+
+        let [status, reason, message] = condition(&world, HEALTHY);
+        assert_eq!((status.as_str(), reason.as_str()), ("False", "HealthCheckError"));
+        let head = "Error executing health check for ConfigMap \"shoot/a\": cannot read it: ";
+        assert!(message.starts_with(head) && message.contains("forbidden"), "{message}");
+        world.sim.clear_faults();
+        seconds(70).await;
+        assert_eq!(condition(&world, HEALTHY)[1], "StatefulSetUnhealthy");
+    });
+}
+
+/// spec 20 §15: with the rights of some namespaces the Pods are counted there.
+#[test]
+fn pods_are_counted_in_the_namespaces_of_the_deployments_without_the_right_to_all() {
+    for configured in [false, true] {
+        world(1, |world| async move {
+            if configured {
+                world.target_namespaces.replace(vec![NAMESPACE.to_owned()]);
+            }
+            forbid(&world, "pods", &["list", "watch"], "");
+            world.start().await;
+            world.bundle("one", &[workload("Deployment", "web", 2)]);
+            world.applied("one").await;
+            for name in ["a", "b", "old"] {
+                world.sim.put(pod(name, "web")).unwrap();
+            }
+            set_status(&world, "deployments.apps", "web", rolled_out());
+            seconds(5).await;
+            let text = "Deployment \"shoot/web\" is progressing: there are still non-terminated old pods";
+            assert_eq!(condition(&world, PROGRESSING), ["True", "DeploymentProgressing", text]);
+            world.sim.remove("pods", NAMESPACE, "old");
+            seconds(1).await;
+
+            assert_eq!(condition(&world, PROGRESSING), ROLLED_OUT);
+        });
+    }
+}
+
+/// spec 20 §12: a namespace without the right to its Pods holds up its own Deployments alone.
+#[test]
+fn a_namespace_whose_pods_may_not_be_listed_holds_up_its_own_deployments_alone() {
+    world(1, |world| async move {
+        world.sim.put(namespace("other")).unwrap();
+        world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str(), info.namespace.as_str()) {
+            ("pods", "list" | "watch", "" | "other") => Fault::FailBefore(Seen::forbidden(info)),
+            _ => Fault::None,
+        });
+        world.start().await;
+        world.bundle("one", &[workload("Deployment", "web", 0)]);
+        world.bundle("two", &[with(workload("Deployment", "web", 0), "/metadata/namespace", json!("other"))]);
+        world.applied("one").await;
+        world.applied("two").await;
+        for place in [NAMESPACE, "other"] {
+            assert!(world.sim.edit("deployments.apps", place, "web", |live| live["status"] = rolled_out()));
+        }
+        seconds(10).await;
+
+        assert_eq!(condition(&world, PROGRESSING), ROLLED_OUT);
+        assert_ne!(world.condition("two", PROGRESSING).unwrap().1, "ResourcesRolledOut");
+        world.sim.clear_faults();
+        seconds(70).await;
+        assert_eq!(world.condition("two", PROGRESSING).unwrap().1, "ResourcesRolledOut");
+    });
+}
+
+/// decision 10: whether the owner exists cannot be told, so the object stays; who reads the condition knows what to do.
+#[test]
+fn an_owner_that_may_not_be_read_is_named_with_the_remedy_and_the_deletion_goes_on_with_the_right() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v"), config_map("b", "v")]);
+        world.applied("one").await;
+        forbid(&world, "managedresources", &["get"], "garden");
+        world.sim.edit("configmaps", NAMESPACE, "b", |live| {
+            live["metadata"]["annotations"]["resources.gardener.cloud/origin"] = json!("garden/other");
+        });
+        world.secret("one", &[config_map("a", "v")]);
+        seconds(20).await;
+        let (status, reason, message) = world.condition("one", "ResourcesApplied").unwrap();
+        assert_eq!((status.as_str(), reason.as_str()), ("Progressing", "DeletionPending"));
+        let item = "deletion of old resource \"v1/ConfigMap/shoot/b\" is still pending: it names the ManagedResource \
+                    garden/other as its owner, and whether that exists cannot be told: ";
+        assert!(message.contains(item) && message.contains("forbidden"), "{message}");
+        let remedy = "(grant get on managedresources in namespace \"garden\", or remove the annotation \
+                      resources.gardener.cloud/origin from the object)";
+        assert!(message.contains(remedy), "{message}");
+        assert!(world.config_map("b").is_some());
+        world.sim.clear_faults();
+        seconds(10).await;
+
+        assert_eq!(world.config_map("b"), None);
+        assert!(world.is_applied("one"));
+    });
+}
+
+/// spec 10 §11.2: what is counted by the new watch was counted by the old one too.
+#[test]
+fn an_autoscaler_counts_once_after_its_watch_was_narrowed() {
+    let web = |image: &str| {
+        let web = with(workload("Deployment", "web", 2), "/spec/template/spec/containers/0/image", json!(image));
+        [web]
+    };
+    let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" });
+    let spec = json!({ "scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9 });
+    let autoscaler = object("autoscaling/v2", "HorizontalPodAutoscaler", "web", json!({ "spec": spec }));
+    world(1, |world| async move {
+        let replicas = || world.sim.object("deployments.apps", NAMESPACE, "web").unwrap()["spec"]["replicas"].clone();
+        world.target_namespaces.replace(vec![NAMESPACE.to_owned()]);
+        world.sim.put(autoscaler).unwrap();
+        world.start().await;
+        world.bundle("one", &web("i:1"));
+        world.applied("one").await;
+        world.sim.edit("deployments.apps", NAMESPACE, "web", |live| live["spec"]["replicas"] = json!(5));
+        seconds(70).await;
+        forbid(&world, "horizontalpodautoscalers", &["list", "watch"], "");
+        world.sim.break_watches(WatchEnd::Disconnect);
+        seconds(20).await;
+        world.secret("one", &web("i:2"));
+        seconds(70).await;
+        assert!(world.is_applied("one"), "{:?}", world.condition("one", "ResourcesApplied"));
+        assert_eq!(replicas(), 5);
+        world.sim.remove("horizontalpodautoscalers.autoscaling", NAMESPACE, "web");
+        seconds(70).await;
+
+        assert_eq!(replicas(), 2);
+    });
+}
+
+/// spec 10 §17: the pass of a period that waits for a watch that begins looks when it has begun.
+#[test]
+fn the_look_of_a_period_is_not_lost_when_it_has_to_wait_for_a_watch() {
+    world(1, |world| async move {
+        let elsewhere = |name: &str| with(config_map(name, "v"), "/metadata/namespace", json!("other"));
+        let value = || world.sim.object("configmaps", "other", "a").unwrap()["data"]["k"].clone();
+        world.target_namespaces.replace(vec![NAMESPACE.to_owned()]);
+        world.sim.put(namespace("other")).unwrap();
+        world.start().await;
+        world.bundle("one", &[elsewhere("a"), workload("Deployment", "web", 0)]);
+        world.applied("one").await;
+        seconds(30).await;
+        forbid(&world, "horizontalpodautoscalers", &["list", "watch"], "");
+        world.sim.break_watches(WatchEnd::Disconnect);
+        world.sim.edit("configmaps", "other", "a", |live| live["data"]["k"] = json!("edited"));
+        seconds(25).await;
+        assert_eq!(value(), "edited", "nobody tells of it");
+        seconds(10).await;
+
+        assert_eq!(value(), "v");
+    });
+}
+
+/// What a bundle reads its manifests from stays, also if nothing is known of Secrets but what is read.
+#[test]
+fn a_bundle_keeps_its_own_secret_without_the_right_to_watch_secrets() {
+    use base64::{Engine, prelude::BASE64_STANDARD};
+    let inner = BASE64_STANDARD.encode(stream(&[config_map("b", "v")]));
+    let secret: Value = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": { "namespace": NAMESPACE, "name": "one" },
+        "data": { "objects.yaml": inner }
+    });
+    world(1, |world| async move {
+        world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str()) {
+            ("secrets", "list" | "watch") => Fault::FailBefore(Seen::forbidden(info)),
+            _ => Fault::None,
+        });
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v"), secret]);
+        seconds(200).await;
+
+        assert!(world.sim.object("secrets", NAMESPACE, "one").is_some());
+        assert!(world.is_applied("one"), "{:#?}", world.mr("one"));
+        assert_eq!((world.value("a"), world.value("b").as_deref()), (None, Some("v")));
+    });
+}
