@@ -95,7 +95,7 @@ pub enum BootstrapError {
 }
 
 /// How far the stores of one cluster have come, readable from any thread.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Synced {
     stores: Vec<SyncedStore>,
 }
@@ -358,6 +358,19 @@ impl Synced {
     /// The reason of the first store that has not.
     pub fn check(&self) -> Result<(), String> {
         self.stores.iter().try_for_each(|store| store())
+    }
+
+    /// Adds the store of a router.
+    pub(crate) fn add<R: Record>(&mut self, router: &Router<R>) -> Listening {
+        let (store, listening) = synced(router);
+        self.stores.push(store);
+        listening
+    }
+
+    /// The stores of both.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.stores.extend(other.stores);
+        self
     }
 }
 

@@ -45,6 +45,8 @@ struct Inner<R> {
     /// come before a list that does not hold it, or be forgotten.
     horizon: Option<Instant>,
     state: StoreState,
+    /// Whether it was synced once.
+    listed: bool,
     heard: Option<Instant>,
 }
 
@@ -86,6 +88,7 @@ impl<R> Default for Store<R> {
             removals: Removals::default(),
             horizon: None,
             state: StoreState::Starting,
+            listed: false,
             heard: None,
         };
         Self { inner: Arc::new(RwLock::new(inner)) }
@@ -104,6 +107,11 @@ impl<R> Store<R> {
     /// How far it can be trusted.
     pub fn state(&self) -> StoreState {
         self.read().state.clone()
+    }
+
+    /// Whether all there is was listed once. What is known may be out of date since.
+    pub fn is_listed(&self) -> bool {
+        self.read().listed
     }
 
     /// Whether it is evidence: synced, and heard of within [`IDLE_LIMIT`]. Nothing may be deleted or called missing
@@ -161,6 +169,7 @@ impl<R> Store<R> {
     pub(super) fn set_state(&self, state: StoreState) -> bool {
         self.write(|inner| {
             let changed = inner.state != state;
+            inner.listed |= state == StoreState::Synced;
             inner.state = state;
             changed
         })

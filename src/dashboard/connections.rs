@@ -13,11 +13,11 @@ use std::{
 
 /// Connections at which no request is being answered, at most; the one that has been silent for longest is closed. A
 /// kubelet and a Prometheus server keep one or two.
-pub(super) const MOST_SILENT: usize = 128;
+pub(crate) const MOST_SILENT: usize = 128;
 
 /// The connections of a server. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Connections {
+pub(crate) struct Connections {
     silent: Arc<Mutex<Silent>>,
 }
 
@@ -29,22 +29,32 @@ struct Silent {
 }
 
 /// One of them, as long as it is open.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     all: Connections,
     /// The same socket under a descriptor of its own: only to shut it down.
     socket: Arc<TcpStream>,
-    /// Its place among the silent ones, if it is one.
-    place: Mutex<Option<u64>>,
+    state: Mutex<State>,
 }
+
+#[derive(Default)]
+struct State {
+    /// Requests that are being answered; HTTP/2 has several at once.
+    requests: usize,
+    /// Its place among the silent ones, if it is one.
+    place: Option<u64>,
+}
+
+/// A request of a connection is being answered.
+pub(crate) struct Busy(Arc<Connection>);
 
 // === impl Connections ===
 
 impl Connections {
     /// A new connection, over which nothing was sent yet.
-    pub(super) fn enter(&self, socket: &impl AsFd) -> io::Result<Arc<Connection>> {
+    pub(crate) fn enter(&self, socket: &impl AsFd) -> io::Result<Arc<Connection>> {
         let socket = Arc::new(socket.as_fd().try_clone_to_owned()?.into());
-        let connection = Connection { all: self.clone(), socket, place: Mutex::default() };
-        connection.is_silent();
+        let connection = Connection { all: self.clone(), socket, state: Mutex::default() };
+        connection.fall_silent(&mut connection.state());
         Ok(Arc::new(connection))
     }
 
@@ -56,22 +66,26 @@ impl Connections {
 // === impl Connection ===
 
 impl Connection {
-    /// A request is being answered.
-    pub(super) fn is_busy(&self) {
-        let place = self.place().take();
-        if let Some(place) = place {
+    /// A request is being answered, until what is returned is dropped.
+    pub(crate) fn busy(self: &Arc<Self>) -> Busy {
+        let mut state = self.state();
+        state.requests += 1;
+        self.leave(&mut state);
+        Busy(self.clone())
+    }
+
+    fn leave(&self, state: &mut State) {
+        if let Some(place) = state.place.take() {
             self.all.lock().sockets.remove(&place);
         }
     }
 
-    /// No request is being answered (any more).
-    pub(super) fn is_silent(&self) {
-        self.is_busy();
+    fn fall_silent(&self, state: &mut State) {
         let mut silent = self.all.lock();
         silent.last += 1;
         let place = silent.last;
         silent.sockets.insert(place, self.socket.clone());
-        *self.place() = Some(place);
+        state.place = Some(place);
         while silent.sockets.len() > MOST_SILENT {
             let Some((_, oldest)) = silent.sockets.pop_first() else { return };
             // It may be closed already.
@@ -79,13 +93,25 @@ impl Connection {
         }
     }
 
-    fn place(&self) -> MutexGuard<'_, Option<u64>> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.is_busy();
+        self.leave(&mut self.state());
+    }
+}
+
+// === impl Busy ===
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.requests -= 1;
+        if state.requests == 0 {
+            self.0.fall_silent(&mut state);
+        }
     }
 }

@@ -32,7 +32,7 @@ impl Bind {
     /// # Errors
     ///
     /// The address is not one of this machine, the port is taken or reserved.
-    pub(super) fn listen(&self) -> Result<Vec<TcpListener>, ListenError> {
+    pub(crate) fn listen(&self) -> Result<Vec<TcpListener>, ListenError> {
         let listeners = if self.address.is_empty() {
             listen_everywhere(self.port)
         } else {

@@ -12,7 +12,7 @@
 //!
 //! Start reading in [`server::serve`].
 
-mod connections;
+pub(crate) mod connections;
 mod feed;
 mod listen;
 pub mod metrics;

@@ -174,12 +174,11 @@ fn build(
         let routes = routes.clone();
         App::new()
             .wrap_fn(|request, service| {
-                let connection = request.conn_data::<Arc<Connection>>().cloned();
-                connection.iter().for_each(|connection| connection.is_busy());
+                let busy = request.conn_data::<Arc<Connection>>().map(Connection::busy);
                 let answer = service.call(request);
                 async move {
                     let answer = answer.await;
-                    connection.iter().for_each(|connection| connection.is_silent());
+                    drop(busy);
                     answer
                 }
             })

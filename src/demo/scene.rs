@@ -173,7 +173,15 @@ impl Scene {
     fn serve(&self, vitals: &Vitals, metrics: &Metrics, census: &Census) -> Result<ServerHandles, SceneError> {
         let mut config = self.config.borrow_mut();
         let serve = |config: &Config| {
-            process::serve_http(&self.version.version, config, "demonstration", vitals, metrics, census)
+            process::serve_http(
+                &self.version.version,
+                config,
+                "demonstration",
+                vitals,
+                vitals.readiness(),
+                metrics,
+                census,
+            )
         };
         let servers = serve(&config).or_else(|_| {
             set_ports(&mut config, 0, 0);

@@ -4,10 +4,8 @@ use crate::{
     actors::root::CONTROLLERS,
     api::config::{Config, Loaded, Warning},
     cli::RunOptions,
+    webhooks::registry::KEYS as WEBHOOKS,
 };
-
-/// Webhooks that exist; names as in [`Config::enabled_webhooks`].
-const WEBHOOKS: [&str; 0] = [];
 
 /// What a configuration asks for and this build does not have.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -79,16 +77,18 @@ impl Absent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::config::KubernetesServiceHost;
 
     #[test]
     fn what_is_enabled_and_does_not_exist_is_named() {
         let mut config = Config::default();
-        config.webhooks.seccomp_profile = true;
+        config.webhooks.kubernetes_service_host = Some(KubernetesServiceHost { host: String::new() });
+        config.webhooks.crd_deletion_protection = true;
 
         let absent = Absent::of(&config);
 
         assert!(absent.controllers.iter().all(|name| !CONTROLLERS.contains(name)));
-        assert_eq!(absent.webhooks, ["seccompProfile"]);
+        assert_eq!(absent.webhooks, ["crdDeletionProtection"]);
         assert!(absent.settings.is_empty());
     }
 }

@@ -18,6 +18,10 @@ use crate::{
         config::{Config, Connection, LeaderElection, cluster_id_source},
     },
     cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, RequestObserver, Side},
+    webhooks::{
+        knowledge::{Knowledge, Watches},
+        registry,
+    },
 };
 
 /// Place of the leader election in the census.
@@ -57,6 +61,8 @@ pub struct ProcessParts {
 pub struct Process {
     pub(super) env: Env,
     pub(super) root: Rc<Root>,
+    /// What webhooks read.
+    pub(super) watches: Watches,
     pub(super) fence: Fence,
     pub(super) election: Option<Addr<LeaderActor>>,
     /// Makes the controllers follow the election.
@@ -108,6 +114,7 @@ impl Process {
             Some(link) => cluster(link, options_of(Side::Target, &config.target, link)),
             None => source.as_side(Side::Target, config.target.namespaces.clone()),
         };
+        let watches = watch_for_webhooks(&target_cluster, &config, &env);
         let tree = Parts {
             source: source.clone(),
             target: target_cluster,
@@ -116,7 +123,7 @@ impl Process {
             cluster_id: cluster_id_source(&config.cluster_id),
         };
         let root = Rc::new(Root::start(tree, &env));
-        vitals.show(root.source_synced(), root.target_synced());
+        vitals.show(root.source_synced(), root.target_synced().and(watches.synced()));
         let prober = actix::spawn(vitals.clone().probe(source));
 
         let leadership = vitals.tell_leadership();
@@ -138,7 +145,12 @@ impl Process {
             LeaderActor::new(setup).start()
         });
         let conductor = actix::spawn(conduct(root.clone(), elected.is_some(), leadership));
-        Ok(Self { env, root, fence, election: elected, conductor, prober })
+        Ok(Self { env, root, watches, fence, election: elected, conductor, prober })
+    }
+
+    /// What the webhooks know of the target cluster.
+    pub fn knowledge(&self) -> Knowledge {
+        self.watches.knowledge()
     }
 
     /// Waits until the process must end by itself. Call it again only if it was dropped before it answered.
@@ -194,6 +206,12 @@ fn options_of(side: Side, connection: &Connection, link: &Link) -> ClusterOption
         burst: limit.map_or(0, |limit| limit.burst),
         namespaces: connection.namespaces.clone(),
     }
+}
+
+/// The stores that enabled webhooks read, in every replica from the beginning (spec 50, "better" 2).
+fn watch_for_webhooks(target: &Cluster, config: &Config, env: &Env) -> Watches {
+    let reads: Vec<_> = registry::enabled(&config.webhooks).iter().flat_map(|entry| entry.reads).copied().collect();
+    Watches::start(target, &reads, registry::node_selector(&config.webhooks), env)
 }
 
 /// A cluster that is both gets the more generous limits: each part alone must get at least what it was given.

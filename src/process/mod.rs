@@ -13,8 +13,6 @@
 //! * `vitals.rs`: what probes and the dashboard see of the process, from any thread.
 //! * `observe.rs`: from the kit's and the clusters' observers to metrics; `watchdog.rs`: an arbiter that stands still.
 //! * `announce.rs`: what is logged at the start.
-//!
-//! The webhook server is not here yet, and so the check `webhook-server` of `/readyz` is not either.
 
 mod announce;
 mod certificate;

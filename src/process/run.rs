@@ -1,9 +1,10 @@
 //! The production process, in the order of spec 70 §7.
 
-use std::{ffi::OsString, io, io::Write as _, rc::Rc, sync::Arc, time::Duration};
+use std::{ffi::OsString, io, io::Write as _, path::Path, rc::Rc, sync::Arc, time::Duration};
 
 use actix::System;
 use futures::future::join;
+use rustls::sign::CertifiedKey;
 use tokio::time::timeout_at;
 
 use super::{
@@ -24,15 +25,22 @@ use crate::{
     commands,
     dashboard::{
         metrics::Metrics,
+        probes::Checks,
         server::{
             self, Bind, Leadership as ShownLeadership, ProcessInfo, ServeError, ServerHandles, ServerOptions, Sources,
         },
     },
     logging,
+    webhooks::{
+        registry,
+        server::{Bound, Presence, ServerError, ServerParts, WebhookServer},
+    },
 };
 
 /// Long jobs at once beside the controllers' thread.
 const CPU_JOBS: usize = 2;
+/// What is left of the grace period for probes and metrics when the last reviews are cut off.
+const SERVERS_END: Duration = Duration::from_millis(500);
 /// How long the end waits for the reader of the log.
 const LAST_RECORDS: Duration = Duration::from_millis(500);
 
@@ -49,6 +57,8 @@ enum RunError {
     System(#[from] io::Error),
     #[error(transparent)]
     Serve(#[from] ServeError),
+    #[error(transparent)]
+    Webhooks(#[from] ServerError),
     #[error(transparent)]
     Election(#[from] ElectionError),
     #[error(transparent)]
@@ -119,18 +129,23 @@ async fn serve(
     let census = Census::default();
     let metrics = Metrics::new(&options.version.version, census.clone());
     metrics.config_hash(&config.hash());
-    check_certificate(&config, &metrics)?;
+    let certificate_directory = config.servers.cert_dir(&std::env::temp_dir());
+    let certificate = check_certificate(&certificate_directory, &metrics)?;
 
     let host = host_name();
     let vitals = Vitals::default();
     tracing::info!("Setting up manager");
-    let servers = serve_http(&options.version.version, &config, &host, &vitals, &metrics, &census)?;
+    let presence = Presence::default();
+    let readiness = presence.add_to(vitals.readiness());
+    let servers = serve_http(&options.version.version, &config, &host, &vitals, readiness, &metrics, &census)?;
+    let webhook_server = Bound::to(&bind(&config.servers.webhooks))?;
+    let webhooks = registry::enabled(&config.webhooks);
     let _watchdog = watchdog::start(metrics.clone())?;
     let observing = Rc::new(Observing::new(&metrics));
     let env = Env {
         clock: Clock::system(),
         random: Random::from_entropy(),
-        census,
+        census: census.clone(),
         cpu: Cpu::pool(CPU_JOBS),
         observers: observing.clone(),
     };
@@ -151,11 +166,20 @@ async fn serve(
         requests: observing,
         vitals,
     })?;
+    let webhook_server = webhook_server.run(ServerParts {
+        webhooks,
+        knowledge: process.knowledge(),
+        certificate,
+        certificate_directory,
+        metrics,
+        census,
+        presence,
+    })?;
 
     let error = tokio::select! {
         biased;
         error = process.ended() => error,
-        () = signals.first() => return stop(process, servers).await,
+        () = signals.first() => return stop(process, webhook_server, servers).await,
     };
     match &error {
         ProcessError::LeaderElectionLost => {} // what is held up now may be somebody else's already
@@ -165,13 +189,16 @@ async fn serve(
     Err(error.into())
 }
 
-/// The graceful stop. Servers and lease end side by side: a slow scrape must not cost the lease.
-async fn stop(process: Process, servers: ServerHandles) -> Result<(), RunError> {
+/// The graceful stop. Servers and lease end side by side: a slow scrape or review must not cost the lease.
+async fn stop(process: Process, webhooks: WebhookServer, servers: ServerHandles) -> Result<(), RunError> {
     tracing::info!("Received a signal, stopping");
     let deadline = Deadline::after(GRACE_PERIOD);
     let finished = process.stop_work(PATIENCE).await;
-    let rest = join(timeout_at(deadline.0, servers.stop()), process.leave(deadline));
-    let (servers, _) = rest.await;
+    let last_answers = async {
+        webhooks.stop(deadline.0 - SERVERS_END).await;
+        servers.stop().await;
+    };
+    let (servers, _) = join(timeout_at(deadline.0, last_answers), process.leave(deadline)).await;
     if finished && servers.is_ok() { Ok(()) } else { Err(RunError::GracePeriod) }
 }
 
@@ -188,10 +215,10 @@ fn end(why: Impatience, log: &logging::Handle) {
 // === pieces ===
 
 /// The pair must be there even if no webhook is enabled (spec 70 §11).
-fn check_certificate(config: &Config, metrics: &Metrics) -> Result<(), CertificateError> {
-    let pair = read_certificate(&config.servers.cert_dir(&std::env::temp_dir()));
+fn check_certificate(directory: &Path, metrics: &Metrics) -> Result<CertifiedKey, CertificateError> {
+    let pair = read_certificate(directory);
     metrics.certificate_read(pair.is_ok());
-    pair.map(drop)
+    pair
 }
 
 /// Starts both HTTP servers where the configuration has them.
@@ -200,6 +227,7 @@ pub(crate) fn serve_http(
     config: &Config,
     host: &str,
     vitals: &Vitals,
+    readiness: Checks,
     metrics: &Metrics,
     census: &Census,
 ) -> Result<ServerHandles, ServeError> {
@@ -213,7 +241,7 @@ pub(crate) fn serve_http(
     };
     let sources = Sources {
         liveness: vitals.liveness(),
-        readiness: vitals.readiness(),
+        readiness,
         metrics: metrics.clone(),
         census: census.clone(),
         leadership: Arc::new(shown),

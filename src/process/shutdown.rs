@@ -44,6 +44,7 @@ impl Process {
         tracing::info!("Stopping controllers");
         self.conductor.abort();
         let finished = self.root.stop(patience).await;
+        self.watches.stop();
         self.fence.shut(SHUTTING_DOWN);
         self.prober.abort();
         if !finished {

@@ -24,12 +24,13 @@ use crate::{
         root::PATIENCE,
     },
     api::{
-        config::{Config, LeaderElection},
+        config::{Config, HighAvailabilityConfig, LeaderElection},
         crd,
     },
     cluster::NoObserver,
     dashboard::probes::ProbeQuery,
     sim::{self, ClientOptions, Fault, Seen, Sim, SimOptions},
+    webhooks::{knowledge::Answers, view::View as _},
 };
 
 const NAMESPACE: &str = "shoot";
@@ -438,5 +439,40 @@ fn the_api_server_is_asked_when_somebody_asks() {
         assert_eq!(ask().await.status, 500);
         assert_eq!(begin.elapsed(), Duration::from_secs(3));
         replica.process.stop(PATIENCE).await;
+    });
+}
+
+// === webhooks ===
+
+/// spec 50 scenario 12, "better" 2
+#[test]
+fn a_replica_that_does_not_lead_knows_what_webhooks_read_before_it_is_ready() {
+    world(|world| async move {
+        let mut config = elected();
+        config.webhooks.high_availability_config = Some(HighAvailabilityConfig {
+            default_not_ready_toleration_seconds: None,
+            default_unreachable_toleration_seconds: None,
+        });
+        let first = world.start_beside("first", config.clone());
+        world.held_by("first").await;
+        world.sim.set_faults(|info| match info.resource.as_str() {
+            "nodes" => Fault::FailBefore(Seen::Disconnect),
+            _ => Fault::None,
+        });
+        let second = world.start_beside("second", config);
+        let readiness = second.vitals.readiness();
+        let query = ProbeQuery::default();
+        sleep(LIMIT).await;
+        assert_eq!(readiness.aggregate(&query).status, 500);
+
+        world.sim.set_faults(|_| Fault::None);
+        testing::eventually("it is ready", LIMIT, || readiness.aggregate(&query).status == 200).await;
+
+        let (knowledge, answers) = (second.process.knowledge(), Answers::default());
+        assert_eq!(knowledge.sight(&answers).has_one_node(), Ok(false));
+        assert_eq!(world.holder().as_deref(), Some("first"));
+        second.process.stop(PATIENCE).await;
+        assert_eq!(knowledge.sight(&answers).has_one_node(), Ok(false), "reviews are answered to the end");
+        first.process.stop(PATIENCE).await;
     });
 }

@@ -1,17 +1,28 @@
 //! The webhooks: what API servers ask this program about objects before they store them.
 //!
+//! ```text
+//! HTTPS ─► server/ ─► actor of the webhook and worker ─► review/: decode, attempt, answer ─► response
+//!                                                            │ mutate(object, view)
+//!                        routers ─► stores ─► knowledge/ ────┘ view; on a miss one live read, then again
+//! ```
+//!
 //! * `mutating/`: the mutating webhooks, one file each, as pure functions (spec 50, spec 51). Start with
 //!   [`mutating::Mutator`].
+//! * `registry.rs`: which webhooks there are; a new one is one file in `mutating/` and one line there.
 //! * `registration/`: which requests API servers send (spec 50 §3).
-//! * `view.rs`: what a webhook may know of the target cluster.
+//! * `view.rs`: what a webhook may know of the target cluster; `knowledge/`: where that comes from.
 //! * `fields.rs`: fields of raw JSON objects, read and made.
+//! * `review/`: AdmissionReviews, from bytes to bytes, without I/O.
+//! * `server/`: TLS, limits, actors, the end.
 //! * `testing.rs`: for tests, a view that answers what the test says.
-//!
-//! A new webhook is one file in `mutating/` and one line in its registry.
 
 pub mod fields;
+pub mod knowledge;
 pub mod mutating;
 pub mod registration;
+pub mod registry;
+pub mod review;
+pub mod server;
 #[cfg(any(test, feature = "sim"))]
 pub mod testing;
 pub mod view;

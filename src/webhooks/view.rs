@@ -38,14 +38,14 @@ pub trait View {
     /// Whether the cluster has exactly one Node (decision 4).
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// [`Failure::Look`], or why it cannot be read.
     fn has_one_node(&self) -> Result<bool, Failure>;
 
     /// The tolerations of the taints of the nodes that the configured selector matches, without doubles, sorted by key,
     /// value and effect (spec 50 §10.1 rules 3 to 8).
     ///
     /// # Errors
-    /// Why they cannot be read.
+    /// [`Failure::Look`], or why they cannot be read.
     fn tolerations_of_nodes(&self) -> Result<Arc<Vec<Value>>, Failure>;
 
     /// `data` of the ConfigMap `istio-internal-load-balancing` of a namespace; only the keys `hosts` and
@@ -98,6 +98,8 @@ pub enum Lookup {
     LoadBalancing(String),
     /// GET of the Service `istio-ingressgateway-internal` of a namespace.
     Gateway(String),
+    /// The first list of the Nodes, which is under way.
+    Nodes,
 }
 
 /// Why a webhook does not come to a result (spec 50 §2.4).

@@ -6,6 +6,7 @@ mod decode;
 mod high_availability;
 mod merge;
 mod mutate;
+mod patch;
 mod plan;
 
 use proptest::prelude::*;

@@ -67,6 +67,8 @@ struct Core<R: Record> {
     cluster: Cluster,
     env: Env,
     options: RouterOptions<R>,
+    /// Only objects with these fields, in the API's syntax.
+    field_selector: Option<String>,
     store: Store<R>,
     scopes: Vec<ScopeState>,
     filters: RefCell<Vec<Filter<R>>>,
@@ -101,12 +103,22 @@ impl<R: Record> Clone for Router<R> {
 impl<R: Record> Router<R> {
     /// Starts watching.
     pub fn start(cluster: &Cluster, options: RouterOptions<R>, env: &Env) -> Self {
+        Self::start_with(cluster, options, None, env)
+    }
+
+    /// Starts watching the objects that have certain fields, e.g. `metadata.name=a`.
+    pub fn start_selecting(cluster: &Cluster, options: RouterOptions<R>, fields: String, env: &Env) -> Self {
+        Self::start_with(cluster, options, Some(fields), env)
+    }
+
+    fn start_with(cluster: &Cluster, options: RouterOptions<R>, field_selector: Option<String>, env: &Env) -> Self {
         let cell = env.census.enter(format!("watch/{}", options.name), Role::Router);
         let scopes = options.scopes.iter().map(|_| ScopeState::default()).collect();
         let core = Rc::new(Core {
             cluster: cluster.clone(),
             env: env.clone(),
             options,
+            field_selector,
             store: Store::default(),
             scopes,
             filters: RefCell::default(),
@@ -295,6 +307,7 @@ impl<R: Record> Core<R> {
         };
         let query = WatchQuery {
             label_selector: self.options.label_selector.clone(),
+            field_selector: self.field_selector.clone(),
             resource_version: Some(position),
             metadata_only: self.options.metadata_only,
             ..WatchQuery::default()
@@ -340,6 +353,7 @@ impl<R: Record> Core<R> {
         };
         let query = ListQuery {
             label_selector: self.options.label_selector.clone(),
+            field_selector: self.field_selector.clone(),
             metadata_only: self.options.metadata_only,
             ..ListQuery::default()
         };

@@ -19,11 +19,13 @@ use crate::webhooks::{
 pub const PATH: &str = "/webhooks/pod-kube-apiserver-load-balancing";
 
 /// Name of the ConfigMap that says whether, and for which hosts.
-const CONFIG_MAP: &str = "istio-internal-load-balancing";
-const HOSTS: &str = "hosts";
-const ISTIO_NAMESPACE: &str = "istio-namespace";
+pub const CONFIG_MAP: &str = "istio-internal-load-balancing";
+/// Key of the ConfigMap: the hosts, separated by commas.
+pub const HOSTS: &str = "hosts";
+/// Key of the ConfigMap: where the Service is.
+pub const ISTIO_NAMESPACE: &str = "istio-namespace";
 /// Name of the Service in front of the load balancer.
-const SERVICE: &str = "istio-ingressgateway-internal";
+pub const SERVICE: &str = "istio-ingressgateway-internal";
 /// What the names of Secrets with a generic kubeconfig begin with.
 const KUBECONFIG: &str = "generic-token-kubeconfig";
 

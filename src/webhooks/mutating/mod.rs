@@ -10,6 +10,7 @@ pub mod high_availability;
 pub mod load_balancing;
 pub mod scheduler_name;
 pub mod seccomp;
+pub mod service_host;
 pub mod system_components;
 pub mod token_mount;
 pub mod topology_spread;
@@ -32,6 +33,11 @@ pub trait Mutator: Send + Sync {
     /// The group and kind of objects it takes, for an object that says it is something else (spec 50 §2.2 row 7);
     /// `None`: it looks itself.
     fn takes(&self) -> Option<(&'static str, &'static str)>;
+
+    /// The answer to an object that is missing or no object of the right kind (spec 50 §2.2 rows 6 and 7).
+    fn undecodable(&self, message: String) -> Failure {
+        Failure::Errored { code: 400, message }
+    }
 
     /// Whether a DELETE is allowed unseen (spec 50 §2.4, "Skipped"); the high-availability webhook has no such shortcut.
     fn skips_deletions(&self) -> bool {

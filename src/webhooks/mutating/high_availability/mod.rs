@@ -122,6 +122,10 @@ impl Mutator for HighAvailability {
         None
     }
 
+    fn undecodable(&self, message: String) -> Failure {
+        Failure::Denied(message)
+    }
+
     fn skips_deletions(&self) -> bool {
         false
     }

@@ -1,0 +1,409 @@
+//! What webhooks know, on the simulated API server.
+
+use std::{collections::BTreeMap, future::Future, rc::Rc, time::Duration};
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::*;
+use crate::{
+    actors::kit::testing::{Universe, eventually, settle, universe},
+    api::object::NamespacedName,
+    cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side},
+    sim::{ClientOptions, Fault, Process, Seen, Sim, SimOptions},
+    webhooks::{
+        registry::Reads,
+        view::{Annotations, Scaled, ServiceAccount, View},
+    },
+};
+
+const ALL: [Reads; 7] = [
+    Reads::ServiceAccounts,
+    Reads::Namespaces,
+    Reads::Autoscalers,
+    Reads::NodeCount,
+    Reads::NodeTaints,
+    Reads::LoadBalancing,
+    Reads::Gateways,
+];
+const LIMIT: Duration = Duration::from_secs(10);
+const WEB: Scaled<'_> = Scaled { namespace: "ns", api_version: "apps/v1", kind: "Deployment", name: "web" };
+
+struct World {
+    sim: Sim,
+    watches: Watches,
+    knowledge: Knowledge,
+}
+
+/// A cluster with the namespace `ns`; the watches see these namespaces, or all. `before`: what is done before they start.
+fn world<F: Future<Output = World>>(
+    reads: &'static [Reads],
+    namespaces: &[&str],
+    before: impl FnOnce(&Sim),
+    test: impl FnOnce(World) -> F,
+) {
+    universe(1, |Universe { env }| async move {
+        let options = SimOptions::new(env.clock.clone(), env.random.clone());
+        let sim = Sim::new(SimOptions { latency: Duration::from_millis(1), ..options });
+        put(&sim, "v1", "Namespace", "", "ns", json!({}));
+        put(&sim, "v1", "Namespace", "", "istio", json!({}));
+        before(&sim);
+        let client = sim.client_of(ClientOptions {
+            user: "grm".into(),
+            groups: vec!["system:masters".into()],
+            user_agent: "test".into(),
+            process: Process::new(),
+        });
+        let options = ClusterOptions {
+            side: Side::Target,
+            host: "sim:443".into(),
+            qps: -1.0,
+            burst: 0,
+            namespaces: namespaces.iter().map(ToString::to_string).collect(),
+        };
+        let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: Fence::open() };
+        let cluster = Cluster::new(client, options, cluster_env, Rc::new(NoObserver));
+        let selector = BTreeMap::from([("pool".to_owned(), "system".to_owned())]);
+        let watches = Watches::start(&cluster, reads, selector, &env);
+        let knowledge = watches.knowledge();
+        let world = test(World { sim, watches, knowledge }).await;
+        world.watches.stop();
+        drop(world);
+        settle().await;
+    });
+}
+
+fn put(sim: &Sim, api_version: &str, kind: &str, namespace: &str, name: &str, fields: Value) {
+    let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
+    if !namespace.is_empty() {
+        object["metadata"]["namespace"] = json!(namespace);
+    }
+    for (field, value) in fields.as_object().unwrap() {
+        if field == "metadata" {
+            value.as_object().unwrap().iter().for_each(|(field, value)| object["metadata"][field] = value.clone());
+        } else {
+            object[field] = value.clone();
+        }
+    }
+    sim.put(object).unwrap();
+}
+
+fn put_account(sim: &Sim, name: &str, automount: bool) {
+    put(sim, "v1", "ServiceAccount", "ns", name, json!({"automountServiceAccountToken": automount}));
+}
+
+fn put_autoscaler(sim: &Sim, name: &str, max: i64) {
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
+    let spec = json!({"spec": {"scaleTargetRef": target, "maxReplicas": max}});
+    put(sim, "autoscaling/v2", "HorizontalPodAutoscaler", "ns", name, spec);
+}
+
+fn put_node(sim: &Sim, name: &str, pool: &str, taint: &str) {
+    let fields =
+        json!({"metadata": {"labels": {"pool": pool}}, "spec": {"taints": [{"key": taint, "effect": "NoSchedule"}]}});
+    put(sim, "v1", "Node", "", name, fields);
+}
+
+// === impl World ===
+
+impl World {
+    /// What a view answers, after the live reads it asks for.
+    async fn ask<T>(&self, ask: impl Fn(&dyn View) -> Result<T, Failure>) -> Result<T, Failure> {
+        self.ask_within(Duration::from_secs(9), ask).await
+    }
+
+    async fn ask_within<T>(&self, time: Duration, ask: impl Fn(&dyn View) -> Result<T, Failure>) -> Result<T, Failure> {
+        let mut answers = Answers::default();
+        let deadline = Instant::now() + time;
+        loop {
+            let lookup = match ask(&self.knowledge.sight(&answers)) {
+                Err(Failure::Look(lookup)) => lookup,
+                other => return other,
+            };
+            let known = self.knowledge.look(lookup.clone(), deadline).await;
+            assert!(answers.add(lookup, known), "asked again");
+        }
+    }
+
+    async fn account(&self, name: &str) -> Result<Option<ServiceAccount>, Failure> {
+        self.ask(|view| view.service_account(&NamespacedName::new("ns", name))).await
+    }
+
+    async fn synced(&self) {
+        eventually("the stores are filled", LIMIT, || self.watches.synced().check().is_ok()).await;
+        self.sim.clear_requests();
+    }
+
+    /// `verb resource name` of the requests since the stores were filled, without watches.
+    fn requests(&self) -> Vec<String> {
+        let infos = self.sim.requests().into_iter().map(|request| request.info).filter(|info| info.verb != "watch");
+        infos.map(|info| format!("{} {}", info.verb, info.resource)).collect()
+    }
+}
+
+fn automount(value: bool) -> Result<Option<ServiceAccount>, Failure> {
+    Ok(Some(ServiceAccount { automount: Some(value) }))
+}
+
+// === stores ===
+
+/// spec 50, "better" 1 and 2
+#[test]
+fn what_is_in_a_store_is_not_read_again() {
+    world(
+        &ALL,
+        &[],
+        |sim| {
+            put_account(sim, "a", false);
+            let labels = json!({"high-availability-config.resources.gardener.cloud/consider": "true"});
+            put(sim, "v1", "Namespace", "", "ha", json!({"metadata": {"labels": labels}}));
+            put_autoscaler(sim, "one", 4);
+            put_autoscaler(sim, "two", 6);
+            put_node(sim, "n1", "system", "x");
+            put_node(sim, "n2", "other", "y");
+            put(
+                sim,
+                "v1",
+                "ConfigMap",
+                "ns",
+                "istio-internal-load-balancing",
+                json!({"data": {"hosts": "h", "more": "x"}}),
+            );
+            put(sim, "v1", "ConfigMap", "ns", "another", json!({"data": {"hosts": "h"}}));
+            let ports = json!({"spec": {"ports": [{"port": 443}]}});
+            put(sim, "v1", "Service", "istio", "istio-ingressgateway-internal", ports);
+        },
+        async |world| {
+            world.synced().await;
+
+            assert_eq!(world.account("a").await, automount(false));
+            assert_eq!(world.ask(|view| view.namespace("ha")).await, Ok(Some(Arc::default())));
+            assert_eq!(world.ask(|view| view.autoscaler(&WEB, true)).await, Ok(Some(6)));
+            let other = Scaled { name: "other", ..WEB };
+            assert_eq!(world.ask(|view| view.autoscaler(&other, false)).await, Ok(None));
+            assert_eq!(world.ask(|view| view.has_one_node()).await, Ok(false));
+            let tolerations = vec![json!({"key": "x", "operator": "Exists", "effect": "NoSchedule"})];
+            assert_eq!(world.ask(|view| view.tolerations_of_nodes()).await, Ok(Arc::new(tolerations)));
+            let hosts = Annotations::from([("hosts".to_owned(), "h".to_owned())]);
+            assert_eq!(world.ask(|view| view.load_balancing("ns")).await, Ok(Some(Arc::new(hosts))));
+            let gateway = world.ask(|view| view.gateway("istio")).await;
+            assert_eq!(gateway.map(|addresses| addresses.map(|addresses| addresses.len())), Ok(Some(1)));
+
+            assert!(world.requests().is_empty(), "{:?}", world.requests());
+            world
+        },
+    );
+}
+
+/// spec 50, "better" 1: one ConfigMap of each namespace, not all of them
+#[test]
+fn only_objects_of_one_name_are_watched() {
+    world(
+        &[Reads::LoadBalancing, Reads::Gateways],
+        &[],
+        |sim| put(sim, "v1", "ConfigMap", "ns", "another", json!({})),
+        async |world| {
+            eventually("the stores are filled", LIMIT, || world.watches.synced().check().is_ok()).await;
+            let asked: Vec<_> = world.sim.requests().into_iter().map(|request| request.info.resource).collect();
+
+            put(&world.sim, "v1", "ConfigMap", "ns", "third", json!({}));
+            put(&world.sim, "v1", "ConfigMap", "ns", "istio-internal-load-balancing", json!({}));
+            let store = world.knowledge.stores.load_balancing.clone().unwrap();
+            eventually("it is in the store", LIMIT, || !store.is_empty()).await;
+
+            assert_eq!(store.len(), 1);
+            assert!(asked.iter().all(|resource| resource == "configmaps" || resource == "services"), "{asked:?}");
+            world
+        },
+    );
+}
+
+/// spec 50 §10.1, "better" 5; decision 4
+#[test]
+fn nodes_are_counted_and_their_taints_followed() {
+    world(
+        &[Reads::NodeCount, Reads::NodeTaints],
+        &[],
+        |sim| put_node(sim, "n1", "system", "x"),
+        async |world| {
+            world.synced().await;
+            assert_eq!(world.ask(|view| view.has_one_node()).await, Ok(true));
+
+            put_node(&world.sim, "n2", "system", "a");
+            let keys = || {
+                let tolerations = world.knowledge.sight(&Answers::default()).tolerations_of_nodes().unwrap();
+                tolerations.iter().map(|toleration| toleration["key"].clone()).collect::<Vec<_>>()
+            };
+            eventually("the new taint is tolerated", LIMIT, || keys() == ["a", "x"]).await;
+
+            assert_eq!(world.ask(|view| view.has_one_node()).await, Ok(false));
+            world
+        },
+    );
+}
+
+// === live reads ===
+
+/// spec 50, "better" 3; scenario 17
+#[test]
+fn a_miss_is_read_live_once_for_all_who_ask() {
+    world(
+        &[Reads::ServiceAccounts],
+        &[],
+        |_| (),
+        async |world| {
+            world.synced().await;
+            // Known to the server, not yet to the store.
+            world.sim.set_faults(|info| match info.verb.as_str() {
+                "watch" => Fault::Hang,
+                _ => Fault::None,
+            });
+            put_account(&world.sim, "late", false);
+
+            let (one, two) = futures::future::join(world.account("late"), world.account("late")).await;
+            assert_eq!((one, two), (automount(false), automount(false)));
+            // The second may not join a read that was under way when it asked.
+            assert!(world.requests().len() <= 2, "{:?}", world.requests());
+            assert_eq!(world.account("missing").await, Ok(None));
+            world
+        },
+    );
+}
+
+/// spec 51, "better" 4
+#[test]
+fn a_namespace_that_cannot_be_meant_is_read_live() {
+    world(
+        &[Reads::Namespaces],
+        &[],
+        |_| (),
+        async |world| {
+            world.synced().await;
+
+            assert_eq!(world.ask(|view| view.namespace("ns")).await, Ok(Some(Arc::default())));
+            assert_eq!(world.ask(|view| view.namespace("none")).await, Ok(None));
+
+            assert_eq!(world.requests(), ["get namespaces", "get namespaces"]);
+            world
+        },
+    );
+}
+
+/// spec 51, "better" 5
+#[test]
+fn a_missing_autoscaler_is_made_sure_of() {
+    world(
+        &[Reads::Autoscalers],
+        &[],
+        |_| (),
+        async |world| {
+            world.synced().await;
+            assert_eq!(world.ask(|view| view.autoscaler(&WEB, false)).await, Ok(None));
+            assert!(world.requests().is_empty());
+
+            assert_eq!(world.ask(|view| view.autoscaler(&WEB, true)).await, Ok(None));
+            assert_eq!(world.requests(), ["list horizontalpodautoscalers"]);
+            world
+        },
+    );
+}
+
+/// spec 50 §2.7
+#[test]
+fn a_read_that_fails_is_an_error_and_not_an_absence() {
+    world(
+        &[Reads::ServiceAccounts],
+        &[],
+        |_| (),
+        async |world| {
+            world.synced().await;
+
+            world.sim.set_faults(|info| match info.verb.as_str() {
+                "get" => Fault::FailBefore(Seen::forbidden(info)),
+                _ => Fault::None,
+            });
+            let Err(Failure::Status(status)) = world.account("a").await else { panic!("no status") };
+            assert_eq!(status.code, 403);
+
+            world.sim.set_faults(|_| Fault::Hang);
+            let begin = Instant::now();
+            let late = world
+                .ask_within(Duration::from_secs(2), |view| view.service_account(&NamespacedName::new("ns", "a")))
+                .await;
+            let Err(Failure::Status(status)) = late else { panic!("no status") };
+            assert_eq!((begin.elapsed().as_secs(), status.code, status.reason.as_str()), (2, 504, "Timeout"));
+            assert_eq!(status.message, "Timeout: failed waiting for *v1.ServiceAccount Informer to sync");
+            world.sim.set_faults(|_| Fault::None);
+            sleep(Duration::from_secs(20)).await;
+            world
+        },
+    );
+}
+
+/// spec 50 §2.7, an informer that does not sync; "better" 2
+#[test]
+fn without_their_first_list_nodes_are_waited_for_and_readiness_is_not_given() {
+    let away = |sim: &Sim| sim.set_faults(|_| Fault::FailBefore(Seen::Disconnect));
+    world(&[Reads::NodeCount], &[], away, async |world| {
+        let late = world.ask_within(Duration::from_secs(2), |view| view.has_one_node()).await;
+        let Err(Failure::Status(status)) = late else { panic!("no status") };
+        assert_eq!(status.message, "Timeout: failed waiting for *v1.Node Informer to sync");
+        assert!(world.watches.synced().check().is_err());
+
+        put_node(&world.sim, "n1", "system", "x");
+        world.sim.set_faults(|_| Fault::None);
+        assert_eq!(world.ask_within(Duration::from_secs(60), |view| view.has_one_node()).await, Ok(true));
+        world.synced().await;
+        world
+    });
+}
+
+/// spec 50 §2.7, restricted namespaces
+#[test]
+fn what_is_outside_of_the_namespaces_is_not_known() {
+    world(
+        &ALL,
+        &["ns"],
+        |_| (),
+        async |world| {
+            world.synced().await;
+            let denied = |text: &str| Failure::Denied(text.to_owned());
+            let account = NamespacedName::new("istio", "a");
+
+            let get = world.ask(|view| view.service_account(&account)).await;
+            let gateway = world.ask(|view| view.gateway("istio")).await;
+            let list = world.ask(|view| view.autoscaler(&Scaled { namespace: "istio", ..WEB }, false)).await;
+
+            assert_eq!(get, Err(denied("unable to get: istio/a because of unknown namespace for the cache")));
+            let text = "unable to get: istio/istio-ingressgateway-internal because of unknown namespace for the cache";
+            assert_eq!(gateway, Err(denied(text)));
+            assert_eq!(list, Err(denied("unable to list: istio because of unknown namespace for the cache")));
+            assert_eq!(
+                world.ask(|view| view.namespace("istio")).await,
+                Ok(Some(Arc::default())),
+                "cluster scope is visible"
+            );
+            world
+        },
+    );
+}
+
+/// spec 50 §2.7: what no enabled webhook reads is not watched
+#[test]
+fn what_nobody_reads_is_not_known() {
+    world(
+        &[],
+        &[],
+        |_| (),
+        async |world| {
+            sleep(LIMIT).await;
+
+            assert_eq!(
+                world.account("a").await,
+                Err(Failure::Denied("the cache is not started, can not read objects".to_owned()))
+            );
+            assert!(world.requests().is_empty());
+            world
+        },
+    );
+}

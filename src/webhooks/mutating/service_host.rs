@@ -1,0 +1,122 @@
+//! `kubernetes-service-host`: points clients in the cluster at the API server's own name (spec 50 §8).
+
+use serde_json::{Value, json};
+
+use super::{Mutator, Outcome, Request};
+use crate::webhooks::{
+    fields::{self, Field, Type, WrongType},
+    view::{Failure, View},
+};
+
+/// Where it is served.
+pub const PATH: &str = "/webhooks/kubernetes-service-host";
+
+/// The environment variable.
+const VARIABLE: &str = "KUBERNETES_SERVICE_HOST";
+
+/// Lists of containers; ephemeral ones are left alone.
+const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
+
+const FIELDS: [Field; 2] =
+    [("spec.initContainers[].env[].name", Type::Text), ("spec.containers[].env[].name", Type::Text)];
+
+/// The webhook.
+#[derive(Debug, Clone)]
+pub struct ServiceHost {
+    host: String,
+}
+
+// === impl ServiceHost ===
+
+impl ServiceHost {
+    /// Injects this host, which may be empty.
+    pub fn new(host: impl Into<String>) -> Self {
+        Self { host: host.into() }
+    }
+
+    /// The variable goes last, unless there is one of that name, whatever its value.
+    fn inject(&self, container: &mut Value) -> Result<(), WrongType> {
+        let has_it = fields::list(container, &["env"])?.iter().any(|variable| variable["name"] == VARIABLE);
+        if !has_it {
+            fields::list_mut(container, &["env"])?.push(json!({ "name": VARIABLE, "value": self.host }));
+        }
+        Ok(())
+    }
+}
+
+impl Mutator for ServiceHost {
+    fn mutate(&self, pod: &mut Value, _: &Request<'_>, _: &dyn View) -> Result<Outcome, Failure> {
+        fields::check(pod, &FIELDS)?;
+        for list in CONTAINERS {
+            if fields::list(pod, &["spec", list])?.is_empty() {
+                continue;
+            }
+            for container in fields::list_mut(pod, &["spec", list])? {
+                self.inject(container)?;
+            }
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn takes(&self) -> Option<(&'static str, &'static str)> {
+        Some(("", "Pod"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::webhooks::testing::{TestView, changes, failure, leaves};
+
+    fn webhook() -> ServiceHost {
+        ServiceHost::new("api.demo.example.org")
+    }
+
+    /// spec 50 scenario 23
+    #[test]
+    fn each_container_learns_the_host_unless_it_has_one() {
+        changes(
+            &webhook(),
+            &TestView::new(),
+            "
+spec:
+  initContainers: [{name: c}]
+  containers:
+  - {name: a, env: null}
+  - {name: b, env: [{name: KUBERNETES_SERVICE_HOST, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}]}
+  - {name: d, env: [{name: MODE, value: fast}]}
+  ephemeralContainers: [{name: e}]
+---
+spec:
+  initContainers: [{name: c, env: [{name: KUBERNETES_SERVICE_HOST, value: api.demo.example.org}]}]
+  containers:
+  - {name: a, env: [{name: KUBERNETES_SERVICE_HOST, value: api.demo.example.org}]}
+  - {name: b, env: [{name: KUBERNETES_SERVICE_HOST, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}]}
+  - {name: d, env: [{name: MODE, value: fast}, {name: KUBERNETES_SERVICE_HOST, value: api.demo.example.org}]}
+  ephemeralContainers: [{name: e}]
+",
+        );
+    }
+
+    #[test]
+    fn a_pod_without_containers_is_left_alone() {
+        for pod in ["{}", "spec: {}", "spec: {containers: []}", "spec: {containers: null, initContainers: []}"] {
+            leaves(&webhook(), &TestView::new(), pod);
+        }
+    }
+
+    /// spec 50 §2.2 row 7
+    #[test]
+    fn a_field_of_the_wrong_type_is_named() {
+        let table = [
+            ("spec: {containers: x}", "spec.containers: expected a list, found a string"),
+            ("spec: {initContainers: [x]}", "spec.initContainers[0]: expected a map, found a string"),
+            ("spec: {containers: [{env: x}]}", "spec.containers[0].env: expected a list, found a string"),
+        ];
+
+        for (pod, message) in table {
+            let expected = Failure::Errored { code: 400, message: message.to_owned() };
+            assert_eq!(failure(&webhook(), &TestView::new(), pod), expected, "{pod}");
+        }
+    }
+}

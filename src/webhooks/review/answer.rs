@@ -1,0 +1,156 @@
+//! The answer to a review (spec 50 §2.4).
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use serde::Serialize;
+
+use super::{Identity, Refusal};
+use crate::webhooks::{registry::FailurePolicy, view::ApiStatus};
+
+/// What a webhook says about a review.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Allowed as it is.
+    Allowed,
+    /// Allowed with a patch, a JSON array that is not empty.
+    Patched(Vec<u8>),
+    /// Allowed as it is; the webhook does not know such objects.
+    Unexpected(String),
+    /// Denied with this text.
+    Denied(String),
+    /// Denied with an API status.
+    Status(Box<ApiStatus>),
+    /// No verdict: a code and a message.
+    Errored {
+        /// `status.code`.
+        code: u16,
+        /// `status.message`.
+        message: String,
+    },
+    /// The webhook panicked with this text.
+    Panicked(String),
+}
+
+/// An HTTP answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// HTTP status: 200 for any verdict.
+    pub status: u16,
+    /// JSON with status 200, else plain text.
+    pub body: Vec<u8>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    kind: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    api_version: &'a str,
+    response: Response<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Response<'a> {
+    uid: &'a str,
+    allowed: bool,
+    status: Status<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch_type: Option<&'static str>,
+}
+
+#[derive(Serialize, Default)]
+struct Status<'a> {
+    metadata: Empty,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    status: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    message: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    reason: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Details<'a>>,
+    code: u16,
+}
+
+#[derive(Serialize)]
+struct Details<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    kind: &'a str,
+}
+
+/// `{}`
+#[derive(Serialize, Default)]
+struct Empty {}
+
+/// The HTTP answer to a review. Where a webhook's failures shall be ignored, one of its own must not be a denial: it is an
+/// HTTP error, which leaves the decision to the API server (spec 50, "better" 8).
+pub fn reply(identity: &Identity, verdict: &Verdict, policy: FailurePolicy) -> Reply {
+    let panicked;
+    let (allowed, status) = match verdict {
+        Verdict::Allowed | Verdict::Patched(_) => (true, Status { code: 200, ..Status::default() }),
+        Verdict::Unexpected(message) => (true, Status { message, code: 200, ..Status::default() }),
+        Verdict::Denied(message) => (false, Status { message, reason: "Forbidden", code: 403, ..Status::default() }),
+        Verdict::Status(status) => (false, Status::of(status)),
+        Verdict::Errored { code, message } => (false, Status { message, code: *code, ..Status::default() }),
+        Verdict::Panicked(text) => {
+            panicked = format!("panic: {text} [recovered]");
+            (false, Status { message: &panicked, code: 500, ..Status::default() })
+        }
+    };
+    if policy == FailurePolicy::Ignore && status.code >= 500 {
+        return Reply { status: 500, body: format!("{}\n", status.message).into_bytes() };
+    }
+    let patch = if let Verdict::Patched(patch) = verdict { Some(BASE64_STANDARD.encode(patch)) } else { None };
+    let patch_type = patch.is_some().then_some("JSONPatch");
+    written(identity, Response { uid: &identity.uid, allowed, status, patch, patch_type })
+}
+
+fn written(identity: &Identity, response: Response<'_>) -> Reply {
+    let document = Document { kind: &identity.kind, api_version: &identity.api_version, response };
+    match serde_json::to_vec(&document) {
+        Ok(body) => Reply { status: 200, body },
+        Err(error) => Reply { status: 500, body: format!("cannot write the answer: {error}\n").into_bytes() },
+    }
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// The HTTP answer: a denial with what is known of the review.
+    pub fn reply(&self) -> Reply {
+        let status = Status { message: &self.message, code: self.code, ..Status::default() };
+        let response = Response { uid: &self.identity.uid, allowed: false, status, patch: None, patch_type: None };
+        written(&self.identity, response)
+    }
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    /// `status.code` and `status.message`, for logs and counters.
+    pub fn told(&self) -> (u16, &str) {
+        match self {
+            Self::Allowed | Self::Patched(_) => (200, ""),
+            Self::Unexpected(message) => (200, message),
+            Self::Denied(message) => (403, message),
+            Self::Status(status) => (status.code, &status.message),
+            Self::Errored { code, message } => (*code, message),
+            Self::Panicked(text) => (500, text),
+        }
+    }
+}
+
+// === impl Status ===
+
+impl<'a> Status<'a> {
+    fn of(status: &'a ApiStatus) -> Self {
+        let ApiStatus { code, reason, message, name, kind } = status;
+        let details = (!name.is_empty() || !kind.is_empty()).then_some(Details { name, kind });
+        Self { metadata: Empty {}, status: "Failure", message, reason, details, code: *code }
+    }
+}

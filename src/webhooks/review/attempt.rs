@@ -1,0 +1,92 @@
+//! One attempt of a webhook at a review.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use serde_json::Value;
+
+use super::{
+    Review, Verdict,
+    patch::{Operation, difference},
+};
+use crate::{
+    api::object::GroupVersionKind,
+    webhooks::{
+        mutating::{Mutator, Outcome, Request},
+        view::{Failure, Lookup, View},
+    },
+};
+
+/// Row 6 of spec 50 §2.2.
+const NO_CONTENT: &str = "there is no content to decode";
+
+/// Has a webhook look at a review, with what `view` knows. A panic is a verdict like another.
+///
+/// # Errors
+/// What must be read live before the next attempt.
+pub fn attempt(mutator: &dyn Mutator, review: &Review, view: &dyn View) -> Result<Verdict, Lookup> {
+    // On a panic nothing of the attempt is left but the view, which answers again as it did.
+    let outcome = catch_unwind(AssertUnwindSafe(|| judge(mutator, review, view)));
+    match outcome {
+        Ok(Ok(verdict)) => Ok(verdict),
+        Ok(Err(Failure::Look(lookup))) => Err(lookup),
+        Ok(Err(Failure::Denied(message))) => Ok(Verdict::Denied(message)),
+        Ok(Err(Failure::Status(status))) => Ok(Verdict::Status(status)),
+        Ok(Err(Failure::Errored { code, message })) => Ok(Verdict::Errored { code, message }),
+        Err(panic) => Ok(Verdict::Panicked(text_of(&*panic))),
+    }
+}
+
+fn judge(mutator: &dyn Mutator, review: &Review, view: &dyn View) -> Result<Verdict, Failure> {
+    if review.operation == "DELETE" && mutator.skips_deletions() {
+        return Ok(Verdict::Allowed);
+    }
+    let before = review.object.as_ref().ok_or_else(|| mutator.undecodable(NO_CONTENT.to_owned()))?;
+    check_kind(mutator, before).map_err(|message| mutator.undecodable(message))?;
+    let request = Request {
+        kind: review.kind.clone(),
+        namespace: &review.namespace,
+        name: &review.name,
+        operation: &review.operation,
+    };
+    let mut after = before.clone();
+    match mutator.mutate(&mut after, &request, view)? {
+        Outcome::Unexpected(message) => Ok(Verdict::Unexpected(message)),
+        Outcome::Done => Ok(verdict_of(&difference(before, &after))),
+    }
+}
+
+fn verdict_of(operations: &[Operation<'_>]) -> Verdict {
+    if operations.is_empty() {
+        return Verdict::Allowed;
+    }
+    match serde_json::to_vec(operations) {
+        Ok(patch) => Verdict::Patched(patch),
+        Err(error) => Verdict::Errored { code: 500, message: format!("cannot write the patch: {error}") },
+    }
+}
+
+/// Row 7 of spec 50 §2.2. An object that does not say what it is counts as what the webhook takes; its version does not
+/// matter, because no field a webhook looks at depends on it.
+fn check_kind(mutator: &dyn Mutator, object: &Value) -> Result<(), String> {
+    if !object.is_object() {
+        return Err("the object is no map".to_owned());
+    }
+    let Some((group, kind)) = mutator.takes() else { return Ok(()) };
+    let text = |field| object.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let (api_version, found) = (text("apiVersion"), text("kind"));
+    let of_group = api_version.is_none_or(|text| GroupVersionKind::from_api_version(text, "").group == group);
+    if of_group && found.is_none_or(|found| found == kind) {
+        return Ok(());
+    }
+    let group = if group.is_empty() { "core" } else { group };
+    let (api_version, found) = (api_version.unwrap_or_default(), found.unwrap_or_default());
+    Err(format!("unable to decode {api_version}, Kind={found} as a {kind} of the group {group}"))
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("of unknown cause").to_owned()
+}

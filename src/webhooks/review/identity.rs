@@ -1,0 +1,76 @@
+//! What an answer must repeat of its review (spec 50 §2.3).
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+
+/// Version, kind and uid of a review; what it does not say is empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// `apiVersion`, e.g. `admission.k8s.io/v1beta1`.
+    pub api_version: String,
+    /// `kind`, in practice `AdmissionReview`.
+    pub kind: String,
+    /// `request.uid`.
+    pub uid: String,
+}
+
+/// Reads a review, or its `request`, as far as it goes.
+struct Reading<'a> {
+    found: &'a mut Identity,
+    in_request: bool,
+}
+
+// === impl Identity ===
+
+impl Identity {
+    /// Of a review that cannot be decoded: what stands before the fault, or before the end of what is known of it (spec 50,
+    /// "better" 9). API servers write these fields first.
+    pub fn found_in(body: &[u8]) -> Self {
+        let mut found = Self::default();
+        let reading = Reading { found: &mut found, in_request: false };
+        // The error is known already, or of no interest.
+        reading.deserialize(&mut serde_json::Deserializer::from_slice(body)).ok();
+        found
+    }
+
+    /// Of a review that says neither its version nor its kind (spec 50 §2.3 rule 2).
+    pub(super) fn or_default(mut self) -> Self {
+        if self.api_version.is_empty() && self.kind.is_empty() {
+            self.api_version = "admission.k8s.io/v1".to_owned();
+            self.kind = "AdmissionReview".to_owned();
+        }
+        self
+    }
+}
+
+// === impl Reading ===
+
+impl<'de> DeserializeSeed<'de> for Reading<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Reading<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a review")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(field) = map.next_key::<String>()? {
+            match (self.in_request, field.as_str()) {
+                (false, "apiVersion") => self.found.api_version = map.next_value()?,
+                (false, "kind") => self.found.kind = map.next_value()?,
+                (false, "request") => map.next_value_seed(Reading { found: &mut *self.found, in_request: true })?,
+                (true, "uid") => self.found.uid = map.next_value()?,
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}

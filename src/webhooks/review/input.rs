@@ -1,0 +1,140 @@
+//! The checks of what came over HTTP, in the order of spec 50 §2.2.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::{Value, error::Category};
+
+use super::Identity;
+use crate::api::object::GroupVersionKind;
+
+/// A body of this many bytes is too large.
+pub const LIMIT: usize = 7_340_032;
+
+/// The only content type, byte for byte.
+const JSON: &str = "application/json";
+/// Row 1.
+const EMPTY: &str = "request body is empty";
+/// Row 3.
+const TOO_LARGE: &str = "request entity is too large; limit is 7340032 bytes";
+
+/// The body of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// There is none.
+    None,
+    /// It did not come to its end, for this reason.
+    Broken(String),
+    /// It has [`LIMIT`] bytes or more; how it begins.
+    TooLarge(Bytes),
+    /// All of it; may be empty if it came in chunks.
+    Whole(Bytes),
+}
+
+/// A review that was understood.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Review {
+    /// What the answer repeats.
+    pub identity: Identity,
+    /// `request.kind`.
+    pub kind: GroupVersionKind,
+    /// `request.namespace`.
+    pub namespace: String,
+    /// `request.name`.
+    pub name: String,
+    /// `request.operation`.
+    pub operation: String,
+    /// `request.object`; `None` if it is absent or `null`.
+    pub object: Option<Value>,
+}
+
+/// A request that is no review.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// What can be told of the review nevertheless.
+    pub identity: Identity,
+    /// `status.code`.
+    pub code: u16,
+    /// `status.message`.
+    pub message: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    api_version: Option<String>,
+    kind: Option<String>,
+    request: Option<RequestDocument>,
+}
+
+/// What is not named here, e.g. the old object, is passed over without being kept.
+#[derive(Deserialize, Default)]
+struct RequestDocument {
+    uid: Option<String>,
+    kind: Option<KindDocument>,
+    namespace: Option<String>,
+    name: Option<String>,
+    operation: Option<String>,
+    object: Option<Value>,
+}
+
+#[derive(Deserialize, Default)]
+struct KindDocument {
+    group: Option<String>,
+    version: Option<String>,
+    kind: Option<String>,
+}
+
+/// Makes a review of a request. `content_type` is the header as it came; empty if absent.
+///
+/// # Errors
+/// Rows 1 to 5 of spec 50 §2.2.
+pub fn decode(body: &Body, content_type: &str) -> Result<Review, Refusal> {
+    let refusal = |identity, code, message: String| Err(Refusal { identity, code, message });
+    let bytes = match body {
+        Body::None => return refusal(Identity::default(), 400, EMPTY.to_owned()),
+        Body::Broken(cause) => return refusal(Identity::default(), 400, cause.clone()),
+        Body::TooLarge(beginning) => return refusal(Identity::found_in(beginning), 413, TOO_LARGE.to_owned()),
+        Body::Whole(bytes) => bytes,
+    };
+    if content_type != JSON {
+        let message = format!("contentType={content_type}, expected {JSON}");
+        return refusal(Identity::found_in(bytes), 400, message);
+    }
+    match serde_json::from_slice::<Document>(bytes) {
+        Ok(document) => Ok(document.into()),
+        Err(error) => refusal(Identity::found_in(bytes), 400, fault(&error)),
+    }
+}
+
+/// Where the fault is, without what stands there: it may be anybody's secret.
+fn fault(error: &serde_json::Error) -> String {
+    let what = match error.classify() {
+        Category::Data => "a field has the wrong type",
+        Category::Eof => "unexpected end of JSON",
+        Category::Syntax | Category::Io => "invalid JSON",
+    };
+    format!("couldn't decode the AdmissionReview: {what} at line {}, column {}", error.line(), error.column())
+}
+
+// === impl Review ===
+
+impl From<Document> for Review {
+    fn from(document: Document) -> Self {
+        let request = document.request.unwrap_or_default();
+        let kind = request.kind.unwrap_or_default();
+        let identity = Identity {
+            api_version: document.api_version.unwrap_or_default(),
+            kind: document.kind.unwrap_or_default(),
+            uid: request.uid.unwrap_or_default(),
+        };
+        let [group, version, kind] = [kind.group, kind.version, kind.kind].map(Option::unwrap_or_default);
+        Self {
+            identity: identity.or_default(),
+            kind: GroupVersionKind { group, version, kind },
+            namespace: request.namespace.unwrap_or_default(),
+            name: request.name.unwrap_or_default(),
+            operation: request.operation.unwrap_or_default(),
+            object: request.object,
+        }
+    }
+}

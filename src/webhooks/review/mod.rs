@@ -1,0 +1,23 @@
+//! AdmissionReviews: from the bytes of a request to the bytes of its answer (spec 50 §2), without I/O.
+//!
+//! ```text
+//! input.rs: decode ─► Review ─► attempt.rs: attempt(mutator, review, view) ─► Verdict ─► answer.rs: JSON
+//!                                     │ Err(lookup): read it live, then attempt again       patch.rs: the difference
+//! ```
+//!
+//! Start reading at [`decode`]; [`attempt`] is the middle.
+
+mod answer;
+mod attempt;
+mod identity;
+mod input;
+mod patch;
+
+#[cfg(test)]
+mod tests;
+
+pub use answer::{Reply, Verdict, reply};
+pub use attempt::attempt;
+pub use identity::Identity;
+pub use input::{Body, LIMIT, Refusal, Review, decode};
+pub use patch::{Operation, difference};

@@ -1,0 +1,332 @@
+//! The contract of spec 50 §2.2 to §2.4, without HTTP.
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::webhooks::{
+    mutating::{Mutator, Outcome, Request},
+    registry::FailurePolicy,
+    testing::TestView,
+    view::{ApiStatus, Failure, Lookup, View},
+};
+
+const JSON: &str = "application/json";
+
+/// Does what the test says.
+struct Scripted {
+    mutate: fn(&mut Value) -> Result<Outcome, Failure>,
+    takes: Option<(&'static str, &'static str)>,
+}
+
+fn scripted(mutate: fn(&mut Value) -> Result<Outcome, Failure>) -> Scripted {
+    Scripted { mutate, takes: Some(("", "Pod")) }
+}
+
+impl Mutator for Scripted {
+    fn mutate(&self, object: &mut Value, _: &Request<'_>, _: &dyn View) -> Result<Outcome, Failure> {
+        (self.mutate)(object)
+    }
+
+    fn takes(&self) -> Option<(&'static str, &'static str)> {
+        self.takes
+    }
+}
+
+/// As the high-availability webhook does it (spec 51 §3).
+struct Denying;
+
+impl Mutator for Denying {
+    fn mutate(&self, _: &mut Value, request: &Request<'_>, _: &dyn View) -> Result<Outcome, Failure> {
+        Ok(Outcome::Unexpected(format!("unexpected resource: {}", request.kind.group_kind())))
+    }
+
+    fn takes(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
+    fn undecodable(&self, message: String) -> Failure {
+        Failure::Denied(message)
+    }
+
+    fn skips_deletions(&self) -> bool {
+        false
+    }
+}
+
+fn body(review: &Value) -> Body {
+    Body::Whole(Bytes::from(review.to_string()))
+}
+
+fn review_of(version: &str, operation: &str, object: Value) -> Value {
+    json!({"apiVersion": version, "kind": "AdmissionReview", "request": {
+        "uid": "7c1f", "kind": {"group": "apps", "version": "v1", "kind": "ReplicaSet"}, "operation": operation,
+        "namespace": "ns", "name": "n", "object": object,
+    }})
+}
+
+fn pod() -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"futureField": 7}})
+}
+
+/// The answer to a review as the API server gets it.
+fn answer(mutator: &dyn Mutator, policy: FailurePolicy, review: &Value) -> (u16, Value) {
+    let review = decode(&body(review), JSON).unwrap();
+    let verdict = attempt(mutator, &review, &TestView::new()).unwrap();
+    let reply = reply(&review.identity, &verdict, policy);
+    let text = || Value::from(String::from_utf8_lossy(&reply.body).into_owned());
+    (reply.status, serde_json::from_slice(&reply.body).unwrap_or_else(|_| text()))
+}
+
+fn answer_to_pod(mutate: fn(&mut Value) -> Result<Outcome, Failure>) -> Value {
+    let review = review_of("admission.k8s.io/v1", "CREATE", pod());
+    let (status, answer) = answer(&scripted(mutate), FailurePolicy::Fail, &review);
+    assert_eq!(status, 200);
+    answer["response"].clone()
+}
+
+fn labelled(object: &mut Value) -> Result<Outcome, Failure> {
+    object["metadata"]["labels"] = json!({"a/b": "c"});
+    Ok(Outcome::Done)
+}
+
+// === input checks ===
+
+fn refused(body: &Body, content_type: &str) -> Value {
+    let reply = decode(body, content_type).unwrap_err().reply();
+    assert_eq!(reply.status, 200);
+    serde_json::from_slice(&reply.body).unwrap()
+}
+
+/// spec 50 §2.2 rows 1 to 4, scenarios 3, 4 and 5
+#[test]
+fn what_is_no_review_is_refused_in_the_order_of_the_table() {
+    let bytes = |text: &'static str| Bytes::from_static(text.as_bytes());
+    let table = [
+        (Body::None, "", 400, "request body is empty"),
+        (Body::Broken("connection reset".into()), "", 400, "connection reset"),
+        (Body::TooLarge(bytes("{")), "", 413, "request entity is too large; limit is 7340032 bytes"),
+        (Body::Whole(bytes("{")), "", 400, "contentType=, expected application/json"),
+        (
+            Body::Whole(bytes("{}")),
+            "application/json; charset=utf-8",
+            400,
+            "contentType=application/json; charset=utf-8, expected application/json",
+        ),
+    ];
+
+    for (body, content_type, code, message) in table {
+        let status = json!({"metadata": {}, "message": message, "code": code});
+        let expected = json!({"response": {"uid": "", "allowed": false, "status": status}});
+        assert_eq!(refused(&body, content_type), expected, "{body:?}");
+    }
+}
+
+/// spec 50 §2.2 row 5
+#[test]
+fn what_cannot_be_decoded_is_refused_without_quoting_it() {
+    let table = [
+        (r#"{"request": {"uid": "#, "unexpected end of JSON at line 1, column 20"),
+        (r#"{"request": secret}"#, "invalid JSON at line 1, column 13"),
+        (r#"{"request": "secret"}"#, "a field has the wrong type at line 1, column 20"),
+        ("", "unexpected end of JSON at line 1, column 0"),
+        ("null", "a field has the wrong type at line 1, column 4"),
+    ];
+
+    for (text, fault) in table {
+        let answer = refused(&Body::Whole(Bytes::from(text)), JSON);
+        let status = &answer["response"]["status"];
+        assert_eq!(status["code"], 400, "{text}");
+        assert_eq!(status["message"], format!("couldn't decode the AdmissionReview: {fault}"), "{text}");
+    }
+}
+
+/// spec 50, "better" 9
+#[test]
+fn a_refusal_echoes_what_can_be_read_of_the_review() {
+    // in the order in which API servers write it
+    let cut =
+        r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"7c1f","object":{"a":[1,"#;
+    let whole = format!("{cut}2]}}}}}}");
+    let cut = Bytes::from(cut);
+    let v1 = "admission.k8s.io/v1";
+    let table = [
+        (Body::TooLarge(cut.clone()), JSON, v1, "7c1f"),
+        (Body::Whole(cut), JSON, v1, "7c1f"),
+        (Body::Whole(Bytes::from(whole)), "text/plain", v1, "7c1f"),
+        (Body::Whole(Bytes::from_static(br#"{"request": {"uid": "u", "name": 5}}"#)), JSON, "", "u"),
+        (Body::Whole(Bytes::from_static(br#"{"request": {"uid": 5}}"#)), JSON, "", ""),
+    ];
+
+    for (body, content_type, version, uid) in table {
+        let answer = refused(&body, content_type);
+        assert_eq!(answer["response"]["uid"], uid, "{answer}");
+        assert_eq!(answer.get("apiVersion").and_then(Value::as_str).unwrap_or_default(), version, "{answer}");
+    }
+}
+
+/// spec 50 §2.2 rows 6 and 7, scenario 6
+#[test]
+fn an_object_that_cannot_be_decoded_is_an_error_with_the_uid() {
+    let status = |object| {
+        let review = review_of("admission.k8s.io/v1", "CREATE", object);
+        let (_, answer) = answer(&scripted(|_| Ok(Outcome::Done)), FailurePolicy::Fail, &review);
+        assert_eq!(answer["response"]["uid"], "7c1f");
+        answer["response"]["status"].clone()
+    };
+
+    let missing = json!({"metadata": {}, "message": "there is no content to decode", "code": 400});
+    assert_eq!(status(Value::Null), missing);
+    let others = [
+        json!({"apiVersion": "apps/v1", "kind": "Deployment"}),
+        json!({"apiVersion": "apps/v1", "kind": "Pod"}),
+        json!({"kind": "Service"}),
+        json!([]),
+        json!("Pod"),
+    ];
+    for other in others {
+        assert_eq!(status(other.clone())["code"], 400, "{other}");
+    }
+    for pod in [json!({}), json!({"kind": "Pod"}), json!({"apiVersion": "v1", "kind": "Pod"})] {
+        assert_eq!(status(pod.clone())["code"], 200, "{pod}");
+    }
+}
+
+/// spec 51 §3
+#[test]
+fn a_webhook_may_deny_what_cannot_be_decoded_and_know_no_deletions() {
+    let status = |operation, object| {
+        let review = review_of("admission.k8s.io/v1", operation, object);
+        answer(&Denying, FailurePolicy::Fail, &review).1["response"]["status"].clone()
+    };
+
+    let missing =
+        json!({"metadata": {}, "message": "there is no content to decode", "reason": "Forbidden", "code": 403});
+    assert_eq!(status("CREATE", Value::Null), missing);
+    assert_eq!(status("DELETE", Value::Null), missing);
+    let unexpected = json!({"metadata": {}, "message": "unexpected resource: ReplicaSet.apps", "code": 200});
+    assert_eq!(status("CREATE", pod()), unexpected, "spec 51 scenario 36");
+}
+
+// === versions ===
+
+/// spec 50 §2.3, scenarios 1 and 2
+#[test]
+fn an_answer_has_version_kind_and_uid_of_its_review() {
+    let table = [
+        (
+            json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}),
+            "admission.k8s.io/v1",
+            "AdmissionReview",
+        ),
+        (
+            json!({"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview"}),
+            "admission.k8s.io/v1beta1",
+            "AdmissionReview",
+        ),
+        (json!({"apiVersion": "admission.k8s.io/v2", "kind": "Other"}), "admission.k8s.io/v2", "Other"),
+        (json!({}), "admission.k8s.io/v1", "AdmissionReview"),
+        (json!({"kind": "AdmissionReview"}), "", "AdmissionReview"),
+        (json!({"apiVersion": "admission.k8s.io/v1"}), "admission.k8s.io/v1", ""),
+    ];
+
+    for (mut review, version, kind) in table {
+        review["request"] = json!({"uid": "7c1f", "object": pod()});
+        let (_, answer) = answer(&scripted(labelled), FailurePolicy::Fail, &review);
+        let text = |field: &str| answer.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        assert_eq!((text("apiVersion").as_str(), text("kind").as_str()), (version, kind), "{review}");
+        assert_eq!(answer["response"]["uid"], "7c1f");
+    }
+}
+
+// === outcomes ===
+
+/// spec 50 §2.4, scenarios 2, 9 and 10
+#[test]
+fn a_change_is_a_patch_and_no_change_is_none() {
+    let patched = answer_to_pod(labelled);
+    let patch = BASE64_STANDARD.decode(patched["patch"].as_str().unwrap()).unwrap();
+    assert_eq!(
+        serde_json::from_slice::<Value>(&patch).unwrap(),
+        json!([{"op": "add", "path": "/metadata/labels", "value": {"a/b": "c"}}])
+    );
+    let status = json!({"metadata": {}, "code": 200});
+    assert_eq!(
+        (&patched["patchType"], &patched["allowed"], &patched["status"]),
+        (&json!("JSONPatch"), &json!(true), &status)
+    );
+
+    let unchanged = answer_to_pod(|_| Ok(Outcome::Done));
+    assert_eq!(unchanged, json!({"uid": "7c1f", "allowed": true, "status": status}));
+}
+
+/// spec 50 §2.4, scenario 7
+#[test]
+fn a_deletion_is_allowed_unseen() {
+    let review = review_of("admission.k8s.io/v1", "DELETE", Value::Null);
+
+    let (_, answer) = answer(&scripted(|_| Err(Failure::Denied("seen".into()))), FailurePolicy::Fail, &review);
+
+    let status = json!({"metadata": {}, "code": 200});
+    assert_eq!(answer["response"], json!({"uid": "7c1f", "allowed": true, "status": status}));
+}
+
+/// spec 50 §2.4, the denial bodies; scenario 11
+#[test]
+fn failures_are_denials_of_these_forms() {
+    type Failing = fn(&mut Value) -> Result<Outcome, Failure>;
+    let table: [(Failing, Value); 6] = [
+        (
+            |_| Err(Failure::Denied("no".into())),
+            json!({"metadata": {}, "message": "no", "reason": "Forbidden", "code": 403}),
+        ),
+        (
+            |_| Err(Failure::not_found("ServiceAccount", "dns")),
+            json!({"metadata": {}, "status": "Failure", "message": "ServiceAccount \"dns\" not found",
+                "reason": "NotFound", "details": {"name": "dns", "kind": "ServiceAccount"}, "code": 404}),
+        ),
+        (
+            |_| {
+                let (reason, message) = ("Timeout".to_owned(), "Timeout: x".to_owned());
+                let (name, kind) = (String::new(), String::new());
+                Err(Failure::Status(Box::new(ApiStatus { code: 504, reason, message, name, kind })))
+            },
+            json!({"metadata": {}, "status": "Failure", "message": "Timeout: x", "reason": "Timeout", "code": 504}),
+        ),
+        (
+            |_| Err(Failure::Errored { code: 500, message: "broken".into() }),
+            json!({"metadata": {}, "message": "broken", "code": 500}),
+        ),
+        (
+            |_| panic!("at the {}", "disco"),
+            json!({"metadata": {}, "message": "panic: at the disco [recovered]", "code": 500}),
+        ),
+        (|_| panic!("plain"), json!({"metadata": {}, "message": "panic: plain [recovered]", "code": 500})),
+    ];
+
+    for (failing, status) in table {
+        let answer = answer_to_pod(failing);
+        assert_eq!(answer, json!({"uid": "7c1f", "allowed": false, "status": status}));
+    }
+}
+
+/// spec 50, "better" 8
+#[test]
+fn what_may_be_ignored_fails_as_http_and_denies_as_a_review() {
+    let review = review_of("admission.k8s.io/v1", "CREATE", pod());
+    let ignored = |mutate| answer(&scripted(mutate), FailurePolicy::Ignore, &review);
+
+    assert_eq!(ignored(|_| panic!("x")), (500, json!("panic: x [recovered]\n")));
+    assert_eq!(ignored(|_| Err(Failure::Errored { code: 500, message: "x".into() })), (500, json!("x\n")));
+    let (status, denied) = ignored(|_| Err(Failure::Errored { code: 400, message: "x".into() }));
+    assert_eq!((status, &denied["response"]["allowed"]), (200, &json!(false)));
+}
+
+#[test]
+fn a_look_is_no_verdict() {
+    let review = decode(&body(&review_of("admission.k8s.io/v1", "CREATE", pod())), JSON).unwrap();
+    let looking = scripted(|_| Err(Failure::Look(Lookup::Gateway("istio".into()))));
+
+    assert_eq!(attempt(&looking, &review, &TestView::new()), Err(Lookup::Gateway("istio".into())));
+}

@@ -1,0 +1,249 @@
+//! The HTTPS server of the webhooks (spec 50 §2.1, spec 70 §11): every replica has it, leader or not.
+//!
+//! * `mod.rs`: binding, limits, the end. Start reading at [`Bound::run`].
+//! * `certificate.rs`: the serving certificate, which changes while connections stay open.
+//! * `handler.rs`: from an HTTP request to a message and back; `load.rs`: how many at once, and who goes first when it is
+//!   too much.
+//! * `actor.rs`: one actor per webhook and worker thread: a review stays on its thread.
+//! * `statistics.rs`: metrics, census and log of a webhook.
+//! * `presence.rs`: the check `webhook-server` of `/readyz`.
+
+mod actor;
+mod certificate;
+mod handler;
+mod load;
+mod presence;
+mod statistics;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    path::PathBuf,
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
+
+use actix_tls::accept::rustls_0_23::TlsStream;
+use actix_web::{
+    App, HttpRequest, HttpResponse, HttpServer,
+    dev::{Server, ServerHandle},
+    web,
+};
+use rustls::{ServerConfig, crypto::ring, server::NoServerSessionStorage, sign::CertifiedKey};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, timeout_at},
+};
+
+use super::{knowledge::Knowledge, registry::Entry};
+use crate::{
+    actors::kit::{Census, Role},
+    dashboard::{
+        connections::Connections,
+        metrics::Metrics,
+        server::{Bind, ListenError},
+    },
+};
+use actor::{Desk, Webhook};
+use certificate::Serving;
+use load::Load;
+pub use presence::Presence;
+
+/// Spec 70 §11.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
+/// Spec 70 §11.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+/// A client on the same continent needs a tenth of a second.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Threads. A review takes fractions of a millisecond; the second is there while the first has a large one.
+const WORKERS: usize = 2;
+/// Per worker; each costs some 50 KiB. Silent ones do not fill this up: see [`Connections`].
+const MAX_CONNECTIONS: usize = 1024;
+/// No review was under way for this long: the answers are on their way.
+const QUIET: Duration = Duration::from_millis(50);
+
+/// Place in the census.
+const PLACE: &str = "webhooks";
+
+/// What the server is made of.
+pub struct ServerParts {
+    /// The webhooks.
+    pub webhooks: Vec<Entry>,
+    /// What they know of the target cluster.
+    pub knowledge: Knowledge,
+    /// The pair to begin with.
+    pub certificate: CertifiedKey,
+    /// Where it is read again.
+    pub certificate_directory: PathBuf,
+    /// Counts requests and reads of the certificate.
+    pub metrics: Metrics,
+    /// Shows the webhooks.
+    pub census: Census,
+    /// Told where the server listens.
+    pub presence: Presence,
+}
+
+/// A server that has its address and does not answer yet.
+#[derive(Debug)]
+pub struct Bound {
+    listeners: Vec<TcpListener>,
+    address: SocketAddr,
+}
+
+/// A running server.
+#[must_use = "without it the server cannot be stopped"]
+pub struct WebhookServer {
+    address: SocketAddr,
+    handle: ServerHandle,
+    load: Load,
+    follower: JoinHandle<()>,
+    census: Census,
+    places: Vec<String>,
+}
+
+/// Why the server cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The address cannot be bound.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The listener cannot be used.
+    #[error("error starting the webhook server: {0}")]
+    Start(#[from] io::Error),
+    /// A defect: the TLS library has no protocol version.
+    #[error("error starting the webhook server: {0}")]
+    Tls(#[from] rustls::Error),
+}
+
+// === impl Bound ===
+
+impl Bound {
+    /// Takes the address.
+    ///
+    /// # Errors
+    /// It is not one of this machine, or the port is taken.
+    pub fn to(bind: &Bind) -> Result<Self, ServerError> {
+        let listeners = bind.listen()?;
+        let address = listeners[0].local_addr()?;
+        Ok(Self { listeners, address })
+    }
+
+    /// Starts to answer. Call it inside an actix `System`; it returns at once.
+    ///
+    /// # Errors
+    /// A listener cannot be used.
+    pub fn run(self, parts: ServerParts) -> Result<WebhookServer, ServerError> {
+        let serving = Arc::new(Serving::new(parts.certificate));
+        let tls = tls(serving.clone())?;
+        let load = Load::default();
+        let webhooks: Vec<_> = parts
+            .webhooks
+            .into_iter()
+            .map(|entry| Arc::new(Webhook::new(entry, &parts.metrics, &parts.census)))
+            .collect();
+        let mut places: Vec<_> = webhooks.iter().map(|webhook| webhook.statistics.place().to_owned()).collect();
+        parts.census.enter(PLACE, Role::Service).update(crate::actors::kit::Clock::system_wall(), |cell| {
+            cell.activity = crate::actors::kit::Activity::Idle;
+            cell.line = format!("{} webhooks on {}", webhooks.len(), self.address);
+        });
+        places.push(PLACE.to_owned());
+        let server = serve(self.listeners, &tls, webhooks.into(), parts.knowledge, load.clone())?;
+        let handle = server.handle();
+        actix_web::rt::spawn(async move {
+            if let Err(error) = server.await {
+                tracing::error!(%error, "Webhook server ended");
+            }
+        });
+        let follower = actix_web::rt::spawn(serving.follow(parts.certificate_directory, parts.metrics));
+        parts.presence.show(self.address);
+        tracing::info!(address = %self.address, "Serving webhooks");
+        Ok(WebhookServer { address: self.address, handle, load, follower, census: parts.census, places })
+    }
+}
+
+// === impl WebhookServer ===
+
+impl WebhookServer {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Takes no connection any more, waits until no review is under way, at most until `deadline`, and ends.
+    pub async fn stop(self, deadline: Instant) {
+        self.handle.pause().await;
+        if timeout_at(deadline, self.load.quiet(QUIET)).await.is_err() {
+            tracing::warn!("Reviews were cut off at the end of the grace period");
+        }
+        self.follower.abort();
+        // Connections without a request are left; nobody waits for an answer on them.
+        self.handle.stop(false).await;
+        self.places.iter().for_each(|place| self.census.leave(place));
+    }
+}
+
+// === pieces ===
+
+fn tls(serving: Arc<Serving>) -> Result<ServerConfig, rustls::Error> {
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_cert_resolver(serving);
+    // A session that is taken up again would not see a new certificate.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+fn serve(
+    listeners: Vec<TcpListener>,
+    tls: &ServerConfig,
+    webhooks: Arc<[Arc<Webhook>]>,
+    knowledge: Knowledge,
+    load: Load,
+) -> io::Result<Server> {
+    let connections = Connections::default();
+    let mut server = HttpServer::new(move || {
+        // Called once in each worker: its actors live on its thread.
+        let desks: Vec<_> = webhooks.iter().map(|webhook| Rc::new(Desk::open(webhook, &knowledge, &load))).collect();
+        let routes = move |config: &mut web::ServiceConfig| {
+            for desk in desks {
+                let path = desk.path();
+                let handler = move |request: HttpRequest, payload: web::Payload| {
+                    let desk = desk.clone();
+                    async move { handler::answer(&desk, &request, payload).await }
+                };
+                config.service(web::resource(path).to(handler));
+            }
+        };
+        App::new().configure(routes).default_service(web::to(not_found))
+    })
+    .on_connect(move |socket, data| {
+        let socket = socket.downcast_ref::<TlsStream<actix_web::rt::net::TcpStream>>();
+        if let Some(Ok(connection)) = socket.map(|socket| connections.enter(socket.get_ref().0)) {
+            data.insert(connection);
+        }
+    })
+    .workers(WORKERS)
+    .max_connections(MAX_CONNECTIONS)
+    // Also the handshakes at once: those who do not finish theirs must not keep others from beginning.
+    .max_connection_rate(MAX_CONNECTIONS)
+    .tls_handshake_timeout(HANDSHAKE_TIMEOUT)
+    .client_request_timeout(HEADER_TIMEOUT)
+    .keep_alive(IDLE_TIMEOUT)
+    .h1_allow_half_closed(false)
+    .shutdown_timeout(1)
+    .disable_signals();
+    for listener in listeners {
+        server = server.listen_rustls_0_23(listener, tls.clone())?;
+    }
+    Ok(server.run())
+}
+
+async fn not_found() -> HttpResponse {
+    handler::plain(404, "404 page not found\n")
+}

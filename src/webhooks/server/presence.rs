@@ -1,0 +1,171 @@
+//! The check `webhook-server` of `/readyz` (spec 70 §6): a TLS connection to the own address.
+
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use futures::{FutureExt as _, future::BoxFuture};
+use hyper_rustls::HttpsConnectorBuilder;
+use rustls::{
+    ClientConfig, DigitallySignedStruct, SignatureScheme,
+    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    crypto::ring,
+    pki_types::{CertificateDer, ServerName, UnixTime},
+};
+use tokio::time::{Instant, timeout};
+use tower::{Service as _, ServiceExt as _};
+
+use crate::dashboard::probes::Checks;
+
+/// Name of the check.
+const NAME: &str = "webhook-server";
+/// How long a connection may take.
+const TIME: Duration = Duration::from_secs(10);
+/// Probes that come within this time share a connection.
+const YOUNG: Duration = Duration::from_secs(1);
+
+/// Whether the server can be reached. Cheap to clone; there before the server is.
+#[derive(Clone, Default)]
+pub struct Presence {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    address: OnceLock<SocketAddr>,
+    seen: Mutex<Option<Seen>>,
+}
+
+#[derive(Clone)]
+struct Seen {
+    at: Instant,
+    result: Result<(), String>,
+}
+
+/// Takes any certificate: the question is whether there is somebody.
+#[derive(Debug)]
+pub(super) struct Anybody;
+
+// === impl Presence ===
+
+impl Presence {
+    /// The check among others.
+    pub fn add_to(&self, checks: Checks) -> Checks {
+        let (checked, refreshed) = (self.clone(), self.clone());
+        let refresh = move || -> BoxFuture<'static, ()> {
+            let presence = refreshed.clone();
+            async move { presence.refresh().await }.boxed()
+        };
+        checks.with(NAME, Arc::new(move || checked.check())).refreshed_by(NAME, Arc::new(refresh))
+    }
+
+    /// The server listens.
+    pub(super) fn show(&self, address: SocketAddr) {
+        self.shared.address.get_or_init(|| address);
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.shared.address.get().is_none() {
+            return Err("webhook server has not been started yet".to_owned());
+        }
+        let seen = self.seen().clone();
+        match seen {
+            Some(seen) => seen.result.map_err(|cause| format!("webhook server is not reachable: {cause}")),
+            None => Err("webhook server is not reachable: not tried yet".to_owned()),
+        }
+    }
+
+    async fn refresh(&self) {
+        let Some(address) = self.shared.address.get() else { return };
+        if self.seen().as_ref().is_some_and(|seen| seen.result.is_ok() && seen.at.elapsed() < YOUNG) {
+            return;
+        }
+        let result = match timeout(TIME, connect(*address)).await {
+            Ok(result) => result,
+            Err(_) => Err("no answer within 10s".to_owned()),
+        };
+        *self.seen() = Some(Seen { at: Instant::now(), result });
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Option<Seen>> {
+        self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Presence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Presence").field(&self.shared.address.get()).finish()
+    }
+}
+
+async fn connect(address: SocketAddr) -> Result<(), String> {
+    let provider = Arc::new(ring::default_provider());
+    let tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Anybody))
+        .with_no_client_auth();
+    let mut connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_only().enable_http1().build();
+    let uri: http::Uri = format!("https://{}/", reachable(address)).parse().map_err(|error| format!("{error}"))?;
+    let connected = async {
+        connector.ready().await?;
+        connector.call(uri).await
+    };
+    connected.await.map(drop).map_err(|error| causes(&*error))
+}
+
+/// The same port, on loopback if the server listens on all interfaces.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let innermost = std::iter::successors(Some(error), |error| error.source()).last().unwrap_or(error);
+    innermost.downcast_ref::<io::Error>().map_or_else(|| innermost.to_string(), ToString::to_string)
+}
+
+// === impl Anybody ===
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        ring::default_provider().signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,284 @@
+//! The server over real sockets and TLS.
+
+mod client;
+mod limits;
+
+use std::{path::Path, process::Command, sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{sync::mpsc, time::Instant};
+
+use super::*;
+use crate::{
+    dashboard::probes::{Checks, ProbeQuery},
+    process::read_certificate,
+    webhooks::{
+        knowledge::{Known, Question},
+        mutating::{Mutator, Outcome, Request},
+        registry::{Entry, FailurePolicy},
+        view::{Failure, Lookup, View},
+    },
+};
+use client::{Answer, Client};
+
+const MUTATING: &str = "/webhooks/mutating";
+const DENYING: &str = "/webhooks/denying";
+const PANICKING: &str = "/webhooks/panicking";
+const LOOKING: &str = "/webhooks/looking";
+
+/// A running server.
+struct Rig {
+    server: WebhookServer,
+    directory: TempDir,
+    metrics: Metrics,
+    census: Census,
+    presence: Presence,
+    questions: mpsc::Receiver<Question>,
+}
+
+/// Does what the test says.
+struct Scripted(fn(&mut Value, &dyn View) -> Result<Outcome, Failure>);
+
+impl Mutator for Scripted {
+    fn mutate(&self, object: &mut Value, _: &Request<'_>, view: &dyn View) -> Result<Outcome, Failure> {
+        (self.0)(object, view)
+    }
+
+    fn takes(&self) -> Option<(&'static str, &'static str)> {
+        Some(("", "Pod"))
+    }
+}
+
+fn entry(path: &'static str, mutate: fn(&mut Value, &dyn View) -> Result<Outcome, Failure>) -> Entry {
+    let mutator = Arc::new(Scripted(mutate));
+    Entry { key: "test", path, failure_policy: FailurePolicy::Fail, reads: &[], mutator }
+}
+
+fn webhooks() -> Vec<Entry> {
+    vec![
+        entry(MUTATING, |object, _| {
+            object["metadata"]["labels"] = json!({"a": "b"});
+            Ok(Outcome::Done)
+        }),
+        entry(DENYING, |_, _| Err(Failure::Denied("no".into()))),
+        entry(PANICKING, |_, _| panic!("at the disco")),
+        entry(LOOKING, |_, view| {
+            view.service_account(&crate::api::object::NamespacedName::new("n", "a")).map(|_| Outcome::Done)
+        }),
+    ]
+}
+
+/// A new pair; P-256 because it is made fast.
+fn write_pair(directory: &Path, name: &str) {
+    let file = |name: &str| directory.join(name).display().to_string();
+    let (new_certificate, new_key) = (file("new.crt"), file("new.key"));
+    let subject = format!("/CN={name}");
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"])
+        .args(["-subj", &subject, "-out", &new_certificate, "-keyout", &new_key])
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    std::fs::rename(new_key, file("tls.key")).unwrap();
+    std::fs::rename(new_certificate, file("tls.crt")).unwrap();
+}
+
+// === impl Rig ===
+
+impl Rig {
+    fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        write_pair(directory.path(), "first");
+        let (census, presence) = (Census::default(), Presence::default());
+        let metrics = Metrics::new("v1", census.clone());
+        let (knowledge, questions) = Knowledge::without_service_accounts();
+        let bound = Bound::to(&Bind { address: "127.0.0.1".into(), port: 0 }).unwrap();
+        let server = bound
+            .run(ServerParts {
+                webhooks: webhooks(),
+                knowledge,
+                certificate: read_certificate(directory.path()).unwrap(),
+                certificate_directory: directory.path().to_owned(),
+                metrics: metrics.clone(),
+                census: census.clone(),
+                presence: presence.clone(),
+            })
+            .unwrap();
+        Self { server, directory, metrics, census, presence, questions }
+    }
+
+    fn client(&self, http2: bool) -> Client {
+        Client::new(self.server.address(), http2)
+    }
+
+    fn metric(&self, series: &str) -> String {
+        let text = self.metrics.render();
+        text.lines().find_map(|line| line.strip_prefix(series)).map(str::trim).unwrap_or("absent").to_owned()
+    }
+
+    async fn stop(self) {
+        let census = self.census.clone();
+        self.server.stop(Instant::now() + Duration::from_secs(5)).await;
+        assert!(census.snapshot().is_empty());
+    }
+}
+
+fn review(uid: &str) -> String {
+    let object = json!({"kind": "Pod", "metadata": {"name": "p"}});
+    let request = json!({"uid": uid, "operation": "CREATE", "namespace": "n", "object": object});
+    json!({"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview", "request": request}).to_string()
+}
+
+fn status(answer: &Answer) -> (u16, String) {
+    let status = &answer.json()["response"]["status"];
+    let code = status["code"].as_u64().and_then(|code| code.try_into().ok()).unwrap();
+    (code, status["message"].as_str().unwrap_or_default().to_owned())
+}
+
+// === the contract ===
+
+/// spec 50 §2.1, scenarios 1, 8 and 12: no leadership is involved
+#[actix_web::test]
+async fn reviews_are_answered_in_both_versions_of_http() {
+    let rig = Rig::start();
+    for http2 in [false, true] {
+        let client = rig.client(http2);
+
+        let answer = client.review(&format!("{MUTATING}?timeout=10s"), "7c1f").await;
+
+        assert_eq!((answer.status, answer.content_type.as_str()), (200, "application/json"), "{http2}");
+        assert_eq!(answer.http2, http2);
+        assert_eq!(answer.json()["apiVersion"], "admission.k8s.io/v1beta1");
+        assert_eq!(answer.json()["response"]["uid"], "7c1f");
+        assert_eq!(answer.json()["response"]["patchType"], "JSONPatch");
+        for path in ["/webhooks/mutating/", "/webhooks/other", "/"] {
+            let answer = client.review(path, "7c1f").await;
+            assert_eq!((answer.status, answer.text().as_str()), (404, "404 page not found\n"), "{path}");
+        }
+    }
+    rig.stop().await;
+}
+
+/// spec 50 §2.2 rows 1, 3 and 4, scenarios 3, 4 and 5
+#[actix_web::test]
+async fn what_is_no_review_is_denied_within_an_http_200() {
+    let rig = Rig::start();
+    let sized = |size: usize| format!("{}{}", review("7c1f"), " ".repeat(size - review("7c1f").len()));
+    for http2 in [false, true] {
+        let client = rig.client(http2);
+        let post = async |content_type: &str, body: String| {
+            let answer = client.post(MUTATING, content_type, body).await;
+            assert_eq!(answer.status, 200);
+            status(&answer)
+        };
+        let contract = (400, "contentType=application/json; charset=utf-8, expected application/json".to_owned());
+        let large = (413, "request entity is too large; limit is 7340032 bytes".to_owned());
+
+        assert_eq!(post("", String::new()).await, (400, "request body is empty".to_owned()));
+        assert_eq!(post("application/json; charset=utf-8", review("7c1f")).await, contract);
+        assert_eq!(post("application/json", sized(7_340_031)).await, (200, String::new()));
+        assert_eq!(post("application/json", sized(7_340_032)).await, large);
+        assert_eq!(post("application/json", sized(7_900_000)).await, large);
+        assert_eq!(client.review(MUTATING, "next").await.status, 200);
+    }
+    rig.stop().await;
+}
+
+/// spec 50 scenario 11
+#[actix_web::test]
+async fn a_panic_costs_one_review() {
+    let rig = Rig::start();
+    let client = rig.client(true);
+    assert_eq!(rig.metric("controller_runtime_webhook_panics_total"), "0");
+
+    let answers = [client.review(PANICKING, "1").await, client.review(PANICKING, "2").await];
+
+    for (uid, answer) in ["1", "2"].into_iter().zip(answers) {
+        assert_eq!((answer.status, status(&answer)), (200, (500, "panic: at the disco [recovered]".to_owned())));
+        assert_eq!(answer.json()["response"]["uid"], uid);
+    }
+    assert_eq!(rig.metric("controller_runtime_webhook_panics_total"), "2");
+    assert_eq!(client.review(MUTATING, "3").await.status, 200);
+    rig.stop().await;
+}
+
+/// spec 50 §2.8, scenario 13
+#[actix_web::test]
+async fn denials_are_counted_as_answers() {
+    let rig = Rig::start();
+    let count = |code| {
+        rig.metric(&format!("controller_runtime_webhook_requests_total{{code=\"{code}\",webhook=\"{DENYING}\"}}"))
+    };
+    assert_eq!((count(200), count(500)), ("0".to_owned(), "0".to_owned()));
+
+    for _ in 0..3 {
+        assert_eq!(status(&rig.client(false).review(DENYING, "u").await), (403, "no".to_owned()));
+    }
+
+    assert_eq!((count(200), count(500)), ("3".to_owned(), "0".to_owned()));
+    let gauge = format!("controller_runtime_webhook_requests_in_flight{{webhook=\"{DENYING}\"}}");
+    assert_eq!(rig.metric(&gauge), "0");
+    let cell = rig.census.snapshot().into_iter().find(|cell| cell.path == DENYING[1..]).unwrap();
+    assert!(cell.line.starts_with("3 requests, 3 denied, 0 errors"), "{}", cell.line);
+    rig.stop().await;
+}
+
+/// spec 70 §6
+#[actix_web::test]
+async fn the_check_passes_when_the_server_can_be_reached() {
+    let presence = Presence::default();
+    let checks = presence.add_to(Checks::default());
+    checks.refresh(&ProbeQuery::default()).await;
+    let single = checks.single("webhook-server");
+    assert_eq!(single.body, "internal server error: webhook server has not been started yet");
+
+    let rig = Rig::start();
+    let checks = rig.presence.add_to(Checks::default());
+    checks.refresh(&ProbeQuery::default()).await;
+    assert_eq!(checks.single("webhook-server").body, "ok");
+    rig.stop().await;
+
+    let nobody = Presence::default();
+    nobody.show("127.0.0.1:1".parse().unwrap());
+    let checks = nobody.add_to(Checks::default());
+    checks.refresh(&ProbeQuery::default()).await;
+    let body = checks.single("webhook-server").body;
+    assert!(body.starts_with("internal server error: webhook server is not reachable: "), "{body}");
+}
+
+// === the certificate ===
+
+/// spec 70 scenario 25
+#[actix_web::test]
+async fn a_new_pair_is_used_without_an_error_and_a_broken_one_is_not() {
+    let rig = Rig::start();
+    let staying = rig.client(true);
+    let first = staying.certificate_after_review(MUTATING).await;
+    let renewed = async |old: &[u8]| {
+        let end = Instant::now() + Duration::from_secs(10);
+        loop {
+            let shown = rig.client(false).certificate_after_review(MUTATING).await;
+            assert_eq!(staying.review(MUTATING, "open").await.status, 200);
+            if shown != old {
+                return shown;
+            }
+            assert!(Instant::now() < end, "the new certificate is not served");
+        }
+    };
+
+    write_pair(rig.directory.path(), "second");
+    let second = renewed(&first).await;
+    std::fs::write(rig.directory.path().join("tls.key"), "broken").unwrap();
+    let errors = || rig.metric("certwatcher_read_certificate_errors_total");
+    let end = Instant::now() + Duration::from_secs(10);
+    while errors() == "0" {
+        assert_eq!(rig.client(false).certificate_after_review(MUTATING).await, second);
+        assert!(Instant::now() < end, "the broken pair was not read");
+    }
+    assert_eq!(rig.client(false).certificate_after_review(MUTATING).await, second);
+    write_pair(rig.directory.path(), "third");
+    renewed(&second).await;
+
+    rig.stop().await;
+}

@@ -1,0 +1,43 @@
+//! Patches of webhooks (spec 50 §2.5).
+
+use gardener_resource_manager::webhooks::review::{Operation, difference};
+use json_patch::Patch;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::json_value;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_patch_makes_the_one_of_the_other(before in json_value(), after in json_value()) {
+        let steps = difference(&before, &after);
+
+        let mut made = before.clone();
+        json_patch::patch(&mut made, &patch(&steps)).unwrap();
+        prop_assert_eq!(&made, &after);
+        prop_assert_eq!(steps.is_empty(), before == after);
+    }
+
+    #[test]
+    fn a_patch_mentions_no_field_that_is_the_same(mut map in fields(), key in "[a-d~/]{1,3}", value in json_value()) {
+        let before = Value::Object(map.clone());
+        map.insert(key.clone(), value);
+        let after = Value::Object(map);
+        let pointer = format!("/{}", key.replace('~', "~0").replace('/', "~1"));
+
+        for step in difference(&before, &after) {
+            let (Operation::Add { path, .. } | Operation::Remove { path } | Operation::Replace { path, .. }) = step;
+            prop_assert!(path == pointer || path.starts_with(&format!("{pointer}/")), "{} for {}", path, pointer);
+        }
+    }
+}
+
+fn fields() -> impl Strategy<Value = serde_json::Map<String, Value>> {
+    prop::collection::btree_map("[a-d~/]{1,3}", json_value(), 0..4).prop_map(|map| map.into_iter().collect())
+}
+
+fn patch(steps: &[Operation<'_>]) -> Patch {
+    serde_json::from_value(json!(steps)).unwrap()
+}
