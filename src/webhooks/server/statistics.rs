@@ -82,9 +82,10 @@ impl Statistics {
                 tracing::info!(webhook, uid, operation, namespace, name, code, message, "Review not decided");
             }
             Verdict::Panicked(_) => {
+                // Its text may quote the object.
                 self.metrics.panicked();
-                self.failed(message);
-                tracing::error!(webhook, uid, operation, namespace, name, message, "A webhook panicked");
+                self.failed("panicked");
+                tracing::error!(webhook, uid, operation, namespace, name, "A webhook panicked");
             }
         }
     }
