@@ -32,7 +32,7 @@ fn break_group(world: &World) {
 
 /// A bundle `one` with a widget, applied by a program that is stopped then. The next one cannot discover the widget's group.
 async fn stopped_with_a_broken_group(world: &World, others: &[Value]) {
-    world.sim.put(definition()).unwrap();
+    world.sim.put(definition()).expect("the definition");
     seconds(1).await;
     world.start().await;
     world.bundle("one", &[others, &[widget(1)]].concat());
