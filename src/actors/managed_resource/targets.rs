@@ -349,19 +349,17 @@ impl Targets {
 
     fn end_idle_watches(&self) {
         let now = self.inner.env.clock.monotonic();
-        let interest = self.inner.interest.borrow();
-        self.inner.kinds.borrow_mut().retain(|group_kind, kind| {
-            if interest.has_kind(group_kind) {
+        let is_over = |group_kind: &GroupKind, kind: &mut Kind| {
+            if self.inner.interest.borrow().has_kind(group_kind) {
                 kind.idle_since = None;
-                return true;
+                return false;
             }
             let since = *kind.idle_since.get_or_insert(now);
-            let keep = now.saturating_duration_since(since) < WATCH_AFTER_LAST;
-            if !keep {
-                kind.router.stop();
-            }
-            keep
-        });
+            now.saturating_duration_since(since) >= WATCH_AFTER_LAST
+        };
+        let over: Vec<_> = self.inner.kinds.borrow_mut().extract_if(.., is_over).collect();
+        // Those who listen to a watch look at what is kept here.
+        over.iter().for_each(|(_, kind)| kind.router.stop());
     }
 }
 

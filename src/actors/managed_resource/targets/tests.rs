@@ -201,6 +201,37 @@ fn only_what_changes_an_object_or_its_verdict_is_news() {
     assert!(is_news(&Change { name: &name, old: None, new: Some(&before), how: How::First }));
 }
 
+#[test]
+fn a_watch_that_nobody_needs_any_more_ends_after_a_while() {
+    universe(1, |universe: Universe| async move {
+        let groups = served(&["v1"]);
+        let server = Server::new(move |seen| match seen.line.as_str() {
+            "GET /api" => reply(200, &json!({"kind": "APIGroupDiscoveryList", "items": []})),
+            "GET /apis" => reply(200, &groups),
+            _ => text(403, "no\n"),
+        });
+        let cluster = server.cluster();
+        let (drift, health): (DriftListener, HealthListener) = (Rc::new(|_, _, _| {}), Rc::new(|_, _, _| {}));
+        let targets = Targets::new(&cluster, &universe.env, "a=b".to_owned(), Rc::new(|_| true), drift, health);
+        let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v1", "A")).await.unwrap();
+        let held = ObjectKey { group: "g.io".into(), ..key("A", "a") };
+        targets.register(&bundle("one"), BTreeSet::from([held]));
+        targets.watch(&resource);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let is_watched = || targets.inner.kinds.borrow().contains_key(&resource.group_kind());
+
+        targets.register(&bundle("one"), BTreeSet::new());
+        tokio::time::sleep(Duration::from_secs(299)).await;
+        targets.register(&bundle("two"), BTreeSet::new());
+        assert!(is_watched());
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        targets.register(&bundle("two"), BTreeSet::new());
+
+        assert!(!is_watched());
+        targets.stop();
+    });
+}
+
 /// spec 20 §12: the holders of a kind hear of its watch, also after it has changed its version.
 #[test]
 fn a_watch_that_changed_its_version_still_tells_the_holders_of_its_kind() {
