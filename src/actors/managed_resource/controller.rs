@@ -3,6 +3,7 @@
 use std::{cell::RefCell, panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
 use futures::FutureExt;
+use tokio::task::JoinHandle;
 
 pub use super::shared::{HealthSettings, ManagedResources, Settings};
 use super::{
@@ -54,6 +55,7 @@ pub struct Inputs {
 pub struct Running {
     supervised: Supervised<ManagedResources>,
     waker: Rc<Waker>,
+    opening: JoinHandle<()>,
 }
 
 /// What the duties of a bundle remember; each duty has one, and uses its own part.
@@ -92,14 +94,7 @@ pub fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
     });
     let supervised = Supervised::start(controller.clone(), env);
     waker.lead_to(Some(supervised.clone()));
-    let opening = controller.clone();
-    actix::spawn(async move {
-        // Bundles wait for the end of the start, however it ends.
-        if AssertUnwindSafe(opening.clone().open()).catch_unwind().await.is_err() {
-            tracing::error!("the start over many bundles panicked; bundles read their objects one by one");
-        }
-        opening.opening.end();
-    });
+    let opening = actix::spawn(open(controller.clone()));
     wakes::subscribe_bundles(&controller, &inputs.bundles, &waker);
     wakes::subscribe_secrets(&controller, &inputs.secrets, inputs.index, &waker);
     actix::spawn(wakes::tell_of_kinds(
@@ -107,7 +102,16 @@ pub fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
         Rc::downgrade(&waker),
         inputs.target.discovery().subscribe(),
     ));
-    Running { supervised, waker }
+    Running { supervised, waker, opening }
+}
+
+/// The start over many bundles. They wait for its end, however it ends.
+async fn open(controller: Rc<ManagedResources>) {
+    if AssertUnwindSafe(controller.clone().open()).catch_unwind().await.is_err() {
+        tracing::error!("the start over many bundles panicked; bundles read their objects one by one");
+    }
+    controller.opening.end();
+    controller.secrets.drop_preloaded();
 }
 
 impl Running {
@@ -123,7 +127,9 @@ impl Running {
         controller.targets.stop();
         controller.autoscalers.stop();
         controller.pods.stop();
+        self.opening.abort();
         controller.opening.end();
+        controller.secrets.drop_preloaded();
         self.waker.lead_to(None);
         finished
     }

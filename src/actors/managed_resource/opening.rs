@@ -108,6 +108,10 @@ impl Opening {
         match state.phase {
             Phase::Listing => Start::Wait(vec![self.signal.moment()]),
             Phase::Claiming if state.expected.contains(bundle) => Start::Claim,
+            // Those who are to claim need the permits first: their time is short.
+            Phase::Claiming if !state.expected.is_empty() && !state.verdicts.contains_key(bundle) => {
+                Start::Wait(vec![self.signal.moment()])
+            }
             phase @ (Phase::Claiming | Phase::Sweeping | Phase::Over) => {
                 let waits = |verdicts: &&Verdicts| match phase {
                     Phase::Listing | Phase::Claiming => true,
@@ -342,6 +346,21 @@ mod tests {
         assert!(is_under_way("one") && !is_under_way("two"));
         opening.end();
         assert!(moments[0].has_passed() && !is_under_way("one"));
+    }
+
+    #[test]
+    fn a_bundle_without_claims_waits_until_the_others_have_claimed() {
+        let opening = Opening::default();
+        opening.begin_claiming([bundle("one")].into());
+        let mut memory = Memory::default();
+
+        let Start::Wait(moments) = opening.turn(&bundle("new"), &mut memory) else { panic!("it goes on") };
+        assert!(matches!(opening.turn(&bundle("one"), &mut memory), Start::Claim));
+        assert!(!moments[0].has_passed());
+        opening.has_nothing_to_claim(&bundle("one"));
+
+        assert!(moments[0].has_passed());
+        assert!(matches!(opening.turn(&bundle("new"), &mut memory), Start::Over));
     }
 
     #[test]

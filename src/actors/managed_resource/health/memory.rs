@@ -75,6 +75,7 @@ impl HealthMemory {
             self.read.clear();
             self.failing.clear();
             self.unread.clear();
+            self.undiscovered.clear();
         }
         let rest = REST.saturating_mul(u32::try_from(objects).unwrap_or(u32::MAX)).min(LONGEST_REST);
         self.not_before = Some(now + rest);

@@ -47,8 +47,9 @@ const PRELOADED: Duration = Duration::from_secs(60);
 /// Objects compared in one go before others get their turn.
 const COMPARED_AT_ONCE: usize = 50;
 
-/// Whether a bundle was ever applied. Of one that was not no object is known, so each is created without reading; to list
-/// what is there beforehand, and to decode the manifests for that, would be in vain.
+/// Whether a bundle was ever applied by what its status says. Of one that was not no object is known, so each is created
+/// without reading; to list what is there, and to decode the manifests for that, would nearly always be in vain. If the
+/// objects exist after all, as after the move of a control plane, each creation is refused once, and the object read.
 fn is_known(mr: &ManagedResource) -> bool {
     mr.status != Status::default()
 }
@@ -96,7 +97,6 @@ impl ManagedResources {
         self.opening.end();
         // There are more bundles than permits: the turn of many is still to come.
         tokio::time::sleep(PRELOADED).await;
-        self.secrets.drop_preloaded();
     }
 
     /// The bundles whose first pass will apply them.
