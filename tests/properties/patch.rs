@@ -39,5 +39,5 @@ fn fields() -> impl Strategy<Value = serde_json::Map<String, Value>> {
 }
 
 fn patch(steps: &[Operation<'_>]) -> Patch {
-    serde_json::from_value(json!(steps)).unwrap()
+    serde_json::from_value(json!(steps)).expect("steps are written as RFC 6902 has them")
 }
