@@ -39,5 +39,5 @@ fn fields() -> impl Strategy<Value = serde_json::Map<String, Value>> {
 }
 
 fn patch(steps: &[Operation<'_>]) -> Patch {
-    serde_json::from_value(json!(steps)).expect("steps are written as RFC 6902 has them")
+    serde_json::from_value(json!(steps)).expect("a patch that was written can be read")
 }

@@ -316,16 +316,16 @@ fn an_absence_that_could_not_be_written_is_written_later() {
     world(1, |world| async move {
         healthy(&world).await;
         seconds(5).await;
-        let mut left = 1;
+        world.sim.remove("configmaps", NAMESPACE, "a");
+        let (sim, mut failed) = (world.sim.clone(), false);
         world.sim.set_faults(move |info| {
             let status = info.user == "grm" && info.resource == "managedresources" && info.subresource == "status";
-            if status && left > 0 {
-                left -= 1;
+            if status && !failed {
+                failed = sim.object("configmaps", NAMESPACE, "a").is_some();
                 return Fault::FailBefore(Seen::forbidden(info));
             }
             Fault::None
         });
-        world.sim.remove("configmaps", NAMESPACE, "a");
         let mut seen = Vec::new();
         for _ in 0..10_000 {
             tokio::time::sleep(Duration::from_micros(100)).await;

@@ -8,13 +8,13 @@ use tokio::time::Instant;
 use super::{
     apply_object::{self, ObjectError, Scene},
     clean_up,
-    controller::CHANGED,
     memory::{Applied, Fingerprint, Memory},
     order,
     plan::PlannedObject,
     read::Bundle,
     release,
     run::{Run, Todo},
+    shared::CHANGED,
     status,
     targets::Evidence,
 };

@@ -26,6 +26,9 @@ pub(super) struct AutoscalerRecord {
     target: Option<ObjectKey>,
 }
 
+/// Hears of objects that got their first autoscaler or lost their last one.
+pub(super) type Listener = Rc<dyn Fn(&ObjectKey)>;
+
 /// The index.
 pub(super) struct Autoscalers {
     cluster: Cluster,
@@ -34,7 +37,7 @@ pub(super) struct Autoscalers {
     /// What still runs when the controller has stopped must not start the watch again.
     ended: Cell<bool>,
     /// Told of each object that gets its first autoscaler or loses its last one.
-    changed: Rc<dyn Fn(&ObjectKey)>,
+    changed: Listener,
 }
 
 struct Watch {
@@ -83,7 +86,7 @@ impl Record for AutoscalerRecord {
 
 impl Autoscalers {
     /// Nothing is watched yet.
-    pub(super) fn new(cluster: &Cluster, env: &Env, changed: Rc<dyn Fn(&ObjectKey)>) -> Self {
+    pub(super) fn new(cluster: &Cluster, env: &Env, changed: Listener) -> Self {
         Self { cluster: cluster.clone(), env: env.clone(), watch: RefCell::default(), ended: Cell::default(), changed }
     }
 

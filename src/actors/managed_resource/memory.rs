@@ -39,7 +39,7 @@ pub struct Memory {
     /// When the last period found everything as it was left, and nobody did anything since.
     pub calm: Option<Calm>,
     /// Objects that a complete list at start did not hold.
-    pub absent: BTreeSet<ObjectKey>,
+    pub absent: BTreeSet<Rc<ObjectKey>>,
     /// What was done before the time slice ended, for the pass that goes on.
     pub round: Option<Round>,
 }

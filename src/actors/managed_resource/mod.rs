@@ -16,9 +16,10 @@
 //! * [`fingerprint`]: what is remembered of an object, in a few bytes
 //! * [`status`]: what is reported in each situation
 //!
-//! Around them the shell, which reads, calls and writes: [`controller`] (parts, duties, filters), `pass` (one pass, from its
+//! Around them the shell, which reads, calls and writes: [`controller`] (start and stop, duties), `shared` (what all
+//! steps use), `wakes` (filters and listeners), `pass` (one pass, from its
 //! cause to what is to be done), `run` (what its steps share), `read`, `apply`, `apply_object`, `clean_up` with `own_refs`,
-//! `release` (the steps), `start` (claims and sweep over many bundles), [`targets`] (interest and watches), `moment` (edits
+//! `release` (the steps), `start` with `opening` (claims and sweep over many bundles), [`targets`] (interest and watches), `moment` (edits
 //! of a moment belong together), [`secrets`], `autoscalers`, [`status_cell`], [`snapshot`] and [`memory`] (what is kept
 //! between passes). `health` holds two further duties of the same actor (spec 20).
 
@@ -40,6 +41,7 @@ pub mod memory;
 pub mod merge;
 mod moment;
 pub mod normalise;
+mod opening;
 pub mod order;
 mod own_refs;
 mod pass;
@@ -50,9 +52,11 @@ mod release;
 mod run;
 pub mod secrets;
 pub mod settled;
+mod shared;
 pub mod snapshot;
 mod start;
 pub mod status;
 pub mod status_cell;
 pub mod targets;
 pub mod trigger;
+mod wakes;

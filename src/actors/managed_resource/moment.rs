@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use crate::actors::{
         kit::{Causes, Refs, testing::universe},
-        managed_resource::controller::DRIFT,
+        managed_resource::shared::DRIFT,
     };
 
     #[test]

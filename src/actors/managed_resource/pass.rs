@@ -6,11 +6,11 @@ use tokio::time::Instant;
 
 use super::{
     apply, clean_up,
-    controller::{CHANGED, DRIFT, KIND, ManagedResources, SCALED, SECRET},
     memory::{Applied, Calm, Memory},
+    opening::Start,
     read::{self, ReadError},
     run::{Run, Todo},
-    start::Start,
+    shared::{CHANGED, DRIFT, KIND, ManagedResources, SCALED, SECRET},
     status,
     status_cell::{StatusCell, writer},
     targets::Evidence,

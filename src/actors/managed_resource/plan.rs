@@ -5,6 +5,7 @@ use std::{
     fmt,
 };
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -78,7 +79,7 @@ pub struct PlannedObject {
 }
 
 /// Labels and annotations as they were last applied.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Old {
     /// Labels, with those injected.
     pub labels: BTreeMap<String, String>,

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use tokio::time::Instant;
 
 use super::{
-    controller::ManagedResources,
+    shared::ManagedResources,
     snapshot::Snapshot,
     status_cell::{StatusCell, StatusTarget},
     trigger,

@@ -78,14 +78,18 @@ fn put(sim: &Sim, api_version: &str, kind: &str, namespace: &str, name: &str, fi
     if !namespace.is_empty() {
         object["metadata"]["namespace"] = json!(namespace);
     }
-    for (field, value) in fields.as_object().unwrap() {
+    for (field, value) in fields.as_object().expect("fields are a map") {
         if field == "metadata" {
-            value.as_object().unwrap().iter().for_each(|(field, value)| object["metadata"][field] = value.clone());
+            value
+                .as_object()
+                .expect("metadata is a map")
+                .iter()
+                .for_each(|(field, value)| object["metadata"][field] = value.clone());
         } else {
             object[field] = value.clone();
         }
     }
-    sim.put(object).unwrap();
+    sim.put(object).expect("the object is valid");
 }
 
 fn put_account(sim: &Sim, name: &str, automount: bool) {

@@ -4,11 +4,9 @@ use serde_json::{Value, json};
 
 use super::{Mode, selector::Selector};
 use crate::webhooks::mutating::{
-    endpoint_slice_hints, high_availability, load_balancing, scheduler_name, seccomp, system_components, token_mount,
-    topology_spread, vpa_in_place,
+    endpoint_slice_hints, high_availability, load_balancing, scheduler_name, seccomp, service_host, system_components,
+    token_mount, topology_spread, vpa_in_place,
 };
-
-const SERVICE_HOST_PATH: &str = "/webhooks/kubernetes-service-host";
 
 /// Namespaces of a shoot that Gardener looks after.
 const SYSTEM_NAMESPACES: [&str; 2] = ["kube-system", "kubernetes-dashboard"];
@@ -122,7 +120,7 @@ impl Entry {
             Self::SeccompProfile => Row::pods("seccomp-profile.resources.gardener.cloud", seccomp::PATH),
             Self::KubernetesServiceHost => Row {
                 failure_policy: "Ignore", timeout_seconds: 2, never_reinvoked: true,
-                ..Row::pods("kubernetes-service-host.resources.gardener.cloud", SERVICE_HOST_PATH)
+                ..Row::pods("kubernetes-service-host.resources.gardener.cloud", service_host::PATH)
             },
             Self::LoadBalancing => {
                 Row::pods("pod-kube-apiserver-load-balancing.resources.gardener.cloud", load_balancing::PATH)

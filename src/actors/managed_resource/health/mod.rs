@@ -6,6 +6,7 @@
 //! the object; their pass walks over verdicts and writes, through the status cell, if what readers see has changed.
 //!
 //! * [`pass`]: one pass, from the gate to the write. **Start reading here**
+//! * [`round`]: what its steps share
 //! * [`survey`]: the walk over the objects of a bundle
 //! * [`desk`]: which bundles are to be woken at all, and which objects were found gone
 //! * [`pods`]: the Pods that Deployments are counted by, one watch for all
@@ -16,5 +17,6 @@ pub(super) mod desk;
 pub(super) mod memory;
 pub(super) mod pass;
 pub(super) mod pods;
+pub(super) mod round;
 mod service;
 mod survey;

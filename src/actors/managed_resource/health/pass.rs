@@ -7,12 +7,13 @@ use std::{
 
 use super::{
     super::{
-        controller::{GATE, ManagedResources},
+        shared::{GATE, ManagedResources},
         snapshot::BundleRecord,
         status,
         status_cell::{StatusCell, StatusTarget, writer},
     },
     memory::HealthMemory,
+    round::{Duty, Round},
     service,
     survey::{Answer, Survey, survey},
 };
@@ -29,33 +30,11 @@ use crate::{
         managed_resource::{ManagedResource, ResourceRef, Status},
         object::{GroupKind, NamespacedName, ObjectKey},
     },
-    cluster::{Context, Reference},
+    cluster::Reference,
 };
 
 /// Texts that change while status and reason stay are written at most this often (spec 20, "Better than upstream" 10).
 const TEXTS_EVERY: Duration = Duration::from_secs(2);
-
-/// Which of the two duties.
-///
-/// Both look at both conditions where they can, so that what changes together is written together: the first one writes,
-/// and for the other one nothing is left to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Duty {
-    /// `health`: all objects, both conditions.
-    Health,
-    /// `health-progressing`: workloads, and their condition alone.
-    Progress,
-}
-
-/// A pass under way.
-pub(super) struct Round<'a> {
-    pub(super) controller: &'a ManagedResources,
-    pub(super) pass: &'a Pass<NamespacedName>,
-    pub(super) duty: Duty,
-    pub(super) context: Context,
-    /// The name under which what was read is entered into stores.
-    pub(super) writer: String,
-}
 
 /// How a look ended.
 struct Surveyed {

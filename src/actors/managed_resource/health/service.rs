@@ -2,7 +2,7 @@
 
 use super::{
     memory::{HealthMemory, Quoted},
-    pass::Round,
+    round::Round,
 };
 use crate::{
     actors::health::warnings::{Warnings, field_selector},

@@ -10,10 +10,10 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    super::{controller::ManagedResources, targets::Standing},
+    super::{shared::ManagedResources, targets::Standing},
     memory::{HealthMemory, Seen},
-    pass::{Duty, Round},
     pods::Counted,
+    round::{Duty, Round},
 };
 use crate::{
     actors::{

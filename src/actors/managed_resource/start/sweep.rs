@@ -6,23 +6,26 @@ use futures::future::join_all;
 use serde_json::Value;
 use tokio::{sync::Semaphore, time::Instant};
 
-use super::{
-    super::{
-        apply_object::OWN_MANAGER,
-        controller::ManagedResources,
-        fingerprint::Record,
-        hpa,
-        memory::Fingerprint,
-        merge::{self, MergeContext},
-        settled,
-        snapshot::BundleRecord,
-        trigger::{self, Entry, Operation},
-    },
-    Claim, Kind,
+use super::super::{
+    apply_object::OWN_MANAGER,
+    fingerprint::Record,
+    hpa,
+    memory::Fingerprint,
+    merge::{self, MergeContext},
+    opening::{Claim, Kind},
+    plan::Old,
+    settled,
+    shared::ManagedResources,
+    snapshot::BundleRecord,
+    trigger::{self, Entry, Operation},
 };
 use crate::{
     actors::kit::{Deadline, Lane, Moment, Signal},
-    api::{keys::MANAGED_BY, object::NamespacedName},
+    api::{
+        keys::MANAGED_BY,
+        managed_resource::{ManagedResource, Status},
+        object::NamespacedName,
+    },
     cluster::{ApiError, Context, Found, ListQuery, Page, Pages},
 };
 
@@ -38,8 +41,17 @@ const SIDE_BY_SIDE: usize = 4;
 /// … not counting those that have not answered for so long.
 const ANSWER: Duration = Duration::from_secs(5);
 
+/// So long Secrets that one list brought are kept for the passes that need them.
+const PRELOADED: Duration = Duration::from_secs(60);
+
 /// Objects compared in one go before others get their turn.
 const COMPARED_AT_ONCE: usize = 50;
+
+/// Whether a bundle was ever applied. Of one that was not no object is known, so each is created without reading; to list
+/// what is there beforehand, and to decode the manifests for that, would be in vain.
+fn is_known(mr: &ManagedResource) -> bool {
+    mr.status != Status::default()
+}
 
 /// The next page, in turn with other kinds. A server that does not answer gives up its turn.
 async fn next_page(pages: &mut Pages, turns: &Semaphore) -> Option<Result<Page, ApiError>> {
@@ -58,18 +70,19 @@ impl ManagedResources {
     /// Runs the start, from the first list of ManagedResources to the last verdict.
     pub(in super::super) async fn open(self: Rc<Self>) {
         self.bundles.need().met().await;
-        let expected = self.expected();
-        if !expected.is_empty() {
+        let needed = self.needed_secrets();
+        if !needed.is_empty() {
             let context = self.start_context();
             // What is read before changes are heard of would have to be read again.
             drop(tokio::time::timeout(CLAIMING, self.secrets.heard_of()).await);
-            self.secrets.preload(&context, &self.needed_secrets(&expected)).await;
+            self.secrets.preload(&context, &needed).await;
         }
-        // Once more: the pass of a bundle that claims nothing may have come and gone meanwhile.
-        self.opening.begin_claiming(self.expected());
+        // Only now: the pass of a bundle that claims nothing may have come and gone meanwhile.
+        let expected = self.applied_now().filter(|(_, mr)| is_known(mr)).map(|(name, _)| name).collect();
+        self.opening.begin_claiming(expected);
         let claimed = async {
             while !self.opening.all_claimed() {
-                let moment = self.opening.signal.moment();
+                let moment = self.opening.moment();
                 if !self.opening.all_claimed() {
                     Signal::raised_after(&moment).await;
                 }
@@ -77,35 +90,31 @@ impl ManagedResources {
         };
         // After the time is over the sweep goes on with what was claimed.
         drop(tokio::time::timeout(CLAIMING, claimed).await);
-        self.secrets.drop_preloaded();
         let turns = Semaphore::new(SIDE_BY_SIDE);
         let kinds = self.opening.begin_sweeping().into_values();
         join_all(kinds.map(|kind| self.sweep_or_pass_over(kind, &turns))).await;
         self.opening.end();
+        // There are more bundles than permits: the turn of many is still to come.
+        tokio::time::sleep(PRELOADED).await;
+        self.secrets.drop_preloaded();
     }
 
-    /// The bundles whose first pass will claim something.
-    fn expected(&self) -> BTreeSet<NamespacedName> {
-        let mut expected = BTreeSet::new();
-        self.bundles.store().for_each(|name, record| {
-            let Ok(mr) = record.managed_resource() else { return };
+    /// The bundles whose first pass will apply them.
+    fn applied_now(&self) -> impl Iterator<Item = (NamespacedName, ManagedResource)> {
+        self.bundles.store().names().into_iter().filter_map(|name| {
+            let mr = self.bundles.store().with(&name, BundleRecord::managed_resource)?.ok()?;
             let stopped = trigger::operation(&mr) == Operation::Stop;
-            if !stopped && trigger::entry(&self.settings.class, &mr) == Entry::Apply {
-                expected.insert(name.clone());
-            }
-        });
-        expected
+            let applied = !stopped && trigger::entry(&self.settings.class, &mr) == Entry::Apply;
+            applied.then_some((name, mr))
+        })
     }
 
-    fn needed_secrets(&self, bundles: &BTreeSet<NamespacedName>) -> BTreeSet<NamespacedName> {
-        let mut needed = BTreeSet::new();
-        for bundle in bundles {
-            let mr = self.bundles.store().with(bundle, BundleRecord::managed_resource).and_then(Result::ok);
-            let references = mr.map(|mr| mr.spec.secret_refs).unwrap_or_default();
-            let names = references.into_iter().map(|reference| NamespacedName::new(&bundle.namespace, reference.name));
-            needed.extend(names);
-        }
-        needed
+    fn needed_secrets(&self) -> BTreeSet<NamespacedName> {
+        let needed = self.applied_now().flat_map(|(bundle, mr)| {
+            let references = mr.spec.secret_refs.into_iter();
+            references.map(move |reference| NamespacedName::new(&bundle.namespace, reference.name))
+        });
+        needed.collect()
     }
 
     fn start_context(&self) -> Context {
@@ -164,15 +173,10 @@ impl ManagedResources {
                 }
             }
         }
-        // What a complete list does not hold does not exist, or does not carry our label: it is created without reading.
-        let mut state = self.opening.state.borrow_mut();
+        // It is created without reading.
         let in_scope = |name: &NamespacedName| scope.as_ref().is_none_or(|scope| *scope == name.namespace);
         let left = kind.claims.extract_if(.., |name, _| in_scope(name));
-        for claim in left.flat_map(|(_, claims)| claims) {
-            if let Some(verdicts) = state.verdicts.get_mut(&claim.common.bundle) {
-                verdicts.absent.insert(claim.key);
-            }
-        }
+        self.opening.are_absent(left.flat_map(|(_, claims)| claims));
         Ok(())
     }
 
@@ -193,12 +197,12 @@ impl ManagedResources {
             // No event will tell of it again: the bundle has to look.
             return;
         }
-        let Ok(manifest) = serde_json::from_slice::<Value>(&claim.manifest) else { return };
+        let Ok((manifest, old)) = serde_json::from_slice::<(Value, Option<Old>)>(&claim.wanted) else { return };
         let common = &claim.common;
         let context = MergeContext {
             origin: &common.origin,
             labels: &common.labels,
-            old: claim.old.as_ref(),
+            old: old.as_ref(),
             force_overwrite_labels: common.force_overwrite_labels,
             force_overwrite_annotations: common.force_overwrite_annotations,
             preserve_replicas: hpa::is_scalable(&claim.key.group_kind())
@@ -209,10 +213,7 @@ impl ManagedResources {
             !settled::differs(&merged, live) || (common.trusted && settled::settled(&merged, live, OWN_MANAGER));
         if settled {
             let seen = Fingerprint { manifest: claim.manifest_hash, content: Record::of_object(live).content() };
-            let mut state = self.opening.state.borrow_mut();
-            if let Some(verdicts) = state.verdicts.get_mut(&common.bundle) {
-                verdicts.settled.insert(self.targets.shared(&claim.key), seen);
-            }
+            self.opening.is_settled(&common.bundle, claim.key.clone(), seen);
         }
     }
 }

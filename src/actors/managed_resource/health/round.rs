@@ -1,0 +1,26 @@
+//! A pass under way: what its steps share.
+
+use super::super::shared::ManagedResources;
+use crate::{actors::kit::Pass, api::object::NamespacedName, cluster::Context};
+
+/// Which of the two duties.
+///
+/// Both look at both conditions where they can, so that what changes together is written together: the first one writes,
+/// and for the other one nothing is left to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Duty {
+    /// `health`: all objects, both conditions.
+    Health,
+    /// `health-progressing`: workloads, and their condition alone.
+    Progress,
+}
+
+/// A pass under way.
+pub(super) struct Round<'a> {
+    pub(super) controller: &'a ManagedResources,
+    pub(super) pass: &'a Pass<NamespacedName>,
+    pub(super) duty: Duty,
+    pub(super) context: Context,
+    /// The name under which what was read is entered into stores.
+    pub(super) writer: String,
+}

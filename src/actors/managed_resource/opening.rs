@@ -1,0 +1,360 @@
+//! The state of a start over many bundles: who is to claim, what is claimed, and what was found (architecture §6).
+//!
+//! What is done with it is in [`super::start`].
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
+
+use super::{
+    identity::Equivalences,
+    memory::{Applied, Fingerprint, Memory},
+};
+use crate::{
+    actors::kit::{Moment, Signal},
+    api::object::{GroupVersionKind, NamespacedName, ObjectKey},
+    cluster::Resource,
+};
+
+/// Claims beyond this are not taken; their objects are read live.
+const CLAIM_BYTES: usize = 64 << 20;
+
+/// What a pass has to do for the start.
+pub(super) enum Start {
+    /// Nothing: the start is over for this bundle.
+    Over,
+    /// Leave its claims.
+    Claim,
+    /// Wait.
+    Wait(Vec<Moment>),
+}
+
+/// The state of the start.
+#[derive(Default)]
+pub(super) struct Opening {
+    state: RefCell<State>,
+    signal: Signal,
+}
+
+#[derive(Default)]
+struct State {
+    phase: Phase,
+    /// Bundles that were listed and have not yet claimed.
+    expected: BTreeSet<NamespacedName>,
+    claims: BTreeMap<GroupVersionKind, Kind>,
+    bytes: usize,
+    verdicts: BTreeMap<NamespacedName, Verdicts>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Phase {
+    #[default]
+    Listing,
+    Claiming,
+    Sweeping,
+    Over,
+}
+
+/// What is claimed of one kind.
+pub(super) struct Kind {
+    pub(super) resource: Resource,
+    /// By namespace, which is empty for cluster-scoped objects, and name.
+    pub(super) claims: BTreeMap<NamespacedName, Vec<Claim>>,
+}
+
+/// One object that one bundle wants.
+pub(super) struct Claim {
+    pub(super) common: Rc<Common>,
+    pub(super) key: Rc<ObjectKey>,
+    pub(super) manifest_hash: u64,
+    /// JSON of the manifest and of what was applied before: trees would take five times as much.
+    pub(super) wanted: Box<[u8]>,
+}
+
+/// What the claims of one bundle have in common.
+pub(super) struct Common {
+    pub(super) bundle: NamespacedName,
+    pub(super) origin: String,
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) equivalences: Equivalences,
+    pub(super) force_overwrite_labels: bool,
+    pub(super) force_overwrite_annotations: bool,
+    /// The status says that this very set was applied.
+    pub(super) trusted: bool,
+}
+
+/// What the sweep found for one bundle.
+#[derive(Default)]
+struct Verdicts {
+    /// What the bundle is if all its objects are settled.
+    applied: Option<Applied>,
+    settled: BTreeMap<Rc<ObjectKey>, Fingerprint>,
+    absent: BTreeSet<Rc<ObjectKey>>,
+    claimed: usize,
+    /// Kinds of its claims that are still to be listed.
+    kinds: usize,
+    /// Raised when there are no more of them.
+    complete: Signal,
+}
+
+// === impl Opening ===
+
+impl Opening {
+    /// What the pass of a bundle has to do. At the end of the start the bundle's memory is filled with what was found.
+    pub(super) fn turn(&self, bundle: &NamespacedName, memory: &mut Memory) -> Start {
+        let mut state = self.state.borrow_mut();
+        match state.phase {
+            Phase::Listing => Start::Wait(vec![self.signal.moment()]),
+            Phase::Claiming if state.expected.contains(bundle) => Start::Claim,
+            phase @ (Phase::Claiming | Phase::Sweeping | Phase::Over) => {
+                let waits = |verdicts: &&Verdicts| match phase {
+                    Phase::Listing | Phase::Claiming => true,
+                    Phase::Sweeping => verdicts.kinds > 0,
+                    Phase::Over => false,
+                };
+                if let Some(verdicts) = state.verdicts.get(bundle).filter(waits) {
+                    return Start::Wait(vec![verdicts.complete.moment()]);
+                }
+                if let Some(verdicts) = state.verdicts.remove(bundle) {
+                    memory.take_over(verdicts);
+                }
+                Start::Over
+            }
+        }
+    }
+
+    /// The moment to wait for as long as a list of the start may bring objects of a bundle.
+    pub(super) fn under_way(&self, bundle: &NamespacedName) -> Option<Moment> {
+        let state = self.state.borrow();
+        let verdicts = state.verdicts.get(bundle);
+        match state.phase {
+            Phase::Listing => Some(self.signal.moment()),
+            Phase::Claiming => Some(verdicts.map_or(&self.signal, |verdicts| &verdicts.complete).moment()),
+            Phase::Sweeping => {
+                verdicts.filter(|verdicts| verdicts.kinds > 0).map(|verdicts| verdicts.complete.moment())
+            }
+            Phase::Over => None,
+        }
+    }
+
+    /// A listed bundle will not claim anything.
+    pub(super) fn has_nothing_to_claim(&self, bundle: &NamespacedName) {
+        let mut state = self.state.borrow_mut();
+        if state.expected.remove(bundle) && state.expected.is_empty() {
+            drop(state);
+            self.signal.raise();
+        }
+    }
+
+    /// A bundle is gone, or what it wanted counts no more: nothing is kept for it.
+    pub(super) fn leaves(&self, bundle: &NamespacedName) {
+        let verdicts = self.state.borrow_mut().verdicts.remove(bundle);
+        if let Some(verdicts) = verdicts {
+            verdicts.complete.raise(); // another of its duties may wait
+        }
+        self.has_nothing_to_claim(bundle);
+    }
+
+    /// Ends the start: everybody reads live.
+    pub(super) fn end(&self) {
+        let mut state = self.state.borrow_mut();
+        state.phase = Phase::Over;
+        state.claims.clear();
+        let waiting: Vec<Signal> = state.verdicts.values().map(|verdicts| verdicts.complete.clone()).collect();
+        drop(state);
+        self.signal.raise();
+        waiting.iter().for_each(Signal::raise);
+    }
+
+    /// The lists of bundles and Secrets are here: these bundles are to claim.
+    pub(super) fn begin_claiming(&self, expected: BTreeSet<NamespacedName>) {
+        let mut state = self.state.borrow_mut();
+        state.phase = Phase::Claiming;
+        state.expected = expected;
+        drop(state);
+        self.signal.raise();
+    }
+
+    /// Room for what a bundle claims; the moment when all of it is found out. `None`: too late, the sweep has taken what
+    /// there was, and its end may have been told already.
+    ///
+    /// `wanted`: how many objects it has; `applied`: what it is if all of them turn out to be settled.
+    pub(super) fn begin_claims(
+        &self,
+        bundle: &NamespacedName,
+        wanted: usize,
+        applied: Option<Applied>,
+    ) -> Option<Moment> {
+        let mut state = self.state.borrow_mut();
+        if state.phase != Phase::Claiming {
+            return None;
+        }
+        let verdicts = Verdicts { applied, claimed: wanted, ..Verdicts::default() };
+        let moment = verdicts.complete.moment();
+        state.verdicts.insert(bundle.clone(), verdicts);
+        Some(moment)
+    }
+
+    /// Takes a claim; `false` when there is no room for more.
+    pub(super) fn add(&self, kind: GroupVersionKind, resource: &Resource, claim: Claim) -> bool {
+        let mut state = self.state.borrow_mut();
+        if state.bytes + claim.wanted.len() > CLAIM_BYTES {
+            return false;
+        }
+        state.bytes += claim.wanted.len();
+        let namespace = if resource.namespaced { claim.key.namespace.as_str() } else { "" };
+        let name = NamespacedName::new(namespace, &claim.key.name);
+        let kind = state.claims.entry(kind);
+        let kind = kind.or_insert_with(|| Kind { resource: resource.clone(), claims: BTreeMap::new() });
+        // Hardly ever is an object claimed twice.
+        kind.claims.entry(name).or_insert_with(|| Vec::with_capacity(1)).push(claim);
+        true
+    }
+
+    /// A complete list does not hold these objects: they do not exist, or do not carry our label.
+    pub(super) fn are_absent(&self, claims: impl Iterator<Item = Claim>) {
+        let mut state = self.state.borrow_mut();
+        for claim in claims {
+            if let Some(verdicts) = state.verdicts.get_mut(&claim.common.bundle) {
+                verdicts.absent.insert(claim.key);
+            }
+        }
+    }
+
+    /// An object is as its bundle wants it.
+    pub(super) fn is_settled(&self, bundle: &NamespacedName, key: Rc<ObjectKey>, seen: Fingerprint) {
+        if let Some(verdicts) = self.state.borrow_mut().verdicts.get_mut(bundle) {
+            verdicts.settled.insert(key, seen);
+        }
+    }
+
+    /// The moment of the next news about the start as a whole.
+    pub(super) fn moment(&self) -> Moment {
+        self.signal.moment()
+    }
+
+    /// Ends the claiming, and gives what was claimed.
+    pub(super) fn begin_sweeping(&self) -> BTreeMap<GroupVersionKind, Kind> {
+        let mut state = self.state.borrow_mut();
+        state.phase = Phase::Sweeping;
+        state.expected.clear();
+        let kinds = std::mem::take(&mut state.claims);
+        for bundle in kinds.values().flat_map(Kind::bundles) {
+            if let Some(verdicts) = state.verdicts.get_mut(&bundle) {
+                verdicts.kinds += 1;
+            }
+        }
+        let free = state.verdicts.values().filter(|verdicts| verdicts.kinds == 0);
+        let free: Vec<Signal> = free.map(|verdicts| verdicts.complete.clone()).collect();
+        drop(state);
+        self.signal.raise(); // bundles without claims wait for nothing
+        free.iter().for_each(Signal::raise);
+        kinds
+    }
+
+    /// A kind is swept, or cannot be: the bundles that held an object of it, and wait for no other kind, go on.
+    pub(super) fn swept(&self, bundles: BTreeSet<NamespacedName>) {
+        let mut free = Vec::new();
+        for bundle in bundles {
+            if let Some(verdicts) = self.state.borrow_mut().verdicts.get_mut(&bundle) {
+                verdicts.kinds = verdicts.kinds.saturating_sub(1);
+                if verdicts.kinds == 0 {
+                    free.push(verdicts.complete.clone());
+                }
+            }
+        }
+        free.iter().for_each(Signal::raise);
+    }
+
+    /// Whether nobody is left who is to claim.
+    pub(super) fn all_claimed(&self) -> bool {
+        self.state.borrow().expected.is_empty()
+    }
+}
+
+// === impl Memory ===
+
+impl Memory {
+    fn take_over(&mut self, verdicts: Verdicts) {
+        let complete = verdicts.settled.len() == verdicts.claimed;
+        self.objects = verdicts.settled;
+        self.absent = verdicts.absent;
+        self.applied = verdicts.applied.filter(|_| complete);
+    }
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// The bundles that claim an object of it.
+    pub(super) fn bundles(&self) -> BTreeSet<NamespacedName> {
+        self.claims.values().flatten().map(|claim| claim.common.bundle.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bundle(name: &str) -> NamespacedName {
+        NamespacedName::new("shoot", name)
+    }
+
+    /// An opening in which these bundles have claimed objects of one kind each, and the sweep is to begin.
+    fn claimed(bundles: &[(&str, &str)]) -> Opening {
+        let opening = Opening::default();
+        opening.begin_claiming(bundles.iter().map(|(name, _)| bundle(name)).collect());
+        for (name, kind) in bundles {
+            let common = Common {
+                bundle: bundle(name),
+                origin: String::new(),
+                labels: BTreeMap::new(),
+                equivalences: Equivalences::predefined(),
+                force_overwrite_labels: false,
+                force_overwrite_annotations: false,
+                trusted: false,
+            };
+            let key = ObjectKey { kind: (*kind).into(), name: (*name).into(), ..ObjectKey::default() };
+            let claim = Claim { common: Rc::new(common), key: Rc::new(key), manifest_hash: 0, wanted: [].into() };
+            assert!(opening.begin_claims(&bundle(name), 1, None).is_some());
+            let resource = Resource::new("", "v1", kind, &kind.to_lowercase(), true);
+            assert!(opening.add(GroupVersionKind::new("", "v1", *kind), &resource, claim));
+            opening.has_nothing_to_claim(&bundle(name));
+        }
+        opening
+    }
+
+    #[test]
+    fn a_bundle_waits_for_the_lists_of_its_own_kinds_alone() {
+        let opening = claimed(&[("one", "ConfigMap"), ("two", "Pod")]);
+        let is_under_way = |name: &str| opening.under_way(&bundle(name)).is_some();
+        assert!(is_under_way("one") && is_under_way("two") && is_under_way("three"));
+        let moments = ["one", "two", "three"].map(|name| opening.under_way(&bundle(name)).unwrap());
+
+        let kinds = opening.begin_sweeping();
+        assert_eq!(moments.each_ref().map(Moment::has_passed), [false, false, true]);
+        assert!(is_under_way("one") && is_under_way("two") && !is_under_way("three"));
+        opening.swept(kinds[&GroupVersionKind::new("", "v1", "Pod")].bundles());
+
+        assert_eq!(moments.each_ref().map(Moment::has_passed), [false, true, true]);
+        assert!(is_under_way("one") && !is_under_way("two"));
+        opening.end();
+        assert!(moments[0].has_passed() && !is_under_way("one"));
+    }
+
+    #[test]
+    fn nothing_is_kept_for_a_bundle_that_is_gone_before_its_kinds_are_listed() {
+        let opening = claimed(&[("one", "ConfigMap"), ("two", "ConfigMap")]);
+        let kinds = opening.begin_sweeping();
+        let moment = opening.under_way(&bundle("one")).unwrap();
+
+        opening.leaves(&bundle("one"));
+        assert!(moment.has_passed() && opening.under_way(&bundle("one")).is_none());
+        opening.swept(kinds.values().flat_map(Kind::bundles).collect());
+
+        let state = opening.state.borrow();
+        assert_eq!(state.verdicts.keys().collect::<Vec<_>>(), [&bundle("two")]);
+    }
+}

@@ -1,0 +1,134 @@
+//! What all steps of the controller share: settings, clusters, stores, and why a bundle is looked at.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::{
+    autoscalers::Autoscalers,
+    health::{desk::Desk, pods::Pods},
+    memory::Calm,
+    opening::Opening,
+    secrets::Secrets,
+    snapshot::{BundleRecord, Snapshot},
+    targets::Targets,
+};
+use crate::{
+    actors::kit::{Causes, Env, Failure, Pass},
+    api::{class::OwnClass, object::NamespacedName},
+    cluster::{Cluster, Context, Record, Recorder, Router},
+};
+
+/// A ManagedResource changed in a way that asks for a pass (spec 10 §5.1).
+pub(super) const CHANGED: Causes = Causes::own(0);
+/// A referenced Secret changed (spec 10 §5.3).
+pub(super) const SECRET: Causes = Causes::own(1);
+/// An object of the bundle is no longer as it was.
+pub(super) const DRIFT: Causes = Causes::own(2);
+/// Discovery changed, and the bundle waits for a kind.
+pub(super) const KIND: Causes = Causes::own(3);
+/// An object of the bundle got its first autoscaler or lost its last one: another manifest counts, the object itself may be
+/// as it was.
+pub(super) const SCALED: Causes = Causes::own(4);
+
+/// The bundle is to be judged anew as a whole (spec 20 §5.1).
+pub(super) const GATE: Causes = Causes::own(5);
+/// What is known of the health of an object changed.
+pub(super) const HEALTH: Causes = Causes::own(6);
+/// What is known of the roll-out of an object changed.
+pub(super) const ROLLOUT: Causes = Causes::own(7);
+
+/// A conflict of two owners about one object is reported this often (decision 11).
+const REPORT_AGAIN: Duration = Duration::from_secs(3600);
+
+/// Settings of the health duties (spec 20 §3).
+#[derive(Debug, Clone)]
+pub struct HealthSettings {
+    /// Passes at once, of each of the two duties.
+    pub concurrent_syncs: usize,
+    /// Period of a bundle, and the time one pass may take.
+    pub sync_period: Duration,
+}
+
+/// Settings of the controller (spec 10 §3.1).
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Passes at once.
+    pub concurrent_syncs: usize,
+    /// Period of a bundle, and the time one pass may take.
+    pub sync_period: Duration,
+    /// Send an update even if nothing differs.
+    pub always_update: bool,
+    /// Value of the managed-by label.
+    pub managed_by: String,
+    /// The class of this process.
+    pub class: OwnClass,
+    /// Cluster id of origin values; empty for none.
+    pub cluster_id: String,
+    /// Whether the garbage collector runs: what it collects is left to it (spec 10 §13.2).
+    pub garbage_collector: bool,
+    /// Of the duties that judge.
+    pub health: HealthSettings,
+}
+
+/// The controller, in the hands of its actors.
+pub struct ManagedResources {
+    pub(super) settings: Settings,
+    pub(super) env: Env,
+    pub(super) source: Cluster,
+    pub(super) target: Cluster,
+    pub(super) bundles: Router<BundleRecord>,
+    pub(super) secrets: Secrets,
+    pub(super) targets: Targets,
+    pub(super) autoscalers: Autoscalers,
+    pub(super) recorder: Recorder,
+    pub(super) health_recorder: Recorder,
+    pub(super) desk: Rc<Desk>,
+    pub(super) pods: Pods,
+    pub(super) opening: Opening,
+    /// Bundles that wait until a kind is served.
+    pub(super) awaiting_kinds: RefCell<BTreeSet<NamespacedName>>,
+    /// Conflicts of two owners that were reported: bundle, object, reason; when.
+    pub(super) reported: RefCell<BTreeMap<(NamespacedName, String, &'static str), Instant>>,
+}
+
+// === impl ManagedResources ===
+
+impl ManagedResources {
+    /// The ManagedResource as the store has it.
+    pub(super) fn snapshot(&self, key: &NamespacedName) -> Result<Option<Snapshot>, Failure> {
+        match self.bundles.store().get(key) {
+            Some(record) => Ok(Some(record.snapshot()?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether a conflict about an object of a bundle has not been reported within the last hour (decision 11).
+    pub(super) fn is_news(&self, bundle: &NamespacedName, object: &str, reason: &'static str) -> bool {
+        let now = self.env.clock.monotonic();
+        let mut reported = self.reported.borrow_mut();
+        reported.retain(|_, when| now.saturating_duration_since(*when) < REPORT_AGAIN);
+        let key = (bundle.clone(), object.to_owned(), reason);
+        let is_news = !reported.contains_key(&key);
+        if is_news {
+            reported.insert(key, now);
+        }
+        is_news
+    }
+
+    /// The present moment for a bundle and its objects; `None` if something can only be known by asking.
+    pub(super) fn moment(&self, bundle: &NamespacedName) -> Option<Calm> {
+        let version = self.bundles.store().with(bundle, Record::version).filter(|_| !self.settings.always_update)?;
+        Some(Calm { version, objects: self.targets.moment(bundle)? })
+    }
+
+    /// On whose behalf a pass makes its requests.
+    pub(super) fn context(&self, pass: &Pass<NamespacedName>) -> Context {
+        Context { lane: pass.lane(), deadline: pass.deadline, key: pass.key.to_string().into() }
+    }
+}

@@ -1,0 +1,203 @@
+//! What wakes the actors of bundles: filters on stores, and listeners of what tells by itself.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeSet,
+    rc::{Rc, Weak},
+};
+
+use tokio::sync::watch;
+
+use super::{
+    autoscalers,
+    health::{desk::Desk, pods},
+    identity::Equivalences,
+    moment::Moments,
+    secrets::{SecretIndex, SecretRecord},
+    shared::{CHANGED, DRIFT, GATE, HEALTH, KIND, ManagedResources, ROLLOUT, SCALED, SECRET},
+    snapshot::BundleRecord,
+    targets::{Drift, DriftListener, HealthListener, News, Targets},
+    trigger::{self, SecretWake},
+};
+use crate::{
+    actors::{
+        health::gate::{self, Gate},
+        kit::{Causes, Supervised, Wake},
+    },
+    api::{
+        class::OwnClass,
+        managed_resource::ManagedResource,
+        object::{GroupKind, NamespacedName, ObjectKey},
+    },
+    cluster::{How, Record, Router},
+};
+
+/// The way from filters, which exist before the supervisor, to it.
+#[derive(Default)]
+pub(super) struct Waker {
+    supervised: RefCell<Option<Supervised<ManagedResources>>>,
+}
+
+// === impl Waker ===
+
+impl Waker {
+    /// From now on wakes reach this supervisor; `None`: nobody.
+    pub(super) fn lead_to(&self, supervised: Option<Supervised<ManagedResources>>) {
+        self.supervised.replace(supervised);
+    }
+}
+
+fn wake(waker: &Weak<Waker>, bundle: &NamespacedName, wake: Wake) {
+    let supervised = waker.upgrade().and_then(|waker| waker.supervised.borrow().clone());
+    if let Some(supervised) = supervised {
+        supervised.wake(bundle, wake);
+    }
+}
+
+// === filters ===
+
+pub(super) fn subscribe_bundles(controller: &Rc<ManagedResources>, bundles: &Router<BundleRecord>, waker: &Rc<Waker>) {
+    let (class, waker, desk) = (controller.settings.class.clone(), Rc::downgrade(waker), controller.desk.clone());
+    bundles.subscribe(move |change| {
+        let read = |record: Option<&BundleRecord>| record.and_then(|record| record.managed_resource().ok());
+        let (old, new) = (read(change.old), read(change.new));
+        desk.set(change.name, new.as_ref().is_some_and(|mr| gate::gate(&class, mr) == Gate::Open));
+        let causes = bundle_causes(&class, change.how, old.as_ref(), new.as_ref());
+        let first = change.how == How::First;
+        wake(&waker, change.name, if first { Wake::background(causes) } else { Wake::live(causes) });
+    });
+}
+
+/// Why a change of a ManagedResource starts passes; empty if it does not.
+fn bundle_causes(
+    class: &OwnClass,
+    how: How<'_>,
+    old: Option<&ManagedResource>,
+    new: Option<&ManagedResource>,
+) -> Causes {
+    let is_triggered = !trigger::triggers(class, old, new).is_empty();
+    let is_judged = gate::is_triggered(class, old, new);
+    match (how, is_triggered) {
+        (_, false) if !is_judged => Causes::NONE,
+        (How::First, _) => Causes::LISTED,
+        (_, true) => CHANGED.with(Causes::OBJECT).with(if is_judged { GATE } else { Causes::NONE }),
+        (_, false) => GATE,
+    }
+}
+
+pub(super) fn subscribe_secrets(
+    controller: &Rc<ManagedResources>,
+    secrets: &Router<SecretRecord>,
+    index: SecretIndex,
+    waker: &Rc<Waker>,
+) {
+    let (class, bundles) = (controller.settings.class.clone(), controller.bundles.clone());
+    let waker = Rc::downgrade(waker);
+    secrets.subscribe(move |change| {
+        let version = |record: Option<&SecretRecord>| record.map(|record| record.version().to_string());
+        let (old, new) = (version(change.old), version(change.new));
+        // What a pass read is entered too: if it is newer than what was known, the other bundles have to know. A Secret
+        // that was not known may be new or changed.
+        let read = change.how == How::First && change.old.is_none();
+        let concerns = match trigger::secret_wake(old.as_deref(), new.as_deref(), read) {
+            SecretWake::Waiting => SecretWake::All,
+            other => other,
+        };
+        for key in index.bundles(change.name) {
+            let mr = bundles.store().get(&key).and_then(|record| record.managed_resource().ok());
+            let concerned = |mr: &ManagedResource| trigger::is_woken_by_secret(&class, concerns, &change.name.name, mr);
+            if mr.as_ref().is_some_and(concerned) {
+                wake(&waker, &key, Wake::live(SECRET));
+            }
+        }
+    });
+}
+
+// === listeners ===
+
+/// Wakes the bundles that wait for a kind whenever the target serves other kinds than before.
+pub(super) async fn tell_of_kinds(
+    controller: Weak<ManagedResources>,
+    waker: Weak<Waker>,
+    mut changes: watch::Receiver<u64>,
+) {
+    while changes.changed().await.is_ok() {
+        let Some(controller) = controller.upgrade() else { return };
+        controller.targets.follow_discovery();
+        for bundle in std::mem::take(&mut *controller.awaiting_kinds.borrow_mut()) {
+            wake(&waker, &bundle, Wake::live(KIND));
+        }
+        for bundle in controller.desk.take_awaiting_kinds() {
+            wake(&waker, &bundle, Wake::live(GATE));
+        }
+    }
+}
+
+/// Wakes bundles for which an object, or a kind, stands differently now.
+pub(super) fn tell_of_health(desk: &Rc<Desk>, waker: &Rc<Waker>) -> HealthListener {
+    let (desk, waker) = (desk.clone(), Rc::downgrade(waker));
+    Rc::new(move |bundle, object, news| {
+        if !desk.is_open(bundle) {
+            return;
+        }
+        match (news, object) {
+            (News::Gone, Some(object)) => desk.note_absence(bundle, object),
+            (News::Gone | News::Judged { .. }, _) => {}
+        }
+        let causes = match news {
+            News::Gone | News::Judged { health: true, rollout: false } => HEALTH,
+            News::Judged { health: false, rollout } => {
+                if rollout {
+                    ROLLOUT
+                } else {
+                    Causes::NONE
+                }
+            }
+            News::Judged { health: true, rollout: true } => HEALTH.with(ROLLOUT),
+        };
+        wake(&waker, bundle, Wake::live(causes));
+    })
+}
+
+/// Wakes the bundles with Deployments for which a Pod counts, or did.
+pub(super) fn tell_of_pods(targets: &Targets, desk: &Rc<Desk>, waker: &Rc<Waker>) -> pods::Listener {
+    let (targets, desk, waker) = (targets.clone(), desk.clone(), Rc::downgrade(waker));
+    Rc::new(move |namespace, pods| {
+        let bundles: BTreeSet<NamespacedName> = match namespace {
+            Some(namespace) => {
+                let deployments = targets.deployments_of(namespace, pods);
+                deployments.iter().flat_map(|deployment| targets.holders(deployment)).collect()
+            }
+            None => targets.holders_of(&GroupKind::new("apps", "Deployment")),
+        };
+        for bundle in &bundles {
+            targets.news_for(bundle);
+        }
+        for bundle in bundles.iter().filter(|bundle| desk.is_open(bundle)) {
+            wake(&waker, bundle, Wake::live(ROLLOUT));
+        }
+    })
+}
+
+/// Wakes bundles of which an object is no longer as it was: at once if it is gone, else when the moment is over.
+pub(super) fn tell_of_drift(waker: &Rc<Waker>) -> DriftListener {
+    let waker = Rc::downgrade(waker);
+    let moments = Moments::new(move |bundle, due| wake(&waker, bundle, due));
+    Rc::new(move |bundle: &NamespacedName, object: &ObjectKey, what: Drift| match what {
+        Drift::Changed => moments.soon(bundle, object, Wake::live(DRIFT)),
+        Drift::Gone => moments.now(bundle, Wake::live(DRIFT).about(object.clone())),
+    })
+}
+
+/// Wakes the bundles of which an object got its first autoscaler or lost its last one.
+pub(super) fn tell_of_scaling(targets: &Targets, waker: &Rc<Waker>) -> autoscalers::Listener {
+    let (waker, targets) = (Rc::downgrade(waker), targets.clone());
+    Rc::new(move |object: &ObjectKey| {
+        // The bundle may hold it under an equivalent group.
+        for key in Equivalences::predefined().of_key(object).chain([object.clone()]) {
+            for bundle in targets.holders(&key) {
+                wake(&waker, &bundle, Wake::live(SCALED).about(key.clone()));
+            }
+        }
+    })
+}
