@@ -17,7 +17,8 @@ mod records;
 mod sight;
 mod watches;
 
-#[cfg(all(test, feature = "sim"))]
+#[cfg(feature = "sim")]
+#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
