@@ -116,10 +116,9 @@ impl Root {
         let secrets = watch_secrets(&parts.source, &index, env);
         let following = index.clone();
         bundles.subscribe(move |change| {
-            let mr = change.new.and_then(|record| record.managed_resource().ok());
-            let references = mr.map(|mr| mr.spec.secret_refs).unwrap_or_default();
+            let references = change.new.map_or(&[][..], |record| &record.head().mr.spec.secret_refs);
             let namespace = &change.name.namespace;
-            let secrets = references.into_iter().map(|reference| NamespacedName::new(namespace, reference.name));
+            let secrets = references.iter().map(|reference| NamespacedName::new(namespace, &reference.name));
             following.set(change.name, secrets.collect());
         });
         let definitions = watch_definitions(&parts.target, env);

@@ -5,7 +5,7 @@
 
 use std::{
     cell::RefCell,
-    collections::{BTreeMap, VecDeque},
+    collections::{HashMap, VecDeque},
     rc::Rc,
 };
 
@@ -27,7 +27,8 @@ pub(super) struct Bodies {
 
 #[derive(Default)]
 struct Inner {
-    bodies: BTreeMap<Rc<ObjectKey>, Body>,
+    /// Never walked over.
+    bodies: HashMap<Rc<ObjectKey>, Body>,
     /// Keys by age, oldest first; may hold keys that were replaced or taken since.
     ages: VecDeque<(u64, Rc<ObjectKey>)>,
     bytes: usize,

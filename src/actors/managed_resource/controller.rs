@@ -89,6 +89,7 @@ pub fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
         recorder: inputs.recorder,
         awaiting_kinds: RefCell::default(),
         reported: RefCell::default(),
+        started: env.clock.monotonic(),
         env: env.clone(),
         settings,
     });

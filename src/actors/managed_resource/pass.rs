@@ -30,10 +30,10 @@ pub(super) async fn run(
 ) -> Result<Outcome, Failure> {
     let calm = memory.calm.take();
     if let Some(calm) = calm.filter(|calm| is_still_calm(controller, memory, pass, *calm)) {
-        let now = controller.env.clock.monotonic();
+        let period = controller.calm_period(controller.settings.sync_period);
         memory.calm = Some(calm);
-        memory.period = Some(now + controller.settings.sync_period);
-        return Ok(Outcome::After(memory.next(now, controller.settings.sync_period)));
+        memory.period = Some(controller.env.clock.monotonic() + period);
+        return Ok(Outcome::After(period));
     }
     let Some(bundle) = controller.snapshot(&pass.key)? else {
         controller.targets.register(&pass.key, BTreeSet::new());

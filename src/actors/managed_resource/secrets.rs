@@ -116,6 +116,9 @@ impl SecretIndex {
     /// Sets the Secrets a ManagedResource references; none when it is gone.
     pub fn set(&self, bundle: &NamespacedName, secrets: Vec<NamespacedName>) {
         let mut index = self.inner.borrow_mut();
+        if index.secrets.get(bundle).map_or(&[][..], Vec::as_slice) == secrets.as_slice() {
+            return;
+        }
         let before = index.secrets.remove(bundle).unwrap_or_default();
         for secret in before {
             if let Some(bundles) = index.bundles.get_mut(&secret) {

@@ -91,6 +91,7 @@ pub struct ManagedResources {
     pub(super) desk: Rc<Desk>,
     pub(super) pods: Pods,
     pub(super) opening: Opening,
+    pub(super) started: Instant,
     /// Bundles that wait until a kind is served.
     pub(super) awaiting_kinds: RefCell<BTreeSet<NamespacedName>>,
     /// Conflicts of two owners that were reported: bundle, object, reason; when.
@@ -127,8 +128,45 @@ impl ManagedResources {
         Some(Calm { version, objects: self.targets.moment(bundle)? })
     }
 
+    /// The time to the next look at a bundle that is calm: about `period`, so that the process wakes once for many bundles.
+    pub(super) fn calm_period(&self, period: Duration) -> Duration {
+        in_step(self.env.clock.monotonic().saturating_duration_since(self.started), period)
+    }
+
     /// On whose behalf a pass makes its requests.
     pub(super) fn context(&self, pass: &Pass<NamespacedName>) -> Context {
         Context { lane: pass.lane(), deadline: pass.deadline, key: pass.key.to_string().into() }
+    }
+}
+
+/// The period by at most a 120th longer or shorter, and by half a second, so that it ends where many others do. `elapsed` is
+/// the time since a beginning that all have in common.
+fn in_step(elapsed: Duration, period: Duration) -> Duration {
+    let step = (period / 60).min(Duration::from_secs(1)).as_nanos().max(1);
+    let due = (elapsed + period).as_nanos();
+    let rounded = (due + step / 2) / step * step;
+    Duration::from_nanos(u64::try_from(rounded).unwrap_or(u64::MAX)).saturating_sub(elapsed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn periods_of_calm_bundles_end_together_and_do_not_grow() {
+        for (elapsed, period, due) in [
+            (0, 60_000, 60_000),
+            (60_001, 60_000, 120_000),
+            (119_600, 60_000, 180_000),
+            (119_400, 60_000, 179_000),
+            (1_000, 600, 1_600),
+            (1_004, 600, 1_600),
+            (1_006, 600, 1_610),
+            (7, 0, 7),
+        ] {
+            let (elapsed, period) = (Duration::from_millis(elapsed), Duration::from_millis(period));
+
+            assert_eq!(elapsed + in_step(elapsed, period), Duration::from_millis(due), "{elapsed:?} {period:?}");
+        }
     }
 }

@@ -1,13 +1,16 @@
 //! ManagedResources in the store: compact bytes, parsed for the pass that needs them.
 
-use std::sync::Arc;
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
 use crate::{
     api::{
-        managed_resource::{ManagedResource, ReadError},
+        managed_resource::{ManagedResource, ReadError, Status},
         object,
     },
     cluster::Record,
@@ -19,6 +22,16 @@ pub struct BundleRecord {
     uid: Arc<str>,
     version: u64,
     json: Arc<[u8]>,
+    head: Arc<Head>,
+}
+
+/// What each change of a ManagedResource is judged by. The references are most of it, and not in it.
+#[derive(Debug)]
+pub struct Head {
+    /// The typed view, with an empty `status.resources`.
+    pub mr: ManagedResource,
+    /// Hash of `status.resources`.
+    pub references: u64,
 }
 
 /// A ManagedResource at one version, parsed.
@@ -52,6 +65,11 @@ impl BundleRecord {
         ManagedResource::from_slice(&self.json)
     }
 
+    /// The typed view without the references.
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
     /// With the typed view.
     ///
     /// # Errors
@@ -66,6 +84,26 @@ impl BundleRecord {
     /// Never: it is what was written by this process.
     pub fn raw(&self) -> serde_json::Result<Value> {
         serde_json::from_slice(&self.json)
+    }
+}
+
+// === impl Head ===
+
+impl Head {
+    fn of(mr: &ManagedResource) -> Self {
+        let mut hasher = DefaultHasher::new();
+        mr.status.resources.hash(&mut hasher);
+        let ManagedResource { metadata, spec, status } = mr;
+        let status = Status {
+            conditions: status.conditions.clone(),
+            observed_generation: status.observed_generation,
+            resources: Vec::new(),
+            secrets_data_checksum: status.secrets_data_checksum.clone(),
+        };
+        Self {
+            mr: ManagedResource { metadata: metadata.clone(), spec: spec.clone(), status },
+            references: hasher.finish(),
+        }
     }
 }
 
@@ -90,7 +128,8 @@ impl Snapshot {
         let json = serde_json::to_vec(&Slim(object))?;
         let mr = ManagedResource::from_slice(&json)?;
         let version = object::resource_version(object).parse().unwrap_or_default();
-        Ok(Self { record: BundleRecord { uid: object::uid(object).into(), version, json: json.into() }, mr })
+        let head = Arc::new(Head::of(&mr));
+        Ok(Self { record: BundleRecord { uid: object::uid(object).into(), version, json: json.into(), head }, mr })
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
     moment::Moments,
     secrets::{SecretIndex, SecretRecord},
     shared::{CHANGED, DRIFT, GATE, HEALTH, KIND, ManagedResources, ROLLOUT, SCALED, SECRET},
-    snapshot::BundleRecord,
+    snapshot::{BundleRecord, Head},
     targets::{Drift, DriftListener, HealthListener, News, Targets},
     trigger::{self, SecretWake},
 };
@@ -26,7 +26,6 @@ use crate::{
     },
     api::{
         class::OwnClass,
-        managed_resource::ManagedResource,
         object::{GroupKind, NamespacedName, ObjectKey},
     },
     cluster::{How, Record, Router},
@@ -59,24 +58,20 @@ fn wake(waker: &Weak<Waker>, bundle: &NamespacedName, wake: Wake) {
 pub(super) fn subscribe_bundles(controller: &Rc<ManagedResources>, bundles: &Router<BundleRecord>, waker: &Rc<Waker>) {
     let (class, waker, desk) = (controller.settings.class.clone(), Rc::downgrade(waker), controller.desk.clone());
     bundles.subscribe(move |change| {
-        let read = |record: Option<&BundleRecord>| record.and_then(|record| record.managed_resource().ok());
-        let (old, new) = (read(change.old), read(change.new));
-        desk.set(change.name, new.as_ref().is_some_and(|mr| gate::gate(&class, mr) == Gate::Open));
-        let causes = bundle_causes(&class, change.how, old.as_ref(), new.as_ref());
+        let (old, new) = (change.old.map(BundleRecord::head), change.new.map(BundleRecord::head));
+        desk.set(change.name, new.is_some_and(|new| gate::gate(&class, &new.mr) == Gate::Open));
+        let causes = bundle_causes(&class, change.how, old, new);
         let first = change.how == How::First;
         wake(&waker, change.name, if first { Wake::background(causes) } else { Wake::live(causes) });
     });
 }
 
 /// Why a change of a ManagedResource starts passes; empty if it does not.
-fn bundle_causes(
-    class: &OwnClass,
-    how: How<'_>,
-    old: Option<&ManagedResource>,
-    new: Option<&ManagedResource>,
-) -> Causes {
+fn bundle_causes(class: &OwnClass, how: How<'_>, old: Option<&Head>, new: Option<&Head>) -> Causes {
+    let references = old.map(|old| old.references) != new.map(|new| new.references);
+    let (old, new) = (old.map(|old| &old.mr), new.map(|new| &new.mr));
     let is_triggered = !trigger::triggers(class, old, new).is_empty();
-    let is_judged = gate::is_triggered(class, old, new);
+    let is_judged = gate::is_triggered(class, old, new, references);
     match (how, is_triggered) {
         (_, false) if !is_judged => Causes::NONE,
         (How::First, _) => Causes::LISTED,
@@ -104,9 +99,11 @@ pub(super) fn subscribe_secrets(
             other => other,
         };
         for key in index.bundles(change.name) {
-            let mr = bundles.store().get(&key).and_then(|record| record.managed_resource().ok());
-            let concerned = |mr: &ManagedResource| trigger::is_woken_by_secret(&class, concerns, &change.name.name, mr);
-            if mr.as_ref().is_some_and(concerned) {
+            let bundle = bundles.store().get(&key);
+            let concerned = |bundle: &BundleRecord| {
+                trigger::is_woken_by_secret(&class, concerns, &change.name.name, &bundle.head().mr)
+            };
+            if bundle.as_ref().is_some_and(concerned) {
                 wake(&waker, &key, Wake::live(SECRET));
             }
         }

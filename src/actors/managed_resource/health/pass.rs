@@ -65,7 +65,7 @@ pub(in super::super) async fn run(
     let round = Round { controller, pass, duty, context: controller.context(pass), writer: writer(&pass.key) };
     controller.pods.end_if_idle(controller.targets.is_interested_in(&GroupKind::new("apps", "Deployment")));
     if pass.wake.causes == Causes::TIMER && memory.calm.is_some() && memory.calm == controller.moment(&pass.key) {
-        return Ok(Outcome::After(round.period()));
+        return Ok(Outcome::After(controller.calm_period(round.period())));
     }
     memory.calm = None;
     let Some(mr) = controller.bundles.store().with(&pass.key, BundleRecord::managed_resource).transpose()? else {

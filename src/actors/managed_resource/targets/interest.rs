@@ -1,7 +1,7 @@
 //! Which bundles hold which objects, and whether there is news of them.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     rc::Rc,
 };
 
@@ -11,8 +11,8 @@ use crate::api::object::{GroupKind, NamespacedName, ObjectKey};
 /// objects.
 #[derive(Default)]
 pub(super) struct Interest {
-    /// Sorted by bundle; never empty. Nearly all objects have one holder.
-    holders: BTreeMap<Rc<ObjectKey>, Vec<Rc<NamespacedName>>>,
+    /// Sorted by bundle; never empty. Nearly all objects have one holder. Never walked over.
+    holders: HashMap<Rc<ObjectKey>, Vec<Rc<NamespacedName>>>,
     held: BTreeMap<Rc<NamespacedName>, Held>,
     /// How many objects of each kind are held; never 0.
     kinds: BTreeMap<GroupKind, usize>,
@@ -119,7 +119,9 @@ impl Interest {
 
     /// The namespaces of the objects of a kind.
     pub(super) fn namespaces(&self, kind: &GroupKind) -> BTreeSet<String> {
-        self.of_kind(kind).map(|(key, _)| key.namespace.clone()).collect()
+        let held = self.of_kind(kind).flat_map(|(_, held)| &held.keys);
+        let keys = held.filter(|key| key.group == kind.group && key.kind == kind.kind);
+        keys.map(|key| key.namespace.clone()).collect()
     }
 
     /// Whether anybody holds an object of a kind.
@@ -129,17 +131,12 @@ impl Interest {
 
     /// The bundles that hold objects of a kind.
     pub(super) fn holders_of(&self, kind: &GroupKind) -> BTreeSet<NamespacedName> {
-        let holders: BTreeSet<&NamespacedName> =
-            self.of_kind(kind).flat_map(|(_, holders)| holders).map(Rc::as_ref).collect();
-        holders.into_iter().cloned().collect()
+        self.of_kind(kind).map(|(bundle, _)| NamespacedName::clone(bundle)).collect()
     }
 
-    /// The objects of a kind, and who holds them.
-    fn of_kind(&self, kind: &GroupKind) -> impl Iterator<Item = (&ObjectKey, &[Rc<NamespacedName>])> {
-        let first = ObjectKey { group: kind.group.clone(), kind: kind.kind.clone(), ..ObjectKey::default() };
-        let objects = self.holders.range(first..);
-        let objects = objects.take_while(move |(key, _)| key.group == kind.group && key.kind == kind.kind);
-        objects.map(|(key, holders)| (key.as_ref(), holders.as_slice()))
+    /// The bundles with objects of a kind.
+    fn of_kind(&self, kind: &GroupKind) -> impl Iterator<Item = (&Rc<NamespacedName>, &Held)> {
+        self.held.iter().filter(move |(_, held)| held.kinds.contains(kind))
     }
 
     // --- news
