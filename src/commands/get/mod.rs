@@ -5,12 +5,11 @@
 //!                                             └► objects.rs: JSON, YAML
 //! ```
 //!
-//! [`get`] reads once, `follow.rs` also what changes from then on. `age.rs`: ages as kubectl writes them; `screen.rs`: the
-//! streams, and the width of the terminal. Lists are read in pages; a table keeps rows, never objects.
+//! [`get`] reads once, `follow.rs` also what changes from then on. `screen.rs`: the streams, and the width of the terminal.
+//! Lists are read in pages; a table keeps rows, never objects.
 //!
 //! Start reading at [`get`]. It takes a client, a clock and streams, so tests give it those of the simulator.
 
-mod age;
 mod follow;
 mod objects;
 mod row;
