@@ -97,9 +97,7 @@ impl Get<'_, '_> {
         let (read, version) = self.read(printer, |object| drop(enter(known, object))).await?;
         *position = Some(version);
         if let Printer::Table(table, rows) = printer {
-            let lines = table.lines(rows.iter(), self.cluster.clock().wall());
-            let head = if self.options.no_headers { String::new() } else { table.head() };
-            self.screen.print(&(head + &lines))?;
+            self.print_table(table, rows)?;
             if rows.is_empty() {
                 self.remark_on_nothing(read);
             }

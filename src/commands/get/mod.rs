@@ -224,15 +224,18 @@ impl Get<'_, '_> {
     fn end(&mut self, printer: &mut Printer) -> Result<bool, GetError> {
         match printer {
             Printer::Table(_, rows) if rows.is_empty() => return Ok(false),
-            Printer::Table(table, rows) => {
-                let lines = table.lines(rows.iter(), self.cluster.clock().wall());
-                let head = if self.options.no_headers { String::new() } else { table.head() };
-                self.screen.print(&(head + &lines))?;
-            }
+            Printer::Table(table, rows) => self.print_table(table, rows)?,
             Printer::Names => {}
             Printer::Objects(objects) => self.screen.print(objects.end())?,
         }
         Ok(true)
+    }
+
+    /// Prints the rows, below the head unless it is not wanted.
+    fn print_table(&mut self, table: &mut Table, rows: &[Row]) -> Result<(), GetError> {
+        let lines = table.lines(rows.iter(), self.cluster.clock().wall());
+        let head = if self.options.no_headers { String::new() } else { table.head() };
+        self.screen.print(&(head + &lines))
     }
 
     fn remark_on_nothing(&mut self, read: usize) {
