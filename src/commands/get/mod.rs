@@ -143,15 +143,18 @@ impl Get<'_, '_> {
     async fn named(&mut self) -> Result<i32, GetError> {
         let several = self.options.names.len() > 1;
         let mut printer = self.printer(if several { Shape::List } else { Shape::Documents });
-        let mut code = OK;
+        let mut found = 0;
         for name in &self.options.names {
-            match self.find(name).await? {
-                Some(object) => self.take(&mut printer, object)?,
-                None => code = DIFFERENT,
+            if let Some(object) = self.find(name).await? {
+                found += 1;
+                self.take(&mut printer, object)?;
             }
         }
-        self.end(&mut printer)?;
-        Ok(code)
+        let shown = self.end(&mut printer)?;
+        if !shown && found > 0 {
+            self.remark_on_nothing(found); // each that was not found has a remark already
+        }
+        Ok(if found == self.options.names.len() { OK } else { DIFFERENT })
     }
 
     /// The object of this name. That it does not exist is remarked on in the server's words.
@@ -242,7 +245,8 @@ impl Get<'_, '_> {
         let place = self.scope.as_ref().map_or_else(String::new, |namespace| format!(" in namespace {namespace}"));
         self.screen.remark(&match read {
             0 => format!("no ManagedResources found{place}"),
-            _ => format!("all {read} ManagedResources{place} are applied, healthy and rolled out"),
+            1 => format!("the one ManagedResource found{place} is applied, healthy and rolled out"),
+            _ => format!("all {read} ManagedResources found{place} are applied, healthy and rolled out"),
         });
     }
 

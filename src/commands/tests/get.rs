@@ -199,12 +199,21 @@ async fn what_is_well_can_be_left_out() {
     let bad = run(&cluster, "get -A --unhealthy -o name").await;
     cluster.0.edit(MANAGED_RESOURCE, "ns", "a", healthy);
     let none = run(&cluster, "get -n ns --unhealthy").await;
+    let names = run(&cluster, "get -n ns --unhealthy a b").await;
+    let name = run(&cluster, "get -n ns --unhealthy b nowhere").await;
+    let nowhere = run(&cluster, "get -n ns --unhealthy nowhere").await;
     let nothing = run(&cluster, "get").await;
 
     let group = "managedresource.resources.gardener.cloud";
     assert_eq!(bad.out, format!("{group}/a\n{group}/c\n"));
     assert_eq!((none.result.unwrap(), none.out.as_str()), (OK, ""));
-    assert_eq!(none.remarks, "all 2 ManagedResources in namespace ns are applied, healthy and rolled out\n");
+    let missing = "error: managedresources.resources.gardener.cloud \"nowhere\" not found\n";
+    let all = "all 2 ManagedResources found in namespace ns are applied, healthy and rolled out\n";
+    let one = "the one ManagedResource found in namespace ns is applied, healthy and rolled out\n";
+    assert_eq!(none.remarks, all);
+    assert_eq!((names.result.unwrap(), names.out.as_str(), names.remarks.as_str()), (OK, "", all));
+    assert_eq!((name.result.unwrap(), name.remarks), (DIFFERENT, format!("{missing}{one}")));
+    assert_eq!((nowhere.result.unwrap(), nowhere.remarks.as_str()), (DIFFERENT, missing));
     assert_eq!(nothing.remarks, "no ManagedResources found in namespace default\n");
 }
 
