@@ -60,6 +60,14 @@ struct Get<'o, 's> {
     screen: Screen<'s>,
 }
 
+/// What is told of a list while it is read.
+enum Listed<'a> {
+    /// An object that the options select.
+    Object(&'a Value),
+    /// The list begins anew: what was told before does not count.
+    Anew,
+}
+
 /// What becomes of the objects that were read.
 enum Printer {
     /// Lines, when all are here.
@@ -112,7 +120,7 @@ impl Get<'_, '_> {
     async fn read(
         &mut self,
         printer: &mut Printer,
-        mut look_at: impl FnMut(&Value),
+        mut tell: impl FnMut(Listed<'_>),
     ) -> Result<(usize, String), GetError> {
         let mut lists = 1;
         let (mut read, mut version) = (0, String::new());
@@ -123,6 +131,7 @@ impl Get<'_, '_> {
                 Err(error) if error.is_expired() && lists < MOST_LISTS && printer.forget() => {
                     lists += 1;
                     read = 0;
+                    tell(Listed::Anew);
                     pages = self.pages();
                     continue;
                 }
@@ -132,7 +141,7 @@ impl Get<'_, '_> {
             for object in page.items {
                 if self.is_wanted(&object) {
                     read += 1;
-                    look_at(&object);
+                    tell(Listed::Object(&object));
                     self.take(printer, object)?;
                 }
             }

@@ -370,6 +370,41 @@ async fn a_lost_watch_is_taken_up_again_and_says_only_what_was_missed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_only_a_list_that_was_begun_anew_had_is_not_reported_as_deleted() {
+    let cluster = cluster_and_clock();
+    let sim = &cluster.0;
+    for number in 0..600 {
+        sim.put(well("ns", &format!("m{number:03}"))).unwrap();
+    }
+    let before = sim.revision();
+    sim.remove(MANAGED_RESOURCE, "ns", "m000");
+    let mut lists = 0;
+    sim.set_faults(move |info| {
+        lists += 1;
+        match lists {
+            1 => Fault::ReadAsOf(before),
+            2 => {
+                assert!(info.query.contains("continue="), "{}", info.query);
+                Fault::FailBefore(Seen::status(410, "Expired", "too old"))
+            }
+            _ => Fault::None,
+        }
+    });
+
+    let ended = while_watching(&cluster, "get -n ns -w --no-headers", async |out, _| {
+        let first = out.take();
+        sim.break_watches(WatchEnd::Expired);
+        sim.compact();
+        settled().await;
+
+        assert_eq!((first.lines().count(), &first[..4]), (599, "m001"));
+        assert_eq!(out.take(), "");
+    });
+
+    assert_eq!(ended.await.unwrap(), OK);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_always_fails_is_asked_less_and_less() {
     let cluster = three();
     let sim = &cluster.0;
