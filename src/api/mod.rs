@@ -1,5 +1,6 @@
 //! The outside contract: types, constants, defaults and validation. No I/O, but for [`producer`].
 //!
+//! * [`age`]: how long ago something was, as kubectl writes it.
 //! * [`keys`]: every annotation, label, finalizer and fixed text of the API.
 //! * [`managed_resource`]: a ManagedResource as this program reads it, and how its status gets back into the raw object.
 //! * [`conditions`]: the condition type and its update rules.
@@ -7,15 +8,18 @@
 //! * [`origin`]: the annotation that names an object's owner.
 //! * [`config`]: the component configuration.
 //! * [`duration`]: durations as Go writes them.
+//! * [`integer`]: integers as Go reads them.
 //! * [`object`]: names and metadata of any object.
 //! * [`quote`]: text in quotes, with Go's escapes.
 //! * [`producer`]: the library for programs that make ManagedResources.
 
+pub mod age;
 pub mod class;
 pub mod conditions;
 pub mod config;
 pub mod crd;
 pub mod duration;
+pub mod integer;
 pub mod keys;
 pub mod managed_resource;
 pub mod object;

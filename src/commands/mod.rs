@@ -117,9 +117,19 @@ pub fn run_with(tool: &Tool, env: &dyn Fn(&str) -> Option<String>, streams: Stre
     said.code
 }
 
-/// The text without line breaks and control characters: names come from files and clusters, and must not steer a terminal.
+/// The text without line breaks, control characters and marks of direction: names and messages come from files and
+/// clusters, and must neither steer a terminal nor reorder what stands beside them.
 fn one_line(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+    text.chars().map(|character| if character.is_control() || is_layout(character) { ' ' } else { character }).collect()
+}
+
+/// Whether a character breaks lines or sets the direction of those around it (Unicode UAX #9), without being a control
+/// character.
+fn is_layout(character: char) -> bool {
+    matches!(
+        character,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
 }
 
 fn pack(options: &PackOptions, stdin: &mut dyn Read) -> Result<Said, CommandError> {

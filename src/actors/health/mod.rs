@@ -5,12 +5,11 @@
 //! * [`judgement`]: both verdicts of an object in a few bytes: all that is kept of it
 //! * [`report`]: what is bad about a bundle → the two conditions (§10.2, §13)
 //! * [`gate`]: whether a bundle is judged at all, and what opens the gate (§4.1, §5.1, §10.1)
-//! * [`warnings`]: the Events about a Service that are quoted (§11.3), with [`age`]
+//! * [`warnings`]: the Events about a Service that are quoted (§11.3)
 //! * [`fields`]: reading fields of which nobody guarantees the type
 //!
 //! The shell, which watches, waits and writes, is `managed_resource/health`.
 
-pub mod age;
 pub mod fields;
 pub mod gate;
 pub mod judge;

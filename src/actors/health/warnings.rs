@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::age::age;
+use crate::api::age::age;
 
 /// So many Events are quoted.
 const QUOTED: usize = 5;

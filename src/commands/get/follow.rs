@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{DIFFERENT, Get, GetError, Printer, objects::Shape, reference, row::Row};
+use super::{DIFFERENT, Get, GetError, Listed, Printer, objects::Shape, reference, row::Row};
 use crate::{
     api::object::{self, NamespacedName},
     cluster::{ApiError, IDLE_LIMIT, WatchKind, WatchQuery},
@@ -94,12 +94,15 @@ impl Get<'_, '_> {
     /// The first list. What fails here would fail without a watch, too.
     async fn start(&mut self, followed: &mut Followed) -> Result<(), GetError> {
         let Followed { printer, known, position } = followed;
-        let (read, version) = self.read(printer, |object| drop(enter(known, object))).await?;
+        let (read, version) = self
+            .read(printer, |listed| match listed {
+                Listed::Object(object) => drop(enter(known, object)),
+                Listed::Anew => known.clear(),
+            })
+            .await?;
         *position = Some(version);
         if let Printer::Table(table, rows) = printer {
-            let lines = table.lines(rows.iter(), self.cluster.clock().wall());
-            let head = if self.options.no_headers { String::new() } else { table.head() };
-            self.screen.print(&(head + &lines))?;
+            self.print_table(table, rows)?;
             if rows.is_empty() {
                 self.remark_on_nothing(read);
             }

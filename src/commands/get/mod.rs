@@ -5,12 +5,11 @@
 //!                                             └► objects.rs: JSON, YAML
 //! ```
 //!
-//! [`get`] reads once, `follow.rs` also what changes from then on. `age.rs`: ages as kubectl writes them; `screen.rs`: the
-//! streams, and the width of the terminal. Lists are read in pages; a table keeps rows, never objects.
+//! [`get`] reads once, `follow.rs` also what changes from then on. `screen.rs`: the streams, and the width of the terminal.
+//! Lists are read in pages; a table keeps rows, never objects.
 //!
 //! Start reading at [`get`]. It takes a client, a clock and streams, so tests give it those of the simulator.
 
-mod age;
 mod follow;
 mod objects;
 mod row;
@@ -59,6 +58,14 @@ struct Get<'o, 's> {
     /// The namespace; `None` for all.
     scope: Option<String>,
     screen: Screen<'s>,
+}
+
+/// What is told of a list while it is read.
+enum Listed<'a> {
+    /// An object that the options select.
+    Object(&'a Value),
+    /// The list begins anew: what was told before does not count.
+    Anew,
 }
 
 /// What becomes of the objects that were read.
@@ -113,7 +120,7 @@ impl Get<'_, '_> {
     async fn read(
         &mut self,
         printer: &mut Printer,
-        mut look_at: impl FnMut(&Value),
+        mut tell: impl FnMut(Listed<'_>),
     ) -> Result<(usize, String), GetError> {
         let mut lists = 1;
         let (mut read, mut version) = (0, String::new());
@@ -124,6 +131,7 @@ impl Get<'_, '_> {
                 Err(error) if error.is_expired() && lists < MOST_LISTS && printer.forget() => {
                     lists += 1;
                     read = 0;
+                    tell(Listed::Anew);
                     pages = self.pages();
                     continue;
                 }
@@ -133,7 +141,7 @@ impl Get<'_, '_> {
             for object in page.items {
                 if self.is_wanted(&object) {
                     read += 1;
-                    look_at(&object);
+                    tell(Listed::Object(&object));
                     self.take(printer, object)?;
                 }
             }
@@ -144,15 +152,18 @@ impl Get<'_, '_> {
     async fn named(&mut self) -> Result<i32, GetError> {
         let several = self.options.names.len() > 1;
         let mut printer = self.printer(if several { Shape::List } else { Shape::Documents });
-        let mut code = OK;
+        let mut found = 0;
         for name in &self.options.names {
-            match self.find(name).await? {
-                Some(object) => self.take(&mut printer, object)?,
-                None => code = DIFFERENT,
+            if let Some(object) = self.find(name).await? {
+                found += 1;
+                self.take(&mut printer, object)?;
             }
         }
-        self.end(&mut printer)?;
-        Ok(code)
+        let shown = self.end(&mut printer)?;
+        if !shown && found > 0 {
+            self.remark_on_nothing(found); // each that was not found has a remark already
+        }
+        Ok(if found == self.options.names.len() { OK } else { DIFFERENT })
     }
 
     /// The object of this name. That it does not exist is remarked on in the server's words.
@@ -225,22 +236,26 @@ impl Get<'_, '_> {
     fn end(&mut self, printer: &mut Printer) -> Result<bool, GetError> {
         match printer {
             Printer::Table(_, rows) if rows.is_empty() => return Ok(false),
-            Printer::Table(table, rows) => {
-                let lines = table.lines(rows.iter(), self.cluster.clock().wall());
-                let head = if self.options.no_headers { String::new() } else { table.head() };
-                self.screen.print(&(head + &lines))?;
-            }
+            Printer::Table(table, rows) => self.print_table(table, rows)?,
             Printer::Names => {}
             Printer::Objects(objects) => self.screen.print(objects.end())?,
         }
         Ok(true)
     }
 
+    /// Prints the rows, below the head unless it is not wanted.
+    fn print_table(&mut self, table: &mut Table, rows: &[Row]) -> Result<(), GetError> {
+        let lines = table.lines(rows.iter(), self.cluster.clock().wall());
+        let head = if self.options.no_headers { String::new() } else { table.head() };
+        self.screen.print(&(head + &lines))
+    }
+
     fn remark_on_nothing(&mut self, read: usize) {
         let place = self.scope.as_ref().map_or_else(String::new, |namespace| format!(" in namespace {namespace}"));
         self.screen.remark(&match read {
             0 => format!("no ManagedResources found{place}"),
-            _ => format!("all {read} ManagedResources{place} are applied, healthy and rolled out"),
+            1 => format!("the one ManagedResource found{place} is applied, healthy and rolled out"),
+            _ => format!("all {read} ManagedResources found{place} are applied, healthy and rolled out"),
         });
     }
 

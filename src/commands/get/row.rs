@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::age::age;
 use crate::api::{
+    age::age,
     conditions::{Condition, ConditionStatus, RESOURCES_APPLIED, RESOURCES_HEALTHY, RESOURCES_PROGRESSING},
     keys::DEFAULT_CLASS,
     managed_resource::ManagedResource,
@@ -84,7 +84,7 @@ impl Row {
 
     /// How old it is.
     pub(super) fn age(&self, now: Timestamp) -> String {
-        self.created.map_or_else(|| "<unknown>".to_owned(), |created| age(now.duration_since(created).as_secs()))
+        age(self.created, now)
     }
 }
 

@@ -199,12 +199,21 @@ async fn what_is_well_can_be_left_out() {
     let bad = run(&cluster, "get -A --unhealthy -o name").await;
     cluster.0.edit(MANAGED_RESOURCE, "ns", "a", healthy);
     let none = run(&cluster, "get -n ns --unhealthy").await;
+    let names = run(&cluster, "get -n ns --unhealthy a b").await;
+    let name = run(&cluster, "get -n ns --unhealthy b nowhere").await;
+    let nowhere = run(&cluster, "get -n ns --unhealthy nowhere").await;
     let nothing = run(&cluster, "get").await;
 
     let group = "managedresource.resources.gardener.cloud";
     assert_eq!(bad.out, format!("{group}/a\n{group}/c\n"));
     assert_eq!((none.result.unwrap(), none.out.as_str()), (OK, ""));
-    assert_eq!(none.remarks, "all 2 ManagedResources in namespace ns are applied, healthy and rolled out\n");
+    let missing = "error: managedresources.resources.gardener.cloud \"nowhere\" not found\n";
+    let all = "all 2 ManagedResources found in namespace ns are applied, healthy and rolled out\n";
+    let one = "the one ManagedResource found in namespace ns is applied, healthy and rolled out\n";
+    assert_eq!(none.remarks, all);
+    assert_eq!((names.result.unwrap(), names.out.as_str(), names.remarks.as_str()), (OK, "", all));
+    assert_eq!((name.result.unwrap(), name.remarks), (DIFFERENT, format!("{missing}{one}")));
+    assert_eq!((nowhere.result.unwrap(), nowhere.remarks.as_str()), (DIFFERENT, missing));
     assert_eq!(nothing.remarks, "no ManagedResources found in namespace default\n");
 }
 
@@ -358,6 +367,41 @@ async fn a_lost_watch_is_taken_up_again_and_says_only_what_was_missed() {
 
         assert_eq!(ended.await.unwrap(), OK, "{end:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_only_a_list_that_was_begun_anew_had_is_not_reported_as_deleted() {
+    let cluster = cluster_and_clock();
+    let sim = &cluster.0;
+    for number in 0..600 {
+        sim.put(well("ns", &format!("m{number:03}"))).unwrap();
+    }
+    let before = sim.revision();
+    sim.remove(MANAGED_RESOURCE, "ns", "m000");
+    let mut lists = 0;
+    sim.set_faults(move |info| {
+        lists += 1;
+        match lists {
+            1 => Fault::ReadAsOf(before),
+            2 => {
+                assert!(info.query.contains("continue="), "{}", info.query);
+                Fault::FailBefore(Seen::status(410, "Expired", "too old"))
+            }
+            _ => Fault::None,
+        }
+    });
+
+    let ended = while_watching(&cluster, "get -n ns -w --no-headers", async |out, _| {
+        let first = out.take();
+        sim.break_watches(WatchEnd::Expired);
+        sim.compact();
+        settled().await;
+
+        assert_eq!((first.lines().count(), &first[..4]), (599, "m001"));
+        assert_eq!(out.take(), "");
+    });
+
+    assert_eq!(ended.await.unwrap(), OK);
 }
 
 #[tokio::test(start_paused = true)]

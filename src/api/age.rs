@@ -1,4 +1,4 @@
-//! How long ago something was, in whole units (spec 20 §11.3).
+//! How long ago something was, as kubectl writes it: two units at most, coarser with time (spec 20 §11.3).
 
 use jiff::Timestamp;
 
@@ -7,13 +7,13 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// The time between `then` and `now`; `<unknown>` for no time.
+/// The time between `then` and `now`, cut to whole seconds; `<unknown>` for no time. A clock that is ahead by less than two
+/// seconds makes `0s`.
 pub fn age(then: Option<Timestamp>, now: Timestamp) -> String {
     let Some(then) = then else { return "<unknown>".to_owned() };
-    let elapsed = now.duration_since(then);
-    match elapsed.as_secs() {
-        _ if elapsed.is_negative() && elapsed.as_millis() < -1000 => "<invalid>".to_owned(),
-        ..0 => "0s".to_owned(),
+    match now.duration_since(then).as_secs() {
+        ..-1 => "<invalid>".to_owned(),
+        -1 => "0s".to_owned(),
         seconds @ 0..120 => format!("{seconds}s"),
         seconds @ 120..600 => two(seconds, (MINUTE, "m"), (1, "s")),
         seconds if seconds < 3 * HOUR => format!("{}m", seconds / MINUTE),
@@ -43,7 +43,8 @@ mod tests {
         let now: Timestamp = "2026-06-01T12:00:00Z".parse().unwrap();
         for (milliseconds, expected) in [
             (-2000, "<invalid>"),
-            (-1001, "<invalid>"),
+            (-1999, "0s"),
+            (-1001, "0s"),
             (-1000, "0s"),
             (-1, "0s"),
             (0, "0s"),
