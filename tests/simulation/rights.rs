@@ -8,7 +8,7 @@ use crate::{
         ALL_HEALTHY, HEALTHY, PROGRESSING, ROLLED_OUT, condition, pod, ready, rolled_out, set_status, stands, workload,
     },
     objects::{annotated, object, with},
-    world::{NAMESPACE, World, config_map, namespace, seconds, stream, world},
+    world::{NAMESPACE, World, brief, config_map, namespace, seconds, stream, world},
 };
 
 /// Denies these verbs on a resource in a namespace, or on all of them where it is empty.
@@ -210,5 +210,119 @@ fn a_bundle_keeps_its_own_secret_without_the_right_to_watch_secrets() {
         assert!(world.sim.object("secrets", NAMESPACE, "one").is_some());
         assert!(world.is_applied("one"), "{:#?}", world.mr("one"));
         assert_eq!((world.value("a"), world.value("b").as_deref()), (None, Some("v")));
+    });
+}
+
+/// More namespaces than a kind is watched in one by one.
+fn many_namespaces(world: &World) -> Vec<String> {
+    let places: Vec<String> = (0..66).map(|number| format!("n{number:02}")).collect();
+    for place in &places {
+        world.sim.put(namespace(place)).unwrap();
+    }
+    places
+}
+
+fn in_each(places: &[String], object: &Value) -> Vec<Value> {
+    places.iter().map(|place| with(object.clone(), "/metadata/namespace", json!(place))).collect()
+}
+
+/// Requests, but for watches that are taken up again.
+fn asked_but_watches(world: &World) -> Vec<String> {
+    world.asked().into_iter().filter(|asked| !asked.starts_with("watch ")).collect()
+}
+
+/// Requests for a kind in all namespaces.
+fn asked_everywhere(world: &World, resource: &str) -> Vec<String> {
+    let requests = world.requests();
+    let everywhere = requests.iter().filter(|it| it.info.resource == resource && it.info.namespace.is_empty());
+    everywhere.map(brief).collect()
+}
+
+/// architecture §5: what an API server denies that has not yet read its roles is denied for a moment only.
+#[test]
+fn a_kind_is_watched_everywhere_again_when_the_right_to_that_is_back() {
+    world(1, |world| async move {
+        let value = |place: &str| world.sim.object("configmaps", place, "a").unwrap()["data"]["k"].clone();
+        let edit = |place: &str| {
+            world.sim.edit("configmaps", place, "a", |live| live["data"]["k"] = json!("edited"));
+        };
+        let places = many_namespaces(&world);
+        forbid(&world, "configmaps", &["list", "watch"], "");
+        world.start().await;
+        world.bundle("one", &in_each(&places, &config_map("a", "v")));
+        world.applied("one").await;
+        seconds(130).await;
+        world.sim.clear_faults();
+        seconds(700).await;
+        world.sim.clear_requests();
+        seconds(130).await;
+        assert_eq!(asked_but_watches(&world), [""; 0], "nothing is asked at rest");
+        edit("n00");
+        edit("n65");
+        seconds(2).await;
+
+        assert_eq!(["n00", "n65"].map(value), ["v", "v"]);
+        let watches: Vec<String> = world.actors_of("grm").into_iter().map(|actor| actor.path).collect();
+        let watches: Vec<&String> = watches.iter().filter(|path| path.contains("/configmaps")).collect();
+        assert_eq!(watches, ["watch/target/configmaps.v1"]);
+    });
+}
+
+/// architecture §5: the watches of the namespaces go on while the right to all of them is tried.
+#[test]
+fn the_right_to_all_namespaces_is_tried_every_ten_minutes_and_nothing_else_is_asked_at_rest() {
+    for verbs in [&["list", "watch"][..], &["watch"]] {
+        world(1, |world| async move {
+            forbid(&world, "configmaps", verbs, "");
+            world.start().await;
+            world.bundle("one", &[config_map("a", "v")]);
+            world.applied("one").await;
+            seconds(200).await;
+            world.sim.clear_requests();
+            seconds(3600).await;
+
+            let tried = asked_everywhere(&world, "configmaps");
+            let lists = tried.iter().filter(|it| *it == "list configmaps").count();
+            assert!((5..=6).contains(&lists) && tried.len() <= 2 * lists, "{tried:?}");
+            assert_eq!(asked_but_watches(&world).len(), lists, "{:#?}", world.asked());
+            world.sim.edit("configmaps", NAMESPACE, "a", |live| live["data"]["k"] = json!("edited"));
+            seconds(2).await;
+            assert_eq!(world.value("a").as_deref(), Some("v"));
+        });
+    }
+}
+
+/// spec 20 §15: beyond so many namespaces Pods are not counted, until the right to all of them is back.
+#[test]
+fn pods_are_counted_everywhere_again_when_the_right_to_that_is_back() {
+    world(1, |world| async move {
+        let places = many_namespaces(&world);
+        forbid(&world, "pods", &["list", "watch"], "");
+        world.start().await;
+        world.bundle("one", &in_each(&places, &workload("Deployment", "web", 0)));
+        world.applied("one").await;
+        for place in &places {
+            assert!(world.sim.edit("deployments.apps", place, "web", |live| live["status"] = rolled_out()));
+        }
+        seconds(130).await;
+        assert_ne!(condition(&world, PROGRESSING), ROLLED_OUT);
+        world.sim.clear_faults();
+        seconds(700).await;
+        assert_eq!(condition(&world, PROGRESSING), ROLLED_OUT);
+        world.sim.clear_requests();
+        seconds(130).await;
+        assert_eq!(asked_but_watches(&world), [""; 0], "nothing is asked at rest");
+
+        for place in ["n00", "n65"] {
+            let text = format!("Deployment \"{place}/web\" is progressing: there are still non-terminated old pods");
+            world.sim.put(with(pod("old", "web"), "/metadata/namespace", json!(place))).unwrap();
+            seconds(5).await;
+            assert_eq!(condition(&world, PROGRESSING), ["True", "DeploymentProgressing", &text]);
+            world.sim.remove("pods", place, "old");
+            seconds(5).await;
+            assert_eq!(condition(&world, PROGRESSING), ROLLED_OUT);
+        }
+        let watches: Vec<String> = world.actors_of("grm").into_iter().map(|actor| actor.path).collect();
+        assert!(!watches.iter().any(|path| path.starts_with("watch/target/pods/")), "{watches:?}");
     });
 }
