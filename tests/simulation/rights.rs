@@ -140,13 +140,10 @@ fn an_autoscaler_counts_once_after_its_watch_was_narrowed() {
         let web = with(workload("Deployment", "web", 2), "/spec/template/spec/containers/0/image", json!(image));
         [web]
     };
-    let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" });
-    let spec = json!({ "scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9 });
-    let autoscaler = object("autoscaling/v2", "HorizontalPodAutoscaler", "web", json!({ "spec": spec }));
     world(1, |world| async move {
         let replicas = || world.sim.object("deployments.apps", NAMESPACE, "web").unwrap()["spec"]["replicas"].clone();
         world.target_namespaces.replace(vec![NAMESPACE.to_owned()]);
-        world.sim.put(autoscaler).unwrap();
+        world.sim.put(autoscaler(NAMESPACE)).unwrap();
         world.start().await;
         world.bundle("one", &web("i:1"));
         world.applied("one").await;
@@ -324,5 +321,66 @@ fn pods_are_counted_everywhere_again_when_the_right_to_that_is_back() {
         }
         let watches: Vec<String> = world.actors_of("grm").into_iter().map(|actor| actor.path).collect();
         assert!(!watches.iter().any(|path| path.starts_with("watch/target/pods/")), "{watches:?}");
+    });
+}
+
+fn autoscaler(namespace: &str) -> Value {
+    let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" });
+    let spec = json!({ "scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9 });
+    let autoscaler = object("autoscaling/v2", "HorizontalPodAutoscaler", "web", json!({ "spec": spec }));
+    with(autoscaler, "/metadata/namespace", json!(namespace))
+}
+
+/// spec 10 §11.2: autoscalers outside of the namespaces of the configuration count too, as soon as they may be seen again.
+#[test]
+fn autoscalers_are_watched_everywhere_again_when_the_right_to_that_is_back() {
+    world(1, |world| async move {
+        let replicas = || world.sim.object("deployments.apps", "other", "web").unwrap()["spec"]["replicas"].clone();
+        let scale = |count: u32| {
+            world.sim.edit("deployments.apps", "other", "web", |live| live["spec"]["replicas"] = json!(count));
+        };
+        world.target_namespaces.replace(vec![NAMESPACE.to_owned()]);
+        world.sim.put(namespace("other")).unwrap();
+        forbid(&world, "horizontalpodautoscalers", &["list", "watch"], "");
+        world.start().await;
+        world.bundle("one", &[with(workload("Deployment", "web", 2), "/metadata/namespace", json!("other"))]);
+        world.applied("one").await;
+        world.sim.put(autoscaler("other")).unwrap();
+        seconds(70).await;
+        scale(5);
+        seconds(70).await;
+        assert_eq!(replicas(), 2, "nobody tells of the autoscaler");
+        world.sim.clear_faults();
+        seconds(700).await;
+        scale(5);
+        seconds(70).await;
+        assert_eq!(replicas(), 5);
+        world.sim.remove("horizontalpodautoscalers.autoscaling", "other", "web");
+        seconds(70).await;
+
+        assert_eq!(replicas(), 2);
+    });
+}
+
+/// spec 10 §11.2: bundles at rest learn of an autoscaler that is gone, although no pass of theirs looks at anything.
+#[test]
+fn an_autoscaler_that_goes_after_the_right_to_all_of_them_is_gone_is_heard_of() {
+    world(1, |world| async move {
+        let replicas = || world.sim.object("deployments.apps", NAMESPACE, "web").unwrap()["spec"]["replicas"].clone();
+        world.target_namespaces.replace(vec![NAMESPACE.to_owned()]);
+        world.sim.put(autoscaler(NAMESPACE)).unwrap();
+        world.start().await;
+        world.bundle("one", &[workload("Deployment", "web", 2)]);
+        world.applied("one").await;
+        world.sim.edit("deployments.apps", NAMESPACE, "web", |live| live["spec"]["replicas"] = json!(5));
+        seconds(200).await;
+        forbid(&world, "horizontalpodautoscalers", &["list", "watch"], "");
+        world.sim.break_watches(WatchEnd::Disconnect);
+        seconds(200).await;
+        assert_eq!(replicas(), 5);
+        world.sim.remove("horizontalpodautoscalers.autoscaling", NAMESPACE, "web");
+        seconds(5).await;
+
+        assert_eq!(replicas(), 2);
     });
 }

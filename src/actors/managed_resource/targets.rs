@@ -195,6 +195,11 @@ impl Targets {
         self.inner.interest.borrow().has_kind(kind)
     }
 
+    /// Whether a bundle is interested in an object of such a kind.
+    pub fn holds(&self, bundle: &NamespacedName, is_such: impl Fn(&GroupKind) -> bool) -> bool {
+        self.inner.interest.borrow().last_news(bundle).is_some_and(|(_, mut kinds)| kinds.any(is_such))
+    }
+
     /// The bundles that are interested in objects of a kind.
     pub fn holders_of(&self, kind: &GroupKind) -> BTreeSet<NamespacedName> {
         self.inner.interest.borrow().holders_of(kind)
