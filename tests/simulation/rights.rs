@@ -8,7 +8,7 @@ use crate::{
         ALL_HEALTHY, HEALTHY, PROGRESSING, ROLLED_OUT, condition, pod, ready, rolled_out, set_status, stands, workload,
     },
     objects::{annotated, object, with},
-    world::{NAMESPACE, World, config_map, namespace, seconds, stream, world},
+    world::{NAMESPACE, World, brief, config_map, namespace, seconds, stream, world},
 };
 
 /// Denies these verbs on a resource in a namespace, or on all of them where it is empty.
@@ -140,13 +140,10 @@ fn an_autoscaler_counts_once_after_its_watch_was_narrowed() {
         let web = with(workload("Deployment", "web", 2), "/spec/template/spec/containers/0/image", json!(image));
         [web]
     };
-    let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" });
-    let spec = json!({ "scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9 });
-    let autoscaler = object("autoscaling/v2", "HorizontalPodAutoscaler", "web", json!({ "spec": spec }));
     world(1, |world| async move {
         let replicas = || world.sim.object("deployments.apps", NAMESPACE, "web").unwrap()["spec"]["replicas"].clone();
         world.target_namespaces.replace(vec![NAMESPACE.to_owned()]);
-        world.sim.put(autoscaler).unwrap();
+        world.sim.put(autoscaler(NAMESPACE)).unwrap();
         world.start().await;
         world.bundle("one", &web("i:1"));
         world.applied("one").await;
@@ -210,5 +207,180 @@ fn a_bundle_keeps_its_own_secret_without_the_right_to_watch_secrets() {
         assert!(world.sim.object("secrets", NAMESPACE, "one").is_some());
         assert!(world.is_applied("one"), "{:#?}", world.mr("one"));
         assert_eq!((world.value("a"), world.value("b").as_deref()), (None, Some("v")));
+    });
+}
+
+/// More namespaces than a kind is watched in one by one.
+fn many_namespaces(world: &World) -> Vec<String> {
+    let places: Vec<String> = (0..66).map(|number| format!("n{number:02}")).collect();
+    for place in &places {
+        world.sim.put(namespace(place)).unwrap();
+    }
+    places
+}
+
+fn in_each(places: &[String], object: &Value) -> Vec<Value> {
+    places.iter().map(|place| with(object.clone(), "/metadata/namespace", json!(place))).collect()
+}
+
+/// Requests, but for watches that are taken up again.
+fn asked_but_watches(world: &World) -> Vec<String> {
+    world.asked().into_iter().filter(|asked| !asked.starts_with("watch ")).collect()
+}
+
+/// Requests for a kind in all namespaces.
+fn asked_everywhere(world: &World, resource: &str) -> Vec<String> {
+    let requests = world.requests();
+    let everywhere = requests.iter().filter(|it| it.info.resource == resource && it.info.namespace.is_empty());
+    everywhere.map(brief).collect()
+}
+
+/// architecture §5: what an API server denies that has not yet read its roles is denied for a moment only.
+#[test]
+fn a_kind_is_watched_everywhere_again_when_the_right_to_that_is_back() {
+    world(1, |world| async move {
+        let value = |place: &str| world.sim.object("configmaps", place, "a").unwrap()["data"]["k"].clone();
+        let edit = |place: &str| {
+            world.sim.edit("configmaps", place, "a", |live| live["data"]["k"] = json!("edited"));
+        };
+        let places = many_namespaces(&world);
+        forbid(&world, "configmaps", &["list", "watch"], "");
+        world.start().await;
+        world.bundle("one", &in_each(&places, &config_map("a", "v")));
+        world.applied("one").await;
+        seconds(130).await;
+        world.sim.clear_faults();
+        seconds(700).await;
+        world.sim.clear_requests();
+        seconds(130).await;
+        assert_eq!(asked_but_watches(&world), [""; 0], "nothing is asked at rest");
+        edit("n00");
+        edit("n65");
+        seconds(2).await;
+
+        assert_eq!(["n00", "n65"].map(value), ["v", "v"]);
+        let watches: Vec<String> = world.actors_of("grm").into_iter().map(|actor| actor.path).collect();
+        let watches: Vec<&String> = watches.iter().filter(|path| path.contains("/configmaps")).collect();
+        assert_eq!(watches, ["watch/target/configmaps.v1"]);
+    });
+}
+
+/// architecture §5: the watches of the namespaces go on while the right to all of them is tried.
+#[test]
+fn the_right_to_all_namespaces_is_tried_every_ten_minutes_and_nothing_else_is_asked_at_rest() {
+    for verbs in [&["list", "watch"][..], &["watch"]] {
+        world(1, |world| async move {
+            forbid(&world, "configmaps", verbs, "");
+            world.start().await;
+            world.bundle("one", &[config_map("a", "v")]);
+            world.applied("one").await;
+            seconds(200).await;
+            world.sim.clear_requests();
+            seconds(3600).await;
+
+            let tried = asked_everywhere(&world, "configmaps");
+            let lists = tried.iter().filter(|it| *it == "list configmaps").count();
+            assert!((5..=6).contains(&lists) && tried.len() <= 2 * lists, "{tried:?}");
+            assert_eq!(asked_but_watches(&world).len(), lists, "{:#?}", world.asked());
+            world.sim.edit("configmaps", NAMESPACE, "a", |live| live["data"]["k"] = json!("edited"));
+            seconds(2).await;
+            assert_eq!(world.value("a").as_deref(), Some("v"));
+        });
+    }
+}
+
+/// spec 20 §15: beyond so many namespaces Pods are not counted, until the right to all of them is back.
+#[test]
+fn pods_are_counted_everywhere_again_when_the_right_to_that_is_back() {
+    world(1, |world| async move {
+        let places = many_namespaces(&world);
+        forbid(&world, "pods", &["list", "watch"], "");
+        world.start().await;
+        world.bundle("one", &in_each(&places, &workload("Deployment", "web", 0)));
+        world.applied("one").await;
+        for place in &places {
+            assert!(world.sim.edit("deployments.apps", place, "web", |live| live["status"] = rolled_out()));
+        }
+        seconds(130).await;
+        assert_ne!(condition(&world, PROGRESSING), ROLLED_OUT);
+        world.sim.clear_faults();
+        seconds(700).await;
+        assert_eq!(condition(&world, PROGRESSING), ROLLED_OUT);
+        world.sim.clear_requests();
+        seconds(130).await;
+        assert_eq!(asked_but_watches(&world), [""; 0], "nothing is asked at rest");
+
+        for place in ["n00", "n65"] {
+            let text = format!("Deployment \"{place}/web\" is progressing: there are still non-terminated old pods");
+            world.sim.put(with(pod("old", "web"), "/metadata/namespace", json!(place))).unwrap();
+            seconds(5).await;
+            assert_eq!(condition(&world, PROGRESSING), ["True", "DeploymentProgressing", &text]);
+            world.sim.remove("pods", place, "old");
+            seconds(5).await;
+            assert_eq!(condition(&world, PROGRESSING), ROLLED_OUT);
+        }
+        let watches: Vec<String> = world.actors_of("grm").into_iter().map(|actor| actor.path).collect();
+        assert!(!watches.iter().any(|path| path.starts_with("watch/target/pods/")), "{watches:?}");
+    });
+}
+
+fn autoscaler(namespace: &str) -> Value {
+    let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" });
+    let spec = json!({ "scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9 });
+    let autoscaler = object("autoscaling/v2", "HorizontalPodAutoscaler", "web", json!({ "spec": spec }));
+    with(autoscaler, "/metadata/namespace", json!(namespace))
+}
+
+/// spec 10 §11.2: autoscalers outside of the namespaces of the configuration count too, as soon as they may be seen again.
+#[test]
+fn autoscalers_are_watched_everywhere_again_when_the_right_to_that_is_back() {
+    world(1, |world| async move {
+        let replicas = || world.sim.object("deployments.apps", "other", "web").unwrap()["spec"]["replicas"].clone();
+        let scale = |count: u32| {
+            world.sim.edit("deployments.apps", "other", "web", |live| live["spec"]["replicas"] = json!(count));
+        };
+        world.target_namespaces.replace(vec![NAMESPACE.to_owned()]);
+        world.sim.put(namespace("other")).unwrap();
+        forbid(&world, "horizontalpodautoscalers", &["list", "watch"], "");
+        world.start().await;
+        world.bundle("one", &[with(workload("Deployment", "web", 2), "/metadata/namespace", json!("other"))]);
+        world.applied("one").await;
+        world.sim.put(autoscaler("other")).unwrap();
+        seconds(70).await;
+        scale(5);
+        seconds(70).await;
+        assert_eq!(replicas(), 2, "nobody tells of the autoscaler");
+        world.sim.clear_faults();
+        seconds(700).await;
+        scale(5);
+        seconds(70).await;
+        assert_eq!(replicas(), 5);
+        world.sim.remove("horizontalpodautoscalers.autoscaling", "other", "web");
+        seconds(70).await;
+
+        assert_eq!(replicas(), 2);
+    });
+}
+
+/// spec 10 §11.2: bundles at rest learn of an autoscaler that is gone, although no pass of theirs looks at anything.
+#[test]
+fn an_autoscaler_that_goes_after_the_right_to_all_of_them_is_gone_is_heard_of() {
+    world(1, |world| async move {
+        let replicas = || world.sim.object("deployments.apps", NAMESPACE, "web").unwrap()["spec"]["replicas"].clone();
+        world.target_namespaces.replace(vec![NAMESPACE.to_owned()]);
+        world.sim.put(autoscaler(NAMESPACE)).unwrap();
+        world.start().await;
+        world.bundle("one", &[workload("Deployment", "web", 2)]);
+        world.applied("one").await;
+        world.sim.edit("deployments.apps", NAMESPACE, "web", |live| live["spec"]["replicas"] = json!(5));
+        seconds(200).await;
+        forbid(&world, "horizontalpodautoscalers", &["list", "watch"], "");
+        world.sim.break_watches(WatchEnd::Disconnect);
+        seconds(200).await;
+        assert_eq!(replicas(), 5);
+        world.sim.remove("horizontalpodautoscalers.autoscaling", NAMESPACE, "web");
+        seconds(5).await;
+
+        assert_eq!(replicas(), 2);
     });
 }

@@ -1,6 +1,7 @@
 //! Which objects a HorizontalPodAutoscaler scales: one small index out of a watch (spec 10 §11.2).
 //!
-//! The watch starts with the first bundle.
+//! The watch starts with the first bundle. Without the right to all of them those in the namespaces of the configuration
+//! count; all are tried now and then.
 
 use std::{
     cell::{Cell, RefCell},
@@ -11,7 +12,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{hpa, identity::Equivalences};
+use super::{hpa, identity::Equivalences, widening::Widening};
 use crate::{
     actors::kit::{Env, Listening, Moment},
     api::object::{self, GroupVersionKind, ObjectKey},
@@ -31,6 +32,10 @@ pub(super) type Listener = Rc<dyn Fn(&ObjectKey)>;
 
 /// The index.
 pub(super) struct Autoscalers {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
     cluster: Cluster,
     env: Env,
     watch: RefCell<Option<Watch>>,
@@ -45,8 +50,10 @@ struct Watch {
     targets: Targets,
     /// What the watch before it knew, until this one has listed: who asks meanwhile must not take *unknown* for *none*.
     before: Targets,
-    /// Compares the two when the first list is there.
+    /// Compares the two when the first list is there; narrows when it is denied.
     _listening: Listening,
+    /// Of a watch that was narrowed.
+    _widening: Option<Widening<AutoscalerRecord>>,
 }
 
 /// How many autoscalers scale an object.
@@ -87,45 +94,73 @@ impl Record for AutoscalerRecord {
 impl Autoscalers {
     /// Nothing is watched yet.
     pub(super) fn new(cluster: &Cluster, env: &Env, changed: Listener) -> Self {
-        Self { cluster: cluster.clone(), env: env.clone(), watch: RefCell::default(), ended: Cell::default(), changed }
+        let (cluster, env) = (cluster.clone(), env.clone());
+        let inner = Inner { cluster, env, watch: RefCell::default(), ended: Cell::default(), changed };
+        Self { inner: Rc::new(inner) }
     }
 
     /// Starts the watch if need be. A cluster that does not serve autoscalers has none.
     pub(super) fn start(&self) {
+        let inner = &self.inner;
         let kind = GroupVersionKind::new("autoscaling", "v1", "HorizontalPodAutoscaler");
-        if self.ended.get() {
+        if inner.ended.get() || inner.watch.borrow().is_some() {
             return;
         }
-        let mut watch = self.watch.borrow_mut();
-        if watch.is_none()
-            && let Some(resource) = self.cluster.discovery().known(&kind)
-        {
-            *watch = Some(self.watch(resource, vec![None], Targets::default()));
-        }
-        let configured = &self.cluster.options().namespaces;
-        let narrowed = watch
-            .as_ref()
-            .filter(|watch| watch.router.is_forbidden() && watch.router.scopes() == [None] && !configured.is_empty());
-        if let Some(Watch { router, targets, .. }) = narrowed {
-            // Without the right to all of them those count that may be seen.
-            let (resource, scopes) = (router.resource().clone(), configured.iter().cloned().map(Some).collect());
-            router.stop();
-            *watch = Some(self.watch(resource, scopes, targets.clone()));
+        if let Some(resource) = inner.cluster.discovery().known(&kind) {
+            let watch = inner.watch(inner.router(resource, vec![None]), Targets::default(), None);
+            inner.watch.replace(Some(watch));
         }
     }
 
     /// The moment to wait for while the first list is under way: before its end nothing is known of what is scaled. It
     /// comes, because a list that does not end fails.
     pub(super) fn pending(&self) -> Option<Moment> {
-        let watch = self.watch.borrow();
+        let watch = self.inner.watch.borrow();
         let router = &watch.as_ref()?.router;
         let moment = router.signal().moment();
         (router.store().state() == StoreState::Starting).then_some(moment)
     }
 
-    fn watch(&self, resource: Resource, scopes: Vec<Option<String>>, before: Targets) -> Watch {
+    /// Why autoscalers cannot be listed, if so.
+    pub(super) fn error(&self) -> Option<String> {
+        match self.inner.watch.borrow().as_ref().map(|watch| watch.router.store().state()) {
+            Some(StoreState::Failing(error)) => Some(error),
+            Some(StoreState::Off | StoreState::Starting | StoreState::Synced) | None => None,
+        }
+    }
+
+    /// Whether any change of what is scaled would be heard of.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.inner.watch.borrow().as_ref().is_none_or(|watch| watch.router.is_fresh())
+    }
+
+    /// Whether an autoscaler scales the object, under any equivalent group and kind.
+    pub(super) fn scales(&self, key: &ObjectKey, equivalences: &Equivalences) -> bool {
+        let watch = self.inner.watch.borrow();
+        let Some(Watch { targets, before, .. }) = watch.as_ref() else { return false };
+        let (targets, before) = (targets.borrow(), before.borrow());
+        let is_scaled = |key: &ObjectKey| targets.contains_key(key) || before.contains_key(key);
+        is_scaled(key) || equivalences.of_key(key).any(|key| is_scaled(&key))
+    }
+
+    /// Ends the watch for good.
+    pub(super) fn stop(&self) {
+        self.inner.ended.set(true);
+        let watch = self.inner.watch.borrow_mut().take();
+        if let Some(watch) = watch {
+            watch.router.stop();
+        }
+    }
+}
+
+// === impl Inner ===
+
+impl Inner {
+    /// A watch nobody is told of.
+    fn router(&self, resource: Resource, scopes: Vec<Option<String>>) -> Router<AutoscalerRecord> {
+        let place = if scopes == [None] { "" } else { "/by-namespace" };
         let options = RouterOptions {
-            name: "target/horizontalpodautoscalers".to_owned(),
+            name: format!("target/horizontalpodautoscalers{place}"),
             resource,
             scopes,
             label_selector: None,
@@ -134,17 +169,28 @@ impl Autoscalers {
             record: Box::new(AutoscalerRecord::of),
             keep: Box::new(|_| true),
         };
-        let router = Router::start(&self.cluster, options, &self.env);
+        Router::start(&self.cluster, options, &self.env)
+    }
+
+    fn watch(
+        self: &Rc<Self>,
+        router: Router<AutoscalerRecord>,
+        before: Targets,
+        widening: Option<Widening<AutoscalerRecord>>,
+    ) -> Watch {
         let targets = Targets::default();
         let listening = {
-            let (store, targets, before) = (router.clone(), targets.clone(), before.clone());
-            let changed = self.changed.clone();
+            let (inner, store) = (Rc::downgrade(self), router.store().clone());
+            let (targets, before) = (targets.clone(), before.clone());
             router.signal().listen(move || {
-                if store.store().state() == StoreState::Synced {
+                let Some(inner) = inner.upgrade() else { return };
+                if store.state() == StoreState::Synced {
                     let before = before.take();
                     let targets: BTreeSet<ObjectKey> = targets.borrow().keys().cloned().collect();
-                    before.keys().filter(|key| !targets.contains(*key)).for_each(|key| changed(key));
+                    before.keys().filter(|key| !targets.contains(*key)).for_each(|key| (inner.changed)(key));
                 }
+                // Not by a pass: bundles at rest have none that gets so far.
+                inner.narrow();
             })
         };
         let (entered, changed) = (targets.clone(), self.changed.clone());
@@ -158,32 +204,46 @@ impl Autoscalers {
                 moved.into_iter().flatten().filter(|_| change.how != How::First).for_each(|key| changed(key));
             }
         });
-        Watch { router, targets, before, _listening: listening }
+        Watch { router, targets, before, _listening: listening, _widening: widening }
     }
 
-    /// Why autoscalers cannot be listed, if so.
-    pub(super) fn error(&self) -> Option<String> {
-        match self.watch.borrow().as_ref().map(|watch| watch.router.store().state()) {
-            Some(StoreState::Failing(error)) => Some(error),
-            Some(StoreState::Off | StoreState::Starting | StoreState::Synced) | None => None,
+    /// Without the right to all autoscalers those count that may be seen.
+    fn narrow(self: &Rc<Self>) {
+        let configured = &self.cluster.options().namespaces;
+        let is_denied = |watch: &mut Watch| {
+            watch.router.is_forbidden() && watch.router.scopes() == [None] && !configured.is_empty()
+        };
+        let denied = self.watch.borrow_mut().take_if(is_denied);
+        if let Some(Watch { router, targets, .. }) = denied {
+            let scopes = configured.iter().cloned().map(Some).collect();
+            let narrow = self.router(router.resource().clone(), scopes);
+            let watch = self.watch(narrow, targets, Some(self.widening(router.resource().clone())));
+            self.watch.replace(Some(watch));
+            router.stop();
         }
     }
 
-    /// Whether an autoscaler scales the object, under any equivalent group and kind.
-    pub(super) fn scales(&self, key: &ObjectKey, equivalences: &Equivalences) -> bool {
-        let watch = self.watch.borrow();
-        let Some(Watch { targets, before, .. }) = watch.as_ref() else { return false };
-        let (targets, before) = (targets.borrow(), before.borrow());
-        let is_scaled = |key: &ObjectKey| targets.contains_key(key) || before.contains_key(key);
-        is_scaled(key) || equivalences.of_key(key).any(|key| is_scaled(&key))
+    /// Takes a watch of all autoscalers again, as soon as there may be one.
+    fn widening(self: &Rc<Self>, resource: Resource) -> Widening<AutoscalerRecord> {
+        let (start, adopt) = (Rc::downgrade(self), Rc::downgrade(self));
+        let start = move || Some(start.upgrade()?.router(resource.clone(), vec![None]));
+        Widening::start(&self.env, start, move |router| adopt.upgrade().is_some_and(|inner| inner.widen(router)))
     }
 
-    /// Ends the watch for good.
-    pub(super) fn stop(&self) {
-        self.ended.set(true);
-        if let Some(watch) = self.watch.borrow_mut().take() {
-            watch.router.stop();
-        }
+    /// Takes this watch for the present one. It has listed, and nobody waits for it: who got his first autoscaler, or lost
+    /// his last one, by what it knows is told.
+    fn widen(self: &Rc<Self>, router: &Router<AutoscalerRecord>) -> bool {
+        let Some(narrow) = self.watch.borrow_mut().take() else { return false };
+        let wide = self.watch(router.clone(), Targets::default(), None);
+        let scaled = |watch: &Watch| -> BTreeSet<ObjectKey> {
+            let (targets, before) = (watch.targets.borrow(), watch.before.borrow());
+            targets.keys().chain(before.keys()).cloned().collect()
+        };
+        let (before, now) = (scaled(&narrow), scaled(&wide));
+        self.watch.replace(Some(wide));
+        narrow.router.stop();
+        before.symmetric_difference(&now).for_each(|key| (self.changed)(key));
+        true
     }
 }
 

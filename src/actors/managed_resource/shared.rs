@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::{
     autoscalers::Autoscalers,
     health::{desk::Desk, pods::Pods},
+    hpa,
     memory::Calm,
     opening::Opening,
     secrets::Secrets,
@@ -125,7 +126,9 @@ impl ManagedResources {
     /// The present moment for a bundle and its objects; `None` if something can only be known by asking.
     pub(super) fn moment(&self, bundle: &NamespacedName) -> Option<Calm> {
         let version = self.bundles.store().with(bundle, Record::version).filter(|_| !self.settings.always_update)?;
-        Some(Calm { version, objects: self.targets.moment(bundle)? })
+        let objects = self.targets.moment(bundle)?;
+        let is_told = self.autoscalers.is_fresh() || !self.targets.holds(bundle, hpa::is_scalable);
+        is_told.then_some(Calm { version, objects })
     }
 
     /// The time to the next look at a bundle that is calm: about `period`, so that the process wakes once for many bundles.

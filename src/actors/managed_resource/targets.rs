@@ -6,6 +6,7 @@
 
 mod interest;
 mod news;
+mod scopes;
 
 use std::{
     cell::{Cell, RefCell},
@@ -25,6 +26,7 @@ use self::{
 use super::{
     bodies::Bodies,
     fingerprint::{self, Record},
+    widening::Widening,
 };
 use crate::{
     actors::{
@@ -85,6 +87,8 @@ struct Kind {
     idle_since: Option<Instant>,
     /// Tells the holders of its objects when the watch comes or goes.
     _listening: Listening,
+    /// Of a watch that was narrowed.
+    widening: Option<Widening<Record>>,
 }
 
 /// A moment in what is known of the objects of a bundle.
@@ -137,7 +141,11 @@ impl Targets {
         let lost = self.inner.interest.borrow_mut().replace(bundle, keys);
         for key in lost {
             if let Some(kind) = self.inner.kinds.borrow().get(&key.group_kind()) {
-                kind.router.forget(&name_in_store(kind.router.resource(), &key));
+                let name = name_in_store(kind.router.resource(), &key);
+                kind.router.forget(&name);
+                if let Some(trial) = kind.widening.as_ref().and_then(Widening::trial) {
+                    trial.forget(&name);
+                }
             }
         }
         self.end_idle_watches();
@@ -187,6 +195,11 @@ impl Targets {
         self.inner.interest.borrow().has_kind(kind)
     }
 
+    /// Whether a bundle is interested in an object of such a kind.
+    pub fn holds(&self, bundle: &NamespacedName, is_such: impl Fn(&GroupKind) -> bool) -> bool {
+        self.inner.interest.borrow().last_news(bundle).is_some_and(|(_, mut kinds)| kinds.any(is_such))
+    }
+
     /// The bundles that are interested in objects of a kind.
     pub fn holders_of(&self, kind: &GroupKind) -> BTreeSet<NamespacedName> {
         self.inner.interest.borrow().holders_of(kind)
@@ -208,10 +221,11 @@ impl Targets {
         let mut kinds = self.inner.kinds.borrow_mut();
         let wanted = self.inner.wanted(kinds.get(&group_kind).map(|kind| &kind.router), resource);
         if let Some((resource, scopes)) = wanted {
-            if let Some(old) = kinds.remove(&group_kind) {
+            let widening = kinds.remove(&group_kind).and_then(|old| {
                 old.router.stop();
-            }
-            kinds.insert(group_kind.clone(), self.inner.kind(&resource, scopes));
+                old.widening
+            });
+            kinds.insert(group_kind.clone(), self.inner.start(&resource, scopes, widening));
             self.inner.interest.borrow_mut().news_of_kind(&group_kind);
         }
         if let Some(kind) = kinds.get_mut(&group_kind) {
@@ -225,8 +239,8 @@ impl Targets {
             let wanted = self.inner.wanted(Some(&kind.router), kind.router.resource());
             if let Some((resource, scopes)) = wanted {
                 kind.router.stop();
-                let idle_since = kind.idle_since;
-                *kind = Kind { idle_since, ..self.inner.kind(&resource, scopes) };
+                let (idle_since, widening) = (kind.idle_since, kind.widening.take());
+                *kind = Kind { idle_since, ..self.inner.start(&resource, scopes, widening) };
                 self.inner.interest.borrow_mut().news_of_kind(&resource.group_kind());
             }
         }
@@ -397,46 +411,36 @@ impl Inner {
         (!is_there).then_some((version, scopes))
     }
 
-    /// Where a kind is watched: in the namespaces of the configuration; else everywhere; and without the right to that, in
-    /// the namespaces somebody is interested in.
-    fn scopes_of(&self, known: Option<&Router<Record>>, resource: &Resource) -> Vec<Option<String>> {
-        let some = |namespaces: BTreeSet<String>| namespaces.into_iter().map(Some).collect();
-        let configured = &self.cluster.options().namespaces;
-        let Some(known) = known.filter(|_| resource.namespaced && configured.is_empty()) else {
-            let is_narrow = resource.namespaced && !configured.is_empty();
-            return if is_narrow { some(configured.iter().cloned().collect()) } else { vec![None] };
-        };
-        let before: BTreeSet<String> = known.scopes().iter().flatten().cloned().collect();
-        if before.is_empty() && !known.is_forbidden() {
-            return vec![None];
-        }
-        let namespaces = self.interest.borrow().namespaces(&resource.group_kind());
-        let room = MOST_NAMESPACES.saturating_sub(before.len());
-        let added: Vec<String> = namespaces.difference(&before).take(room).cloned().collect();
-        let all: BTreeSet<String> = before.into_iter().chain(added).collect();
-        if all.is_empty() { vec![None] } else { some(all) }
+    /// Watches a kind. One that is narrowed is tried everywhere now and then; `widening` does so already.
+    fn start(
+        self: &Rc<Self>,
+        resource: &Resource,
+        scopes: Vec<Option<String>>,
+        widening: Option<Widening<Record>>,
+    ) -> Kind {
+        let is_narrowed = self.is_narrowed(&scopes);
+        let router = self.router(resource, scopes, Start::Now);
+        let widening = is_narrowed.then(|| widening.unwrap_or_else(|| self.widening(&resource.group_kind())));
+        self.kind(router, widening)
     }
 
-    /// Watches a kind, and tells of health whenever its watch comes or goes.
-    fn kind(&self, resource: &Resource, scopes: Vec<Option<String>>) -> Kind {
-        let router = self.router(resource, scopes);
-        let listening = self.listen(&router, &resource.group_kind());
-        Kind { router, idle_since: None, _listening: listening }
+    /// A watch that tells of drift and health, and of health whenever it comes or goes.
+    fn kind(&self, router: Router<Record>, widening: Option<Widening<Record>>) -> Kind {
+        self.tell(&router);
+        let listening = self.listen(&router, &router.resource().group_kind());
+        Kind { router, idle_since: None, _listening: listening, widening }
     }
 
-    fn router(&self, resource: &Resource, scopes: Vec<Option<String>>) -> Router<Record> {
+    /// A watch nobody is told of.
+    fn router(&self, resource: &Resource, scopes: Vec<Option<String>>, start: Start) -> Router<Record> {
         let group_kind = resource.group_kind();
         let covered =
             fingerprint::generation_covers_body(&group_kind.group, &group_kind.kind) || (self.is_custom)(resource);
         let judged = Some(resource.group_version_kind()).filter(judge::is_checked);
         let metadata_only = covered && judged.is_none();
         tracing::info!(kind = %resource, metadata_only, "watching a kind");
-        let interest = self.interest.clone();
-        let (group, kind) = (group_kind.group.clone(), group_kind.kind.clone());
-        let key_of =
-            move |name: &NamespacedName| super::identity::index_key(&group, &kind, &name.namespace, &name.name);
         let keep = {
-            let (interest, key_of) = (interest.clone(), key_of.clone());
+            let (interest, key_of) = (self.interest.clone(), keys_of(group_kind));
             Box::new(move |name: &NamespacedName| interest.borrow().is_held(&key_of(name)))
         };
         let record: ReadRecord<Record> = Box::new(move |object| {
@@ -445,17 +449,21 @@ impl Inner {
             Some(Record { judgement, ..record })
         });
         let options = RouterOptions {
-            name: format!("target/{}", resource),
+            name: format!("target/{resource}{}", if self.is_narrowed(&scopes) { "/by-namespace" } else { "" }),
             resource: resource.clone(),
             scopes,
             label_selector: Some(self.selector.clone()),
             metadata_only,
-            start: Start::Now,
+            start,
             record,
             keep,
         };
-        let router = Router::start(&self.cluster, options, &self.env);
-        let (drift, health) = (self.drift.clone(), self.health.clone());
+        Router::start(&self.cluster, options, &self.env)
+    }
+
+    fn tell(&self, router: &Router<Record>) {
+        let key_of = keys_of(router.resource().group_kind());
+        let (interest, drift, health) = (self.interest.clone(), self.drift.clone(), self.health.clone());
         router.subscribe(move |change| {
             if !is_news(change) {
                 return;
@@ -473,7 +481,6 @@ impl Inner {
                 }
             }
         });
-        router
     }
 
     fn listen(&self, router: &Router<Record>, kind: &GroupKind) -> Listening {
@@ -483,6 +490,11 @@ impl Inner {
             holders.iter().for_each(|holder| health(holder, None, News::Judged { health: true, rollout: true }));
         })
     }
+}
+
+/// Makes the keys of a kind's objects.
+fn keys_of(kind: GroupKind) -> impl Fn(&NamespacedName) -> ObjectKey {
+    move |name| super::identity::index_key(&kind.group, &kind.kind, &name.namespace, &name.name)
 }
 
 /// The key's place in its kind's store. Index keys of cluster-scoped objects carry the namespace `default`.

@@ -2,7 +2,7 @@
 //! the first rolled-out Deployment until nobody holds a Deployment any more. Of a Pod stay hashes of its labels.
 //!
 //! Without the right to all Pods there is a watch for each namespace that has such Deployments, so that a namespace without
-//! the right to its Pods holds up its own Deployments alone.
+//! the right to its Pods holds up its own Deployments alone. Meanwhile all Pods are tried now and then.
 
 use std::{
     cell::{Cell, RefCell},
@@ -14,14 +14,14 @@ use std::{
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::super::targets::MOST_NAMESPACES;
+use super::super::{targets::MOST_NAMESPACES, widening::Widening};
 use crate::{
     actors::{
         health::pods::{PodSummary, Quota},
         kit::{Env, Listening},
     },
     api::object::{self, NamespacedName},
-    cluster::{Change, Cluster, Record, Resource, Router, RouterOptions, Start, StoreState},
+    cluster::{Change, Cluster, How, Record, Resource, Router, RouterOptions, Start, StoreState},
 };
 
 /// Pods are watched this much longer than somebody needs them.
@@ -36,12 +36,17 @@ pub(in super::super) struct PodRecord {
 
 /// The Pods.
 pub(in super::super) struct Pods {
-    cluster: Cluster,
-    env: Env,
-    watches: RefCell<Watches>,
+    source: Rc<Source>,
+    watches: Rc<RefCell<Watches>>,
     /// What still runs when the controller has stopped must not start watches again.
     ended: Cell<bool>,
     idle_since: Cell<Option<Instant>>,
+}
+
+/// What a watch is made of.
+struct Source {
+    cluster: Cluster,
+    env: Env,
     listener: Listener,
 }
 
@@ -50,7 +55,7 @@ enum Watches {
     /// Of all Pods.
     One(Watch),
     /// By namespace: the right to all Pods was denied.
-    Many(BTreeMap<String, Watch>),
+    Many(BTreeMap<String, Watch>, Widening<PodRecord>),
 }
 
 struct Watch {
@@ -98,13 +103,12 @@ impl Record for PodRecord {
 impl Pods {
     /// Nothing is watched yet.
     pub(in super::super) fn new(cluster: &Cluster, env: &Env, listener: Listener) -> Self {
+        let source = Source { cluster: cluster.clone(), env: env.clone(), listener };
         Self {
-            cluster: cluster.clone(),
-            env: env.clone(),
-            watches: RefCell::new(Watches::None),
+            source: Rc::new(source),
+            watches: Rc::new(RefCell::new(Watches::None)),
             ended: Cell::default(),
             idle_since: Cell::default(),
-            listener,
         }
     }
 
@@ -125,15 +129,15 @@ impl Pods {
             && watch.router.is_forbidden()
         {
             watch.router.stop();
-            *watches = Watches::Many(BTreeMap::new());
+            *watches = Watches::Many(BTreeMap::new(), self.widening());
         }
         if let Watches::None = *watches {
-            *watches = Watches::One(self.start(None));
+            *watches = Watches::One(self.source.start(None));
         }
         match &mut *watches {
             Watches::None => Counted::Starting,
             Watches::One(watch) => watch.count(namespace, quota),
-            Watches::Many(watches) => match self.watch_of(watches, namespace, inhabited) {
+            Watches::Many(watches, _) => match self.watch_of(watches, namespace, inhabited) {
                 Some(watch) => watch.count(namespace, quota),
                 None => Counted::Failing(format!(
                     "without the right to list Pods of all namespaces they are counted in {MOST_NAMESPACES} of them, and \
@@ -159,7 +163,7 @@ impl Pods {
                 return None;
             }
         }
-        Some(watches.entry(namespace.to_owned()).or_insert_with(|| self.start(Some(namespace))))
+        Some(watches.entry(namespace.to_owned()).or_insert_with(|| self.source.start(Some(namespace))))
     }
 
     /// Ends the watch some time after the last Deployment.
@@ -168,7 +172,7 @@ impl Pods {
             self.idle_since.set(None);
             return;
         }
-        let now = self.env.clock.monotonic();
+        let now = self.source.env.clock.monotonic();
         let since = self.idle_since.get().unwrap_or(now);
         self.idle_since.set(Some(since));
         if now.saturating_duration_since(since) >= WATCH_AFTER_LAST {
@@ -183,15 +187,47 @@ impl Pods {
     }
 
     fn end(&self) {
-        match self.watches.replace(Watches::None) {
-            Watches::None => {}
-            Watches::One(watch) => watch.router.stop(),
-            Watches::Many(watches) => watches.values().for_each(|watch| watch.router.stop()),
-        }
+        self.watches.replace(Watches::None).stop();
     }
 
+    /// Takes one watch of all Pods again for those of the namespaces, as soon as there may be one.
+    fn widening(&self) -> Widening<PodRecord> {
+        let (source, watches) = (self.source.clone(), Rc::downgrade(&self.watches));
+        let start = {
+            let source = source.clone();
+            move || Some(source.router(None))
+        };
+        Widening::start(&self.source.env, start, move |router| {
+            let Some(watches) = watches.upgrade() else { return false };
+            watches.replace(Watches::One(source.watch(router.clone()))).stop();
+            (source.listener)(None, &[]);
+            true
+        })
+    }
+}
+
+// === impl Watches ===
+
+impl Watches {
+    fn stop(self) {
+        match self {
+            Self::None => {}
+            Self::One(watch) => watch.router.stop(),
+            Self::Many(watches, _) => watches.values().for_each(|watch| watch.router.stop()),
+        }
+    }
+}
+
+// === impl Source ===
+
+impl Source {
     fn start(&self, namespace: Option<&str>) -> Watch {
         tracing::info!(kind = "pods.v1", namespace, metadata_only = false, "watching a kind");
+        self.watch(self.router(namespace))
+    }
+
+    /// A watch nobody is told of.
+    fn router(&self, namespace: Option<&str>) -> Router<PodRecord> {
         let place = namespace.map(|namespace| format!("/{namespace}")).unwrap_or_default();
         let options = RouterOptions {
             name: format!("target/pods{place}"),
@@ -203,7 +239,10 @@ impl Pods {
             record: Box::new(|pod| Some(PodRecord::of(pod))),
             keep: Box::new(|_| true),
         };
-        let router = Router::start(&self.cluster, options, &self.env);
+        Router::start(&self.cluster, options, &self.env)
+    }
+
+    fn watch(&self, router: Router<PodRecord>) -> Watch {
         let listener = self.listener.clone();
         router.subscribe(move |change| tell(change, &listener));
         let listener = self.listener.clone();
@@ -230,8 +269,12 @@ impl Watch {
     }
 }
 
-/// Only that a Pod begins or ends to count is of interest: between that its status changes often.
+/// Only that a Pod begins or ends to count is of interest: between that its status changes often. The end of the first list
+/// is told as a whole.
 fn tell(change: &Change<'_, PodRecord>, listener: &Listener) {
+    if change.how == How::First {
+        return;
+    }
     let summary = |record: Option<&PodRecord>| record.map(|record| record.summary.clone()).filter(|pod| pod.counts);
     let (old, new) = (summary(change.old), summary(change.new));
     if old != new {
