@@ -214,7 +214,7 @@ fn a_bundle_keeps_its_own_secret_without_the_right_to_watch_secrets() {
 fn many_namespaces(world: &World) -> Vec<String> {
     let places: Vec<String> = (0..66).map(|number| format!("n{number:02}")).collect();
     for place in &places {
-        world.sim.put(namespace(place)).unwrap();
+        world.sim.put(namespace(place)).expect("the namespace is valid");
     }
     places
 }

@@ -55,7 +55,12 @@ enum Watches {
     /// Of all Pods.
     One(Watch),
     /// By namespace: the right to all Pods was denied.
-    Many(BTreeMap<String, Watch>, Widening<PodRecord>),
+    Many {
+        /// By namespace.
+        watches: BTreeMap<String, Watch>,
+        /// Tries all Pods again, until it is dropped.
+        _widening: Widening<PodRecord>,
+    },
 }
 
 struct Watch {
@@ -129,7 +134,7 @@ impl Pods {
             && watch.router.is_forbidden()
         {
             watch.router.stop();
-            *watches = Watches::Many(BTreeMap::new(), self.widening());
+            *watches = Watches::Many { watches: BTreeMap::new(), _widening: self.widening() };
         }
         if let Watches::None = *watches {
             *watches = Watches::One(self.source.start(None));
@@ -137,7 +142,7 @@ impl Pods {
         match &mut *watches {
             Watches::None => Counted::Starting,
             Watches::One(watch) => watch.count(namespace, quota),
-            Watches::Many(watches, _) => match self.watch_of(watches, namespace, inhabited) {
+            Watches::Many { watches, .. } => match self.watch_of(watches, namespace, inhabited) {
                 Some(watch) => watch.count(namespace, quota),
                 None => Counted::Failing(format!(
                     "without the right to list Pods of all namespaces they are counted in {MOST_NAMESPACES} of them, and \
@@ -213,7 +218,7 @@ impl Watches {
         match self {
             Self::None => {}
             Self::One(watch) => watch.router.stop(),
-            Self::Many(watches, _) => watches.values().for_each(|watch| watch.router.stop()),
+            Self::Many { watches, .. } => watches.values().for_each(|watch| watch.router.stop()),
         }
     }
 }
