@@ -303,6 +303,10 @@ fn pods_are_counted_everywhere_again_when_the_right_to_that_is_back() {
         }
         seconds(130).await;
         assert_ne!(condition(&world, PROGRESSING), ROLLED_OUT);
+        let passes = || world.actors_of("grm").iter().map(|actor| actor.finished).max();
+        let before = passes();
+        seconds(60).await;
+        assert!(passes() <= before.map(|before| before + 10), "it looks again after ever longer pauses");
         world.sim.clear_faults();
         seconds(700).await;
         assert_eq!(condition(&world, PROGRESSING), ROLLED_OUT);

@@ -59,7 +59,9 @@ pub(in super::super) async fn run(
         return Ok(Outcome::Wait(vec![moment]));
     }
     let now = controller.env.clock.monotonic();
-    if let Some(pause) = memory.pause(pass.because_of(GATE.with(Causes::RESTARTED)), now) {
+    // After a failure the back-off is the rest: another outcome would make the next one begin anew.
+    let is_repeated = pass.because_of(Causes::AGAIN);
+    if let Some(pause) = memory.pause(pass.because_of(GATE.with(Causes::RESTARTED)), now).filter(|_| !is_repeated) {
         return Ok(Outcome::After(pause));
     }
     let round = Round { controller, pass, duty, context: controller.context(pass), writer: writer(&pass.key) };
