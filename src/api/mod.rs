@@ -7,6 +7,7 @@
 //! * [`origin`]: the annotation that names an object's owner.
 //! * [`config`]: the component configuration.
 //! * [`duration`]: durations as Go writes them.
+//! * [`integer`]: integers as Go reads them.
 //! * [`object`]: names and metadata of any object.
 //! * [`quote`]: text in quotes, with Go's escapes.
 //! * [`producer`]: the library for programs that make ManagedResources.
@@ -16,6 +17,7 @@ pub mod conditions;
 pub mod config;
 pub mod crd;
 pub mod duration;
+pub mod integer;
 pub mod keys;
 pub mod managed_resource;
 pub mod object;

@@ -3,13 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::num::IntErrorKind;
-
 use serde_json::{Value, json};
 
 use super::{Mutator, Outcome, Request};
 use crate::{
-    api::{config::ProjectedTokenMount, object::NamespacedName, quote::quoted},
+    api::{config::ProjectedTokenMount, integer, object::NamespacedName, quote::quoted},
     webhooks::{
         fields::{self, Field, Type, WrongType},
         view::{Failure, View},
@@ -54,8 +52,8 @@ impl TokenMount {
     fn expiration_seconds(&self, pod: &Value) -> Result<i64, Failure> {
         match fields::text(pod, &["metadata", "annotations", EXPIRATION_SECONDS])? {
             None => Ok(self.config.expiration_seconds),
-            Some(text) => integer(text)
-                .map_err(|problem| Failure::Denied(format!("strconv.ParseInt: parsing {}: {problem}", quoted(text)))),
+            Some(text) => integer::parse(text)
+                .map_err(|cause| Failure::Denied(format!("strconv.ParseInt: parsing {}: {cause}", quoted(text)))),
         }
     }
 }
@@ -125,22 +123,4 @@ fn volume(expiration_seconds: i64) -> Value {
             ],
         },
     })
-}
-
-/// A signed integer of 64 bits in base 10, or what is wrong with it, in Go's words. As in Go a number that has become too
-/// large for 64 bits without sign is out of range whatever follows.
-fn integer(text: &str) -> Result<i64, &'static str> {
-    const SYNTAX: &str = "invalid syntax";
-    const RANGE: &str = "value out of range";
-
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if !digits.starts_with(|first: char| first.is_ascii_digit()) {
-        return Err(SYNTAX); // a second sign would be taken for one of the number
-    }
-    let magnitude = digits.parse::<u64>().map_err(|error| match error.kind() {
-        IntErrorKind::PosOverflow => RANGE,
-        _ => SYNTAX,
-    })?;
-    let number = if text.starts_with('-') { 0i64.checked_sub_unsigned(magnitude) } else { magnitude.try_into().ok() };
-    number.ok_or(RANGE)
 }

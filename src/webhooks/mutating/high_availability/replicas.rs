@@ -1,7 +1,5 @@
 //! Number of replicas (spec 51 §4).
 
-use std::num::IntErrorKind;
-
 use serde_json::Value;
 
 use super::{
@@ -9,7 +7,7 @@ use super::{
     namespace::{Tolerance, Wanted},
 };
 use crate::{
-    api::quote::quoted,
+    api::{integer, quote::quoted},
     webhooks::fields::{self, WrongType},
 };
 
@@ -95,13 +93,8 @@ fn set(object: &mut Value, [above, field]: &[&str; 2], value: i64) -> Result<(),
 
 /// The annotation as a 32-bit integer. 0 and less are taken literally: the API server judges them (spec 51 §4.0).
 fn parse(text: &str) -> Result<i64, Error> {
-    let number: i64 = text.parse().map_err(|error: std::num::ParseIntError| {
-        let cause = match error.kind() {
-            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
-            _ => "invalid syntax",
-        };
-        Error::denied(format!("strconv.Atoi: parsing {}: {cause}", quoted(text)))
-    })?;
+    let number = integer::parse(text)
+        .map_err(|cause| Error::denied(format!("strconv.Atoi: parsing {}: {cause}", quoted(text))))?;
     if i32::try_from(number).is_err() {
         return Err(Error::denied(format!("annotation {REPLICAS}: {number} is out of the range of 32-bit integers")));
     }

@@ -150,6 +150,7 @@ fn an_annotation_that_is_no_number_is_denied() {
         ("--4", syntax(r#""--4""#)),
         ("٤", syntax("\"٤\"")),
         ("\"4\"\n", syntax(r#""\"4\"\n""#)),
+        ("9999999999999999999h", syntax(r#""9999999999999999999h""#)),
         ("9223372036854775808", "strconv.Atoi: parsing \"9223372036854775808\": value out of range".to_owned()),
         ("-9223372036854775809", "strconv.Atoi: parsing \"-9223372036854775809\": value out of range".to_owned()),
         ("4294967298", range("4294967298")),
