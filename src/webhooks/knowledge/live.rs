@@ -147,6 +147,7 @@ impl Reader {
         })
     }
 
+    /// An object of a name that no object can have is not asked for: it does not exist.
     async fn get(
         &self,
         context: &Context,
@@ -156,6 +157,7 @@ impl Reader {
         match self.cluster.get(context, &resource.at(&name.namespace, &name.name)).await {
             Ok(object) => Ok(Some(object)),
             Err(error) if error.is_not_found() => Ok(None),
+            Err(ApiError::BadRequest(_)) => Ok(None),
             Err(error) => Err(error),
         }
     }
