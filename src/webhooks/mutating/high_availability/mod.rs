@@ -9,13 +9,11 @@
 //! * `affinity.rs`: pins Pods to zones (§5).
 //! * `spread.rs`: topology spread constraints (§6).
 //! * `tolerations.rs`: how long Pods stay on broken nodes (§7).
-//! * `elements.rs`: lists in raw JSON.
 //!
 //! Nothing is ever taken away but what is replaced, and the order of everything is fixed: each change of a Pod template
 //! is a roll-out.
 
 mod affinity;
-mod elements;
 mod namespace;
 mod replicas;
 mod spread;
@@ -36,7 +34,7 @@ use super::{Mutator, Outcome, Request};
 use crate::{
     api::config::HighAvailabilityConfig,
     webhooks::{
-        fields::{self, WrongType},
+        fields::{self, Field, Type, WrongType},
         view::{Failure, Scaled, View},
     },
 };
@@ -49,6 +47,34 @@ const NO_CONTENT: &str = "there is no content to decode";
 
 /// The code of a read that failed; the other webhooks pass the API status on (spec 51 §2.4).
 const READ_FAILED: u16 = 500;
+
+/// The fields of workloads that the steps read or change.
+const FIELDS: [Field; 12] = [
+    ("metadata.labels{}", Type::Text),
+    ("metadata.annotations{}", Type::Text),
+    ("spec.replicas", Type::Integer32),
+    ("spec.selector", Type::Map),
+    ("spec.template.metadata.labels{}", Type::Text),
+    (
+        "spec.template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution\
+         .nodeSelectorTerms[].matchExpressions[].key",
+        Type::Text,
+    ),
+    ("spec.template.spec.topologySpreadConstraints[].topologyKey", Type::Text),
+    ("spec.template.spec.topologySpreadConstraints[].matchLabelKeys[]", Type::Text),
+    ("spec.template.spec.topologySpreadConstraints[].labelSelector.matchLabels", Type::Map),
+    ("spec.template.spec.topologySpreadConstraints[].labelSelector.matchExpressions[].key", Type::Text),
+    ("spec.template.spec.tolerations[].key", Type::Text),
+    ("spec.template.spec.tolerations[].effect", Type::Text),
+];
+
+/// The same of autoscalers.
+const AUTOSCALER_FIELDS: [Field; 4] = [
+    ("metadata.labels{}", Type::Text),
+    ("metadata.annotations{}", Type::Text),
+    ("spec.minReplicas", Type::Integer32),
+    ("spec.maxReplicas", Type::Integer32),
+];
 
 /// The webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +120,7 @@ impl HighAvailability {
             return Ok(Outcome::Unexpected(format!("unexpected resource: {}", request.kind.group_kind())));
         };
         decodes(object, request)?;
+        fields::check(object, kind.fields())?;
 
         match kind {
             Kind::Autoscaler => replicas::of_autoscaler(object, &wanted)?,
@@ -188,9 +215,21 @@ fn decodes(object: &Value, request: &Request<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+/// A text of an element of a list, whose type was checked; `""` when it is absent, as it is for the API server.
+fn text<'a>(element: &'a Value, field: &str) -> &'a str {
+    element.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
 // === impl Kind ===
 
 impl Kind {
+    fn fields(self) -> &'static [Field] {
+        match self {
+            Self::Workload(_) => &FIELDS,
+            Self::Autoscaler => &AUTOSCALER_FIELDS,
+        }
+    }
+
     /// By group and kind alone (spec 51 §3).
     fn of(request: &Request<'_>) -> Option<Self> {
         match (request.kind.group.as_str(), request.kind.kind.as_str()) {

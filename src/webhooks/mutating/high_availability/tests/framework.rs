@@ -212,8 +212,11 @@ fn a_field_of_the_wrong_type_is_denied() {
         ("", json!("text"), "the object: expected a map, found a string"),
         ("/kind", json!(1), "kind: expected a string, found a number"),
         ("/metadata/labels", json!(["a"]), "metadata.labels: expected a map, found a list"),
-        ("/spec/replicas", json!("2"), "spec.replicas: expected an integer, found a string"),
-        ("/spec/replicas", json!(2.5), "spec.replicas: expected an integer, found a number"),
+        ("/metadata/labels", json!({ "a": 1 }), "metadata.labels.a: expected a string, found a number"),
+        ("/metadata", json!({ "annotations": "a" }), "metadata.annotations: expected a map, found a string"),
+        ("/spec/replicas", json!("2"), "spec.replicas: expected a 32-bit integer, found a string"),
+        ("/spec/replicas", json!(2.5), "spec.replicas: expected a 32-bit integer, found a number"),
+        ("/spec/replicas", json!(3_000_000_000_i64), "spec.replicas: expected a 32-bit integer, found a number"),
         ("/spec/template", json!(true), "spec.template: expected a map, found a boolean"),
         (
             template,
@@ -250,6 +253,76 @@ fn a_field_of_the_wrong_type_is_denied() {
         let outcome = HighAvailability::new(config).mutate(&mut object, &request, &cluster(Some("zone"), Some("a,b")));
 
         assert_eq!(outcome, denied(text));
+    }
+}
+
+/// spec 50 §2.2 row 7: whether the steps come to the field or not
+#[test]
+fn a_field_of_the_wrong_type_is_denied_where_nothing_would_change() {
+    let pods = |spec| json!({ "template": { "spec": spec } });
+    let terms =
+        "spec.template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+    let constraints = "spec.template.spec.topologySpreadConstraints";
+    let selector = |selector| pods(json!({ "topologySpreadConstraints": [{ "labelSelector": selector }] }));
+    let table = [
+        (json!({ "selector": [] }), "spec.selector: expected a map, found a list".to_owned()),
+        (
+            json!({ "template": { "metadata": { "labels": 1 } } }),
+            "spec.template.metadata.labels: expected a map, found a number".to_owned(),
+        ),
+        (
+            pods(json!({ "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution":
+                { "nodeSelectorTerms": {} } } } })),
+            format!("{terms}: expected a list, found a map"),
+        ),
+        (
+            pods(json!({ "tolerations": [{ "effect": 1 }] })),
+            "spec.template.spec.tolerations[0].effect: expected a string, found a number".to_owned(),
+        ),
+        (pods(json!({ "topologySpreadConstraints": {} })), format!("{constraints}: expected a list, found a map")),
+        (
+            selector(json!({ "matchLabels": 1 })),
+            format!("{constraints}[0].labelSelector.matchLabels: expected a map, found a number"),
+        ),
+        (
+            selector(json!({ "matchExpressions": [{ "key": 1 }] })),
+            format!("{constraints}[0].labelSelector.matchExpressions[0].key: expected a string, found a number"),
+        ),
+    ];
+
+    for kind in ["Deployment", "StatefulSet"] {
+        for (spec, text) in &table {
+            let object = json!({ "apiVersion": "apps/v1", "kind": kind, "spec": spec });
+
+            assert_eq!(outcome(&plain(), &object, "CREATE"), denied(text), "{kind}");
+        }
+    }
+}
+
+/// spec 50 §2.2 row 7
+#[test]
+fn a_field_of_an_autoscaler_of_the_wrong_type_is_denied() {
+    let table = [
+        ("spec", json!([]), "spec: expected a map, found a list"),
+        ("spec", json!({ "minReplicas": "1" }), "spec.minReplicas: expected a 32-bit integer, found a string"),
+        (
+            "spec",
+            json!({ "minReplicas": -3_000_000_000_i64 }),
+            "spec.minReplicas: expected a 32-bit integer, found a number",
+        ),
+        (
+            "spec",
+            json!({ "maxReplicas": 2_147_483_648_i64 }),
+            "spec.maxReplicas: expected a 32-bit integer, found a number",
+        ),
+        ("metadata", json!({ "labels": [] }), "metadata.labels: expected a map, found a list"),
+    ];
+
+    for (field, value, text) in table {
+        let mut object = autoscaler("", 1, 1);
+        object[field] = value;
+
+        assert_eq!(outcome(&plain(), &object, "CREATE"), denied(text));
     }
 }
 
