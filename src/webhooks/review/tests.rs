@@ -5,11 +5,14 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::webhooks::{
-    mutating::{Mutator, Outcome, Request},
-    registry::FailurePolicy,
-    testing::TestView,
-    view::{ApiStatus, Failure, Lookup, View},
+use crate::{
+    api::config::HighAvailabilityConfig,
+    webhooks::{
+        mutating::{Mutator, Outcome, Request, high_availability::HighAvailability},
+        registry::FailurePolicy,
+        testing::TestView,
+        view::{ApiStatus, Failure, Lookup, View},
+    },
 };
 
 const JSON: &str = "application/json";
@@ -31,27 +34,6 @@ impl Mutator for Scripted {
 
     fn takes(&self) -> Option<(&'static str, &'static str)> {
         self.takes
-    }
-}
-
-/// As the high-availability webhook does it (spec 51 §3).
-struct Denying;
-
-impl Mutator for Denying {
-    fn mutate(&self, _: &mut Value, request: &Request<'_>, _: &dyn View) -> Result<Outcome, Failure> {
-        Ok(Outcome::Unexpected(format!("unexpected resource: {}", request.kind.group_kind())))
-    }
-
-    fn takes(&self) -> Option<(&'static str, &'static str)> {
-        None
-    }
-
-    fn undecodable(&self, message: String) -> Failure {
-        Failure::Denied(message)
-    }
-
-    fn skips_deletions(&self) -> bool {
-        false
     }
 }
 
@@ -193,20 +175,36 @@ fn an_object_that_cannot_be_decoded_is_an_error_with_the_uid() {
     }
 }
 
-/// spec 51 §3
+/// spec 51 §2.4, §3, scenarios 35 and 36
 #[test]
-fn a_webhook_may_deny_what_cannot_be_decoded_and_know_no_deletions() {
-    let status = |operation, object| {
-        let review = review_of("admission.k8s.io/v1", operation, object);
-        answer(&Denying, FailurePolicy::Fail, &review).1["response"]["status"].clone()
+fn the_high_availability_webhook_looks_at_whatever_comes() {
+    let status = |kind: &str, namespace: &str, operation, object| {
+        let mut review = review_of("admission.k8s.io/v1", operation, object);
+        review["request"]["kind"]["kind"] = json!(kind);
+        review["request"]["namespace"] = json!(namespace);
+        let config = HighAvailabilityConfig {
+            default_not_ready_toleration_seconds: None,
+            default_unreachable_toleration_seconds: None,
+        };
+        let review = decode(&body(&review), JSON).unwrap();
+        let view = TestView::new().namespace("ns", []);
+        let verdict = attempt(&HighAvailability::new(config), &review, &view).unwrap();
+        let reply = reply(&review.identity, &verdict, FailurePolicy::Fail);
+        serde_json::from_slice::<Value>(&reply.body).unwrap()["response"]["status"].take()
     };
 
-    let missing =
-        json!({"metadata": {}, "message": "there is no content to decode", "reason": "Forbidden", "code": 403});
-    assert_eq!(status("CREATE", Value::Null), missing);
-    assert_eq!(status("DELETE", Value::Null), missing);
+    let denied = |message| json!({"metadata": {}, "message": message, "reason": "Forbidden", "code": 403});
+    let missing = json!({"metadata": {}, "message": "Namespace \"zz\" not found", "code": 500});
     let unexpected = json!({"metadata": {}, "message": "unexpected resource: ReplicaSet.apps", "code": 200});
-    assert_eq!(status("CREATE", pod()), unexpected, "spec 51 scenario 36");
+    for operation in ["CREATE", "DELETE"] {
+        assert_eq!(status("Deployment", "ns", operation, Value::Null), denied("there is no content to decode"));
+        assert_eq!(status("Deployment", "zz", operation, Value::Null), missing);
+        for object in [Value::Null, json!({}), json!([]), pod()] {
+            assert_eq!(status("ReplicaSet", "ns", operation, object), unexpected);
+        }
+        let no_map = denied("the object: expected a map, found a list");
+        assert_eq!(status("Deployment", "ns", operation, json!([])), no_map);
+    }
 }
 
 // === versions ===

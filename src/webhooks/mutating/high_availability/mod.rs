@@ -149,12 +149,8 @@ impl Mutator for HighAvailability {
         None
     }
 
-    fn undecodable(&self, message: String) -> Failure {
-        Failure::Denied(message)
-    }
-
-    fn skips_deletions(&self) -> bool {
-        false
+    fn sees_everything(&self) -> bool {
+        true
     }
 }
 

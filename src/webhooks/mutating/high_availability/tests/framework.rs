@@ -372,5 +372,5 @@ fn the_webhook_is_registered_as_the_one_that_looks_at_kinds_and_deletions_itself
 
     assert_eq!(PATH, "/webhooks/high-availability-config");
     assert_eq!(webhook.takes(), None);
-    assert!(!webhook.skips_deletions());
+    assert!(webhook.sees_everything());
 }
