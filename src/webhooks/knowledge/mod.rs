@@ -28,7 +28,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::view::{ApiStatus, Failure, Lookup};
+use super::view::{ApiStatus, Details, Failure, Lookup};
 pub use live::Known;
 pub(super) use live::Question;
 pub use sight::{Answers, Sight};
@@ -60,8 +60,7 @@ fn too_late(lookup: &Lookup) -> Failure {
         code: 504,
         reason: "Timeout".to_owned(),
         message: format!("Timeout: failed waiting for *v1.{} Informer to sync", kind_of(lookup)),
-        name: String::new(),
-        kind: String::new(),
+        details: Details::default(),
     }))
 }
 

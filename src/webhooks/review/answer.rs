@@ -4,7 +4,10 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::Serialize;
 
 use super::{Identity, Refusal};
-use crate::webhooks::{registry::FailurePolicy, view::ApiStatus};
+use crate::webhooks::{
+    registry::FailurePolicy,
+    view::{ApiStatus, Details},
+};
 
 /// What a webhook says about a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,16 +74,8 @@ struct Status<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     reason: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    details: Option<Details<'a>>,
+    details: Option<&'a Details>,
     code: u16,
-}
-
-#[derive(Serialize)]
-struct Details<'a> {
-    #[serde(skip_serializing_if = "str::is_empty")]
-    name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    kind: &'a str,
 }
 
 /// `{}`
@@ -149,8 +144,8 @@ impl Verdict {
 
 impl<'a> Status<'a> {
     fn of(status: &'a ApiStatus) -> Self {
-        let ApiStatus { code, reason, message, name, kind } = status;
-        let details = (!name.is_empty() || !kind.is_empty()).then_some(Details { name, kind });
+        let ApiStatus { code, reason, message, details } = status;
+        let details = (*details != Details::default()).then_some(details);
         Self { metadata: Empty {}, status: "Failure", message, reason, details, code: *code }
     }
 }

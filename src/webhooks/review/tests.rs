@@ -11,7 +11,7 @@ use crate::{
         mutating::{Mutator, Outcome, Request, high_availability::HighAvailability},
         registry::FailurePolicy,
         testing::TestView,
-        view::{ApiStatus, Failure, Lookup, View},
+        view::{ApiStatus, Cause, Details, Failure, Lookup, View},
     },
 };
 
@@ -274,7 +274,7 @@ fn a_deletion_is_allowed_unseen() {
 #[test]
 fn failures_are_denials_of_these_forms() {
     type Failing = fn(&mut Value) -> Result<Outcome, Failure>;
-    let table: [(Failing, Value); 6] = [
+    let table: [(Failing, Value); 7] = [
         (
             |_| Err(Failure::Denied("no".into())),
             json!({"metadata": {}, "message": "no", "reason": "Forbidden", "code": 403}),
@@ -287,10 +287,22 @@ fn failures_are_denials_of_these_forms() {
         (
             |_| {
                 let (reason, message) = ("Timeout".to_owned(), "Timeout: x".to_owned());
-                let (name, kind) = (String::new(), String::new());
-                Err(Failure::Status(Box::new(ApiStatus { code: 504, reason, message, name, kind })))
+                Err(Failure::Status(Box::new(ApiStatus { code: 504, reason, message, details: Details::default() })))
             },
             json!({"metadata": {}, "status": "Failure", "message": "Timeout: x", "reason": "Timeout", "code": 504}),
+        ),
+        (
+            |_| {
+                let causes =
+                    vec![Cause { reason: "R".into(), message: "m".into(), field: "spec.a".into() }, Cause::default()];
+                let [name, group, kind, uid] = ["n", "g", "k", "u"].map(str::to_owned);
+                let details = Details { name, group, kind, uid, causes, retry_after_seconds: 7 };
+                let [reason, message] = ["TooManyRequests", "later"].map(str::to_owned);
+                Err(Failure::Status(Box::new(ApiStatus { code: 429, reason, message, details })))
+            },
+            json!({"metadata": {}, "status": "Failure", "message": "later", "reason": "TooManyRequests", "code": 429,
+                "details": {"name": "n", "group": "g", "kind": "k", "uid": "u", "retryAfterSeconds": 7,
+                    "causes": [{"reason": "R", "message": "m", "field": "spec.a"}, {}]}}),
         ),
         (
             |_| Err(Failure::Errored { code: 500, message: "broken".into() }),
