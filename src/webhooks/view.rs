@@ -112,6 +112,13 @@ pub enum Failure {
     Denied(String),
     /// Denied with an API status, unchanged.
     Status(Box<ApiStatus>),
+    /// Errored with code 500, because a read failed that the other webhooks pass on with its status.
+    ReadFailed {
+        /// What could not be read.
+        read: Read,
+        /// `status.message`.
+        message: String,
+    },
     /// Errored: a code and a message, no reason.
     Errored {
         /// `status.code`.
@@ -119,6 +126,17 @@ pub enum Failure {
         /// `status.message`.
         message: String,
     },
+}
+
+/// What a failed read was about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Read {
+    /// The Namespace of the object.
+    Namespace,
+    /// The HorizontalPodAutoscalers of the namespace.
+    Autoscalers,
+    /// The Nodes.
+    Nodes,
 }
 
 /// An API status that is passed through.

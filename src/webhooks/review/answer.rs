@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{Identity, Refusal};
 use crate::webhooks::{
     registry::FailurePolicy,
-    view::{ApiStatus, Details},
+    view::{ApiStatus, Details, Read},
 };
 
 /// What a webhook says about a review.
@@ -22,6 +22,13 @@ pub enum Verdict {
     Denied(String),
     /// Denied with an API status.
     Status(Box<ApiStatus>),
+    /// No verdict, because something could not be read.
+    ReadFailed {
+        /// What.
+        read: Read,
+        /// `status.message`; the code is 500.
+        message: String,
+    },
     /// No verdict: a code and a message.
     Errored {
         /// `status.code`.
@@ -91,6 +98,7 @@ pub fn reply(identity: &Identity, verdict: &Verdict, policy: FailurePolicy) -> R
         Verdict::Unexpected(message) => (true, Status { message, code: 200, ..Status::default() }),
         Verdict::Denied(message) => (false, Status { message, reason: "Forbidden", code: 403, ..Status::default() }),
         Verdict::Status(status) => (false, Status::of(status)),
+        Verdict::ReadFailed { read: _, message } => (false, Status { message, code: 500, ..Status::default() }),
         Verdict::Errored { code, message } => (false, Status { message, code: *code, ..Status::default() }),
         Verdict::Panicked(text) => {
             panicked = format!("panic: {text} [recovered]");
@@ -127,6 +135,21 @@ impl Refusal {
 // === impl Verdict ===
 
 impl Verdict {
+    /// Why the review was not allowed, for metrics: one of [`FAILURE_CAUSES`](crate::dashboard::metrics::FAILURE_CAUSES).
+    pub fn cause(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Allowed | Self::Patched(_) | Self::Unexpected(_) => return None,
+            Self::Denied(_) => "denied",
+            Self::Status(_) => "status",
+            Self::ReadFailed { read: Read::Namespace, .. } => "namespace",
+            Self::ReadFailed { read: Read::Autoscalers, .. } => "autoscalers",
+            Self::ReadFailed { read: Read::Nodes, .. } => "nodes",
+            Self::Errored { code: 400, .. } => "undecodable",
+            Self::Errored { .. } => "internal",
+            Self::Panicked(_) => "panic",
+        })
+    }
+
     /// `status.code` and `status.message`, for logs and counters.
     pub fn told(&self) -> (u16, &str) {
         match self {
@@ -134,6 +157,7 @@ impl Verdict {
             Self::Unexpected(message) => (200, message),
             Self::Denied(message) => (403, message),
             Self::Status(status) => (status.code, &status.message),
+            Self::ReadFailed { read: _, message } => (500, message),
             Self::Errored { code, message } => (*code, message),
             Self::Panicked(text) => (500, text),
         }

@@ -34,6 +34,7 @@ pub fn attempt(mutator: &dyn Mutator, review: &Review, view: &dyn View) -> Resul
         Ok(Err(Failure::Look(lookup))) => Err(lookup),
         Ok(Err(Failure::Denied(message))) => Ok(Verdict::Denied(message)),
         Ok(Err(Failure::Status(status))) => Ok(Verdict::Status(status)),
+        Ok(Err(Failure::ReadFailed { read, message })) => Ok(Verdict::ReadFailed { read, message }),
         Ok(Err(Failure::Errored { code, message })) => Ok(Verdict::Errored { code, message }),
         Err(panic) => Ok(Verdict::Panicked(text_of(&*panic))),
     }

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     api::config::HighAvailabilityConfig,
+    dashboard::metrics::FAILURE_CAUSES,
     webhooks::{
         mutating::{Mutator, Outcome, Request, high_availability::HighAvailability},
         registry::FailurePolicy,
         testing::TestView,
-        view::{ApiStatus, Cause, Details, Failure, Lookup, View},
+        view::{ApiStatus, Cause, Details, Failure, Lookup, Read, View},
     },
 };
 
@@ -331,6 +332,32 @@ fn what_may_be_ignored_fails_as_http_and_denies_as_a_review() {
     assert_eq!(ignored(|_| Err(Failure::Errored { code: 500, message: "x".into() })), (500, json!("x\n")));
     let (status, denied) = ignored(|_| Err(Failure::Errored { code: 400, message: "x".into() }));
     assert_eq!((status, &denied["response"]["allowed"]), (200, &json!(false)));
+}
+
+/// spec 51, "better" 11
+#[test]
+fn each_failure_has_a_cause_that_metrics_know() {
+    let failed = |read| Verdict::ReadFailed { read, message: String::new() };
+    let errored = |code| Verdict::Errored { code, message: String::new() };
+    let Failure::Status(status) = Failure::not_found("ServiceAccount", "x") else { panic!("no status") };
+    let table = [
+        (Verdict::Denied(String::new()), "denied"),
+        (Verdict::Status(status), "status"),
+        (failed(Read::Namespace), "namespace"),
+        (failed(Read::Autoscalers), "autoscalers"),
+        (failed(Read::Nodes), "nodes"),
+        (errored(400), "undecodable"),
+        (errored(500), "internal"),
+        (Verdict::Panicked(String::new()), "panic"),
+    ];
+
+    assert_eq!(table.clone().map(|(_, cause)| cause), FAILURE_CAUSES);
+    for (verdict, cause) in table {
+        assert_eq!(verdict.cause(), Some(cause));
+    }
+    for verdict in [Verdict::Allowed, Verdict::Patched(Vec::new()), Verdict::Unexpected(String::new())] {
+        assert_eq!(verdict.cause(), None);
+    }
 }
 
 #[test]

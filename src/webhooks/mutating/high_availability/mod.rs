@@ -35,7 +35,7 @@ use crate::{
     api::config::HighAvailabilityConfig,
     webhooks::{
         fields::{self, Field, Type, WrongType},
-        view::{Failure, Scaled, View},
+        view::{Failure, Read, Scaled, View},
     },
 };
 
@@ -44,9 +44,6 @@ pub const PATH: &str = "/webhooks/high-availability-config";
 
 /// Denial of a review without an object (spec 51 §3).
 const NO_CONTENT: &str = "there is no content to decode";
-
-/// The code of a read that failed; the other webhooks pass the API status on (spec 51 §2.4).
-const READ_FAILED: u16 = 500;
 
 /// The fields of workloads that the steps read or change.
 const FIELDS: [Field; 12] = [
@@ -157,8 +154,8 @@ impl Mutator for HighAvailability {
 // === reads (spec 51 §2.4, "better" 2: only what is needed) ===
 
 fn wanted(request: &Request<'_>, view: &dyn View) -> Result<Wanted, Error> {
-    let found = view.namespace(request.namespace).map_err(|failure| errored("", failure))?;
-    let missing = || errored("", Failure::not_found("Namespace", request.namespace));
+    let found = view.namespace(request.namespace).map_err(|failure| read_failed(Read::Namespace, failure))?;
+    let missing = || read_failed(Read::Namespace, Failure::not_found("Namespace", request.namespace));
     let annotations = found.ok_or_else(missing)?;
     Ok(Wanted::of(&annotations))
 }
@@ -177,22 +174,27 @@ fn most_replicas(scaling: &Scaling, request: &Request<'_>, view: &dyn View) -> R
         kind: &request.kind.kind,
         name: request.name,
     };
-    view.autoscaler(&scaled, sure).map_err(|failure| errored("failed to list all HPAs: ", failure))
+    view.autoscaler(&scaled, sure).map_err(|failure| read_failed(Read::Autoscalers, failure))
 }
 
 fn has_one_node(view: &dyn View) -> Result<bool, Error> {
-    view.has_one_node().map_err(|failure| errored("failed to list nodes: ", failure))
+    view.has_one_node().map_err(|failure| read_failed(Read::Nodes, failure))
 }
 
-/// Any failure of a read as code 500 with its text alone; but [`Failure::Look`] is no failure.
-fn errored(context: &str, failure: Failure) -> Error {
+/// Any failure of a read with its text alone; but [`Failure::Look`] is no failure.
+fn read_failed(read: Read, failure: Failure) -> Error {
     let text = match failure {
         Failure::Look(_) => return Error::Other(failure),
         Failure::Denied(text) => text,
         Failure::Status(status) => status.message,
-        Failure::Errored { message, .. } => message,
+        Failure::ReadFailed { message, .. } | Failure::Errored { message, .. } => message,
     };
-    Error::Other(Failure::Errored { code: READ_FAILED, message: format!("{context}{text}") })
+    let context = match read {
+        Read::Namespace => "",
+        Read::Autoscalers => "failed to list all HPAs: ",
+        Read::Nodes => "failed to list nodes: ",
+    };
+    Error::Other(Failure::ReadFailed { read, message: format!("{context}{text}") })
 }
 
 /// There is an object, and it does not say that it is of another kind than the request.

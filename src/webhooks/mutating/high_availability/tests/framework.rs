@@ -5,8 +5,8 @@ fn denied(text: &str) -> Result<Outcome, Failure> {
     Err(Failure::Denied(text.to_owned()))
 }
 
-fn errored(text: &str) -> Result<Outcome, Failure> {
-    Err(Failure::Errored { code: 500, message: text.to_owned() })
+fn read_failed(read: Read, text: &str) -> Result<Outcome, Failure> {
+    Err(Failure::ReadFailed { read, message: text.to_owned() })
 }
 
 /// spec 51 scenario 33: the other tests send all they made again, too.
@@ -71,7 +71,10 @@ topologySpreadConstraints: [{topologyKey: rack, labelSelector: {future: 4}, futu
 fn a_namespace_that_does_not_exist_is_an_error() {
     let view = TestView::new().nodes(3);
     for object in [deployment("", 1), autoscaler("", 1, 1)] {
-        assert_eq!(outcome(&view, &object, "CREATE"), errored("Namespace \"kube-system\" not found"));
+        assert_eq!(
+            outcome(&view, &object, "CREATE"),
+            read_failed(Read::Namespace, "Namespace \"kube-system\" not found")
+        );
     }
 }
 
@@ -80,21 +83,24 @@ fn a_namespace_that_does_not_exist_is_an_error() {
 fn a_read_that_fails_is_an_error_500_with_its_text() {
     let namespace = format!("Namespace {NAMESPACE}");
     let autoscaler = format!("HorizontalPodAutoscaler of {NAMESPACE} apps/v1 Deployment {NAME}");
-    let table =
-        [(&*namespace, ""), (&*autoscaler, "failed to list all HPAs: "), ("number of Nodes", "failed to list nodes: ")];
+    let table = [
+        (&*namespace, Read::Namespace, ""),
+        (&*autoscaler, Read::Autoscalers, "failed to list all HPAs: "),
+        ("number of Nodes", Read::Nodes, "failed to list nodes: "),
+    ];
     let failures = [
         (Failure::Denied("the cache is not started".into()), "the cache is not started"),
         (Failure::not_found("Node", "a"), "Node \"a\" not found"),
         (Failure::Errored { code: 504, message: "timed out".into() }, "timed out"),
     ];
 
-    for (read, prefix) in table {
+    for (asked, read, prefix) in table {
         for (failure, text) in &failures {
-            let view = cluster(Some("node"), None).failing(read, failure.clone());
+            let view = cluster(Some("node"), None).failing(asked, failure.clone());
 
             let outcome = outcome(&view, &deployment("server", 1), "CREATE");
 
-            assert_eq!(outcome, errored(&format!("{prefix}{text}")), "{read}");
+            assert_eq!(outcome, read_failed(read, &format!("{prefix}{text}")), "{asked}");
         }
     }
 }
