@@ -10,9 +10,11 @@
 //! * `watches.rs`: the routers.
 //! * `sight.rs`: the view of one attempt: stores, and what was read live for it.
 //! * `live.rs`: live reads.
+//! * `offline.rs`: a view of manifests instead of a cluster.
 
 mod index;
 mod live;
+mod offline;
 mod records;
 mod sight;
 mod watches;
@@ -31,6 +33,7 @@ use tokio::{
 use super::view::{ApiStatus, Details, Failure, Lookup};
 pub use live::Known;
 pub(super) use live::Question;
+pub use offline::Manifests;
 pub use sight::{Answers, Sight};
 use watches::Stores;
 pub use watches::Watches;
