@@ -19,7 +19,9 @@ mod tests;
 
 pub use flags::Cli;
 pub use load::{StartError, load};
-pub use tools::{DiffOptions, GetOptions, OutputFormat, PackOptions, Tool, UnpackOptions, ValidateOptions};
+pub use tools::{
+    DiffOptions, GetOptions, OutputFormat, PackOptions, ReviewOptions, Tool, UnpackOptions, ValidateOptions,
+};
 pub use version::BuildInfo;
 
 use self::legacy::LegacyFlag;

@@ -414,6 +414,25 @@ fn each_flag_overrides_its_field() {
 }
 
 #[test]
+fn a_review_names_a_webhook_and_files() {
+    let args =
+        ["webhook", "review", "--path=/webhooks/a", "-f", "-", "--config=c", "--objects", "x", "y", "--objects=z"];
+
+    let options = ReviewOptions {
+        path: "/webhooks/a".to_owned(),
+        file: "-".to_owned(),
+        config: Some("c".to_owned()),
+        objects: ["x", "y", "z"].map(str::to_owned).into(),
+    };
+    assert_eq!(parse_in(&args, &[]), Ok(Command::Tool(Tool::Review(options))));
+    for incomplete in [&["webhook"][..], &["webhook", "review"], &["webhook", "review", "--path=a"]] {
+        assert!(matches!(parse_in(incomplete, &[]), Err(UsageError::Tool(_))), "{incomplete:?}");
+    }
+    let Ok(Command::Help(help)) = parse_in(&["webhook", "review", "--help"], &[]) else { panic!("no help") };
+    assert!(help.contains("Example:\n  gardener-resource-manager webhook review --path"), "{help}");
+}
+
+#[test]
 fn flags_of_leader_election_override_their_fields() {
     let flags = [
         "--config=/c",

@@ -1,4 +1,4 @@
-//! The commands for authors of bundles, pack, unpack, validate, diff, and for people on duty: get.
+//! The commands for authors of bundles, pack, unpack, validate, diff, and for people on duty: get, webhook review.
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser};
 
@@ -17,6 +17,8 @@ pub enum Tool {
     Diff(DiffOptions),
     /// How ManagedResources are.
     Get(GetOptions),
+    /// What a webhook makes of a review, without a cluster.
+    Review(ReviewOptions),
 }
 
 /// How to pack.
@@ -100,6 +102,19 @@ pub struct GetOptions {
     pub kubeconfig: Option<String>,
 }
 
+/// What to review.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ReviewOptions {
+    /// Path of the webhook.
+    pub path: String,
+    /// File with the AdmissionReview, or with an object to be created; `-` is the standard input.
+    pub file: String,
+    /// File with the configuration; all webhooks with their defaults if there is none.
+    pub config: Option<String>,
+    /// Files and folders with the objects of the cluster.
+    pub objects: Vec<String>,
+}
+
 /// Format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OutputFormat {
@@ -119,8 +134,8 @@ pub enum OutputFormat {
 const EXIT_CODES: &str = "Exit codes: 0 all is well, 2 wrong usage or failure";
 
 /// All of them, for the command line.
-pub(super) fn commands() -> [Command; 5] {
-    [pack(), unpack(), validate(), diff(), get()]
+pub(super) fn commands() -> [Command; 6] {
+    [pack(), unpack(), validate(), diff(), get(), webhook()]
 }
 
 /// Whether an argument is the name of one.
@@ -170,8 +185,19 @@ pub(super) fn parsed(name: &str, matches: &ArgMatches) -> Option<Tool> {
             unhealthy: matches.get_flag("unhealthy"),
             kubeconfig: text("kubeconfig"),
         }),
+        "webhook" => return matches.subcommand_matches("review").map(|matches| Tool::Review(reviewed(matches))),
         _ => return None,
     })
+}
+
+fn reviewed(matches: &ArgMatches) -> ReviewOptions {
+    let text = |name: &str| matches.get_one::<String>(name).cloned();
+    ReviewOptions {
+        path: text("path").unwrap_or_default(),
+        file: text("filename").unwrap_or_default(),
+        config: text("config"),
+        objects: matches.get_many::<String>("objects").unwrap_or_default().cloned().collect(),
+    }
 }
 
 fn pack() -> Command {
@@ -288,6 +314,44 @@ fn get() -> Command {
         .arg(switch("no-headers", "print no line with the names of the columns"))
         .arg(switch("unhealthy", "only those that are not applied, healthy and rolled out"))
         .arg(kubeconfig("kubeconfig", "kubeconfig of the cluster"))
+}
+
+fn webhook() -> Command {
+    Command::new("webhook")
+        .about("Shows what a webhook makes of a review, without a cluster")
+        .subcommand_required(true)
+        .subcommand(review())
+}
+
+fn review() -> Command {
+    Command::new("review")
+        .about("Shows what a webhook makes of a review, without a cluster")
+        .long_about(
+            "Shows what a webhook makes of an AdmissionReview, or of the creation of an object, without a cluster: prints the \
+             object as it becomes, and the patch as second YAML document. The verdict goes to the standard error.\n\n\
+             What the webhook wants to know of the cluster comes from --objects: ServiceAccounts, Namespaces, \
+             HorizontalPodAutoscalers, Nodes, the ConfigMaps and Services of the load balancing. What is not there does not \
+             exist. Manifests need their namespace. targetClientConnection.namespaces does not count.",
+        )
+        .after_help(format!(
+            "Example:\n  gardener-resource-manager webhook review --path /webhooks/high-availability-config \\\n    \
+             -f deployment.yaml --objects namespace.yaml --objects nodes.yaml\n\n{EXIT_CODES}, 1 the review is not allowed"
+        ))
+        .arg(option("path", "PATH").required(true).help("path of the webhook, e.g. /webhooks/seccomp-profile"))
+        .arg(
+            option("filename", "FILE")
+                .short('f')
+                .required(true)
+                .allow_hyphen_values(true)
+                .help("AdmissionReview or object, JSON or YAML; - is the standard input"),
+        )
+        .arg(option("config", "FILE").help("configuration; without it all webhooks are on, with their defaults"))
+        .arg(
+            option("objects", "FILE|DIR")
+                .action(ArgAction::Append)
+                .num_args(1..)
+                .help("manifests of what is in the cluster, repeatable"),
+        )
 }
 
 fn output_format(text: Option<&str>) -> OutputFormat {

@@ -60,8 +60,14 @@ pub struct Status {
     pub kind: String,
     /// `details.name`.
     pub name: String,
+    /// `details.group`.
+    pub group: String,
+    /// `details.uid`.
+    pub uid: String,
     /// `details.causes`.
     pub causes: Vec<Cause>,
+    /// `details.retryAfterSeconds`; 0 if there is none.
+    pub retry_after_seconds: u64,
     /// The `Retry-After` header.
     pub retry_after: Option<Duration>,
 }
@@ -257,6 +263,9 @@ impl Status {
             message: without_objects(&text(&value["message"]), secret),
             kind: text(&details["kind"]),
             name: text(&details["name"]),
+            group: text(&details["group"]),
+            uid: text(&details["uid"]),
+            retry_after_seconds: details["retryAfterSeconds"].as_u64().unwrap_or_default(),
             causes: details["causes"].as_array().into_iter().flatten().map(cause).collect(),
             retry_after: None,
         }
@@ -489,5 +498,13 @@ mod tests {
 
         assert_eq!(versioned.to_string(), "no matches for kind \"X\" in version \"g.io/v1\"");
         assert_eq!(any.to_string(), "no matches for kind \"X\" in group \"g.io\"");
+    }
+
+    #[test]
+    fn all_details_of_a_status_are_kept() {
+        let details = json!({"group": "apps", "uid": "u", "retryAfterSeconds": 7});
+        let status = Status::from_object(&json!({"kind": "Status", "details": details}), false);
+
+        assert_eq!((status.group.as_str(), status.uid.as_str(), status.retry_after_seconds), ("apps", "u", 7));
     }
 }

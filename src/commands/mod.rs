@@ -1,5 +1,5 @@
-//! What the commands do: `pack`, `unpack`, `validate`, `diff` for authors of bundles, `get` for people on duty. Their flags
-//! are in `cli/tools.rs`.
+//! What the commands do: `pack`, `unpack`, `validate`, `diff` for authors of bundles, `get` and `webhook review` for people
+//! on duty. Their flags are in `cli/tools.rs`.
 //!
 //! Each command is a function from what was read to a text and an exit code; [`run`] reads files, opens connections and
 //! prints. `input.rs` reads files and documents, `bundles.rs` tells bundles from other manifests, `connect.rs` makes
@@ -16,13 +16,17 @@ pub mod diff;
 mod get;
 mod input;
 mod pack;
+mod review;
 mod unpack;
 mod validate;
 
 #[cfg(test)]
 mod tests;
 
-use std::io::{self, IsTerminal as _, Read, Write};
+use std::{
+    io::{self, IsTerminal as _, Read, Write},
+    path::Path,
+};
 
 use self::{
     connect::ConnectError,
@@ -32,7 +36,7 @@ use self::{
 use crate::{
     actors::kit::{Clock, Random},
     api::producer::ProducerError,
-    cli::{DiffOptions, GetOptions, PackOptions, Tool, UnpackOptions, ValidateOptions},
+    cli::{DiffOptions, GetOptions, PackOptions, ReviewOptions, Tool, UnpackOptions, ValidateOptions},
 };
 
 /// Exit code: all is well.
@@ -105,6 +109,7 @@ pub fn run_with(tool: &Tool, env: &dyn Fn(&str) -> Option<String>, streams: Stre
         Tool::Unpack(options) => unpack(options, env, stdin),
         Tool::Validate(options) => validate(options, stdin),
         Tool::Diff(options) => diff(options, env, stdin, colours),
+        Tool::Review(options) => review(options, stdin),
         Tool::Get(options) => get(options, env, Screen { out: &mut *stdout, remarks: &mut *stderr, colours, columns }),
     };
     let said =
@@ -164,6 +169,19 @@ fn unpack(
 
 fn validate(options: &ValidateOptions, stdin: &mut dyn Read) -> Result<Said, CommandError> {
     Ok(validate::validate(&input::read(&options.paths, stdin)?))
+}
+
+fn review(options: &ReviewOptions, stdin: &mut dyn Read) -> Result<Said, CommandError> {
+    // All at once, because the standard input can be read once.
+    let one = |path: &String| Path::new(path).is_dir().then(|| format!("{path} is a folder — name a file"));
+    let files: Vec<String> = std::iter::once(&options.file).chain(&options.config).cloned().collect();
+    if let Some(text) = files.iter().find_map(one) {
+        return Err(CommandError::Usage(text));
+    }
+    let sources = input::read(&[files.as_slice(), &options.objects].concat(), stdin)?;
+    let (files, objects) = sources.split_at(files.len());
+    let [file, config @ ..] = files else { return Ok(Said::default()) };
+    review::review(&review::Input { path: &options.path, review: file, config: config.first(), objects })
 }
 
 fn diff(

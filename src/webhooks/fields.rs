@@ -19,6 +19,8 @@ pub enum Type {
     Boolean,
     /// A number without fraction, of 64 bits with sign.
     Integer,
+    /// A number without fraction, of 32 bits with sign.
+    Integer32,
     /// A map.
     Map,
     /// A list.
@@ -240,6 +242,7 @@ impl Type {
             Self::Text => (value.is_string(), "a string"),
             Self::Boolean => (value.is_boolean(), "a boolean"),
             Self::Integer => (value.is_i64(), "an integer"),
+            Self::Integer32 => (value.as_i64().is_some_and(|number| i32::try_from(number).is_ok()), "a 32-bit integer"),
             Self::Map => (value.is_object(), "a map"),
             Self::List => (value.is_array(), "a list"),
         };

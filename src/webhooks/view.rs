@@ -6,6 +6,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::fields::WrongType;
@@ -111,6 +112,13 @@ pub enum Failure {
     Denied(String),
     /// Denied with an API status, unchanged.
     Status(Box<ApiStatus>),
+    /// Errored with code 500, because a read failed that the other webhooks pass on with its status.
+    ReadFailed {
+        /// What could not be read.
+        read: Read,
+        /// `status.message`.
+        message: String,
+    },
     /// Errored: a code and a message, no reason.
     Errored {
         /// `status.code`.
@@ -118,6 +126,17 @@ pub enum Failure {
         /// `status.message`.
         message: String,
     },
+}
+
+/// What a failed read was about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Read {
+    /// The Namespace of the object.
+    Namespace,
+    /// The HorizontalPodAutoscalers of the namespace.
+    Autoscalers,
+    /// The Nodes.
+    Nodes,
 }
 
 /// An API status that is passed through.
@@ -129,10 +148,51 @@ pub struct ApiStatus {
     pub reason: String,
     /// The text.
     pub message: String,
-    /// `details.name`; empty without details.
+    /// `details`; empty without them.
+    pub details: Details,
+}
+
+/// `details` of an API status, as they are written. What is empty is absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Details {
+    /// Name of the object.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// `details.kind`; empty without details.
+    /// Group of the kind.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// Kind of the object, or its resource.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
+    /// Uid of the object.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// The findings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
+    /// When to try again.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub retry_after_seconds: u64,
+}
+
+/// One finding of an API status.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Cause {
+    /// E.g. `FieldValueInvalid`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The text.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Path of the field.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub field: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "that is how serde asks")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 // === impl Failure ===
@@ -144,8 +204,7 @@ impl Failure {
             code: 404,
             reason: "NotFound".to_owned(),
             message: format!("{kind} \"{name}\" not found"),
-            name: name.to_owned(),
-            kind: kind.to_owned(),
+            details: Details { name: name.to_owned(), kind: kind.to_owned(), ..Details::default() },
         }))
     }
 }

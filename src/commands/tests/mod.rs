@@ -5,6 +5,7 @@ mod diff;
 #[cfg(feature = "sim")]
 mod get;
 mod packing;
+mod review;
 mod validating;
 
 use super::{Said, input::Source, one_line};

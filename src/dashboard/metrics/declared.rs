@@ -120,6 +120,8 @@ declarations! {
         "Actors by role and by what they do now.";
     MAILBOX_OVERFLOWS = Kind::Counter, "gardener_resource_manager_mailbox_overflows_total", ["mailbox"], "messages",
         "Messages that were refused because the mailbox was full.";
+    WEBHOOK_FAILURES = Kind::Counter, "gardener_resource_manager_webhook_failures_total", ["webhook", "cause"], "reviews",
+        "Reviews that were not allowed, by cause: denied (by a rule), status (of the target, e.g. an object that does not exist), namespace, autoscalers, nodes (could not be read for high availability), undecodable (the object), internal, panic.";
     ARBITER_STALLS = Kind::Counter, "gardener_resource_manager_arbiter_stalls_total", [], "stalls",
         "How often the thread of the controllers stood still for a second or longer.";
     STORE_OBJECTS = Kind::Gauge, "gardener_resource_manager_store_objects", ["cluster", "kind"], "objects",

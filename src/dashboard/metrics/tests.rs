@@ -147,6 +147,7 @@ fn a_registered_webhook_has_its_codes_at_zero() {
     webhook.answered(413, Duration::from_millis(1));
     webhook.in_flight(2);
     webhook.panicked();
+    webhook.failed("namespace");
     let after = render(&metrics);
 
     let code = |code| {
@@ -158,6 +159,15 @@ fn a_registered_webhook_has_its_codes_at_zero() {
     assert_series(&after, &code(200), 1.0);
     assert_series(&after, &code(413), 1.0);
     assert_series(&after, "controller_runtime_webhook_panics_total", 1.0);
+    let failures = |cause| {
+        format!(
+            r#"gardener_resource_manager_webhook_failures_total{{cause="{cause}",webhook="/webhooks/seccomp-profile"}}"#
+        )
+    };
+    for cause in FAILURE_CAUSES {
+        assert_series(&before, &failures(cause), 0.0);
+    }
+    assert_series(&after, &failures("namespace"), 1.0);
     assert_series(&after, r#"controller_runtime_webhook_requests_in_flight{webhook="/webhooks/seccomp-profile"}"#, 2.0);
 }
 

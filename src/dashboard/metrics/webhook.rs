@@ -6,6 +6,10 @@ use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, I
 
 use super::{NO_LABELS, declared};
 
+/// Why reviews are not allowed.
+pub const FAILURE_CAUSES: [&str; 8] =
+    ["denied", "status", "namespace", "autoscalers", "nodes", "undecodable", "internal", "panic"];
+
 /// The series of one webhook. Clones share them.
 #[derive(Clone)]
 pub struct WebhookMetrics {
@@ -15,6 +19,7 @@ pub struct WebhookMetrics {
     in_flight: IntGauge,
     seconds: Histogram,
     panics: IntCounter,
+    failures: IntCounterVec,
 }
 
 pub(super) struct Families {
@@ -22,6 +27,7 @@ pub(super) struct Families {
     in_flight: IntGaugeVec,
     seconds: HistogramVec,
     panics: IntCounter,
+    failures: IntCounterVec,
 }
 
 // === impl Families ===
@@ -33,11 +39,15 @@ impl Families {
             in_flight: declared::WEBHOOK_IN_FLIGHT.gauges(registry),
             seconds: declared::WEBHOOK_SECONDS.histograms(registry),
             panics: declared::WEBHOOK_PANICS.counters(registry).with_label_values(&NO_LABELS),
+            failures: declared::WEBHOOK_FAILURES.counters(registry),
         }
     }
 
     pub(super) fn webhook(&self, path: &str) -> WebhookMetrics {
         self.requests.with_label_values(&[path, "500"]);
+        for cause in FAILURE_CAUSES {
+            self.failures.with_label_values(&[path, cause]);
+        }
         WebhookMetrics {
             path: path.into(),
             requests: self.requests.clone(),
@@ -45,6 +55,7 @@ impl Families {
             in_flight: self.in_flight.with_label_values(&[path]),
             seconds: self.seconds.with_label_values(&[path]),
             panics: self.panics.clone(),
+            failures: self.failures.clone(),
         }
     }
 }
@@ -64,6 +75,11 @@ impl WebhookMetrics {
     /// A request came (`1`) or was answered (`-1`).
     pub fn in_flight(&self, change: i64) {
         self.in_flight.add(change);
+    }
+
+    /// A review was not allowed for this cause, one of [`FAILURE_CAUSES`].
+    pub fn failed(&self, cause: &str) {
+        self.failures.with_label_values(&[&*self.path, cause]).inc();
     }
 
     /// The handler panicked; count the answer besides.

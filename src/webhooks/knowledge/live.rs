@@ -20,10 +20,10 @@ use super::{
 use crate::{
     actors::kit::{Deadline, Lane, Signal},
     api::object::NamespacedName,
-    cluster::{ApiError, Cluster, Context, ListQuery, Resource},
+    cluster::{self, ApiError, Cluster, Context, ListQuery, Resource, Status},
     webhooks::{
         mutating::load_balancing::{CONFIG_MAP, SERVICE},
-        view::{Annotations, ApiStatus, Failure, Lookup, ServiceAccount},
+        view::{Annotations, ApiStatus, Cause, Details, Failure, Lookup, ServiceAccount},
     },
 };
 
@@ -147,6 +147,7 @@ impl Reader {
         })
     }
 
+    /// An object of a name that no object can have is not asked for: it does not exist.
     async fn get(
         &self,
         context: &Context,
@@ -156,6 +157,7 @@ impl Reader {
         match self.cluster.get(context, &resource.at(&name.namespace, &name.name)).await {
             Ok(object) => Ok(Some(object)),
             Err(error) if error.is_not_found() => Ok(None),
+            Err(ApiError::BadRequest(_)) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -191,14 +193,37 @@ impl Reader {
 /// An API status passes through as it is; else there is only a text.
 fn failure(lookup: &Lookup, error: &ApiError) -> Failure {
     match error {
-        ApiError::Status(status) => Failure::Status(Box::new(ApiStatus {
-            code: status.code,
-            reason: status.reason.clone(),
-            message: status.message.clone(),
-            name: status.name.clone(),
-            kind: status.kind.clone(),
-        })),
+        ApiError::Status(status) => Failure::Status(Box::new(api_status(status))),
         ApiError::Timeout | ApiError::NotSent => too_late(lookup),
         other => Failure::Denied(other.to_string()),
+    }
+}
+
+fn api_status(status: &Status) -> ApiStatus {
+    let Status { code, reason, message, name, group, kind, uid, causes, retry_after_seconds, retry_after: _ } =
+        status.clone();
+    let cause = |cause: cluster::Cause| Cause { reason: cause.reason, message: cause.message, field: cause.field };
+    let causes = causes.into_iter().map(cause).collect();
+    ApiStatus { code, reason, message, details: Details { name, group, kind, uid, causes, retry_after_seconds } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// spec 50 §2.4, "Denied with status": that API status, unchanged
+    #[test]
+    fn a_status_of_the_target_keeps_its_details() {
+        let [reason, message, field] = ["R", "m", "spec.a"].map(str::to_owned);
+        let causes = vec![cluster::Cause { reason: reason.clone(), message: message.clone(), field: field.clone() }];
+        let [group, uid] = ["g", "u"].map(str::to_owned);
+        let status = Status { code: 429, group, uid, causes, retry_after_seconds: 7, ..Status::default() };
+
+        let failure = failure(&Lookup::Nodes, &ApiError::Status(Box::new(status)));
+
+        let Failure::Status(status) = failure else { panic!("no status") };
+        let causes = vec![Cause { reason, message, field }];
+        let [group, uid] = ["g", "u"].map(str::to_owned);
+        assert_eq!(status.details, Details { group, uid, causes, retry_after_seconds: 7, ..Details::default() });
     }
 }

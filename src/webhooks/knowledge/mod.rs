@@ -10,9 +10,11 @@
 //! * `watches.rs`: the routers.
 //! * `sight.rs`: the view of one attempt: stores, and what was read live for it.
 //! * `live.rs`: live reads.
+//! * `offline.rs`: a view of manifests instead of a cluster.
 
 mod index;
 mod live;
+mod offline;
 mod records;
 mod sight;
 mod watches;
@@ -28,9 +30,10 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::view::{ApiStatus, Failure, Lookup};
+use super::view::{ApiStatus, Details, Failure, Lookup};
 pub use live::Known;
 pub(super) use live::Question;
+pub use offline::Manifests;
 pub use sight::{Answers, Sight};
 use watches::Stores;
 pub use watches::Watches;
@@ -60,8 +63,7 @@ fn too_late(lookup: &Lookup) -> Failure {
         code: 504,
         reason: "Timeout".to_owned(),
         message: format!("Timeout: failed waiting for *v1.{} Informer to sync", kind_of(lookup)),
-        name: String::new(),
-        kind: String::new(),
+        details: Details::default(),
     }))
 }
 

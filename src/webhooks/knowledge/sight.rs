@@ -165,9 +165,6 @@ impl View for Sight<'_> {
     fn gateway(&self, namespace: &str) -> Result<Option<Arc<Vec<String>>>, Failure> {
         let store = self.stores.gateways.as_ref().ok_or_else(not_started)?;
         self.check_get(namespace, SERVICE)?;
-        if namespace.is_empty() {
-            return Ok(None); // spec 50 §9.1 row 5: a Service in no namespace
-        }
         let lookup = Lookup::Gateway(namespace.to_owned());
         let name = NamespacedName::new(namespace, SERVICE);
         if !self.is_answered(&lookup)

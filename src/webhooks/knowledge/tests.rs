@@ -312,6 +312,32 @@ fn a_missing_autoscaler_is_made_sure_of() {
     );
 }
 
+/// spec 50 §5, §9.1 rules 2 and 5; spec 51 §2.4: the answer is that of a cache, not what a client says of such a name
+#[test]
+fn what_cannot_have_such_a_name_does_not_exist() {
+    world(
+        &ALL,
+        &[],
+        |_| (),
+        async |world| {
+            world.synced().await;
+
+            for (namespace, name) in [("", "x"), ("ns", ""), ("ns", "a/b"), ("a/b", "x")] {
+                let name = NamespacedName::new(namespace, name);
+                assert_eq!(world.ask(|view| view.service_account(&name)).await, Ok(None), "{name:?}");
+            }
+            for name in ["", "a/b"] {
+                assert_eq!(world.ask(|view| view.namespace(name)).await, Ok(None), "{name}");
+                assert_eq!(world.ask(|view| view.load_balancing(name)).await, Ok(None), "{name}");
+                assert_eq!(world.ask(|view| view.gateway(name)).await, Ok(None), "{name}");
+            }
+
+            assert!(world.requests().is_empty(), "{:?}", world.requests());
+            world
+        },
+    );
+}
+
 /// spec 50 §2.7
 #[test]
 fn a_read_that_fails_is_an_error_and_not_an_absence() {

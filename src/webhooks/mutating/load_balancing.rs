@@ -130,6 +130,6 @@ fn label(istio_namespace: &str) -> String {
 fn explained(failure: Failure, what: &str) -> Failure {
     match failure {
         Failure::Denied(text) => Failure::Denied(format!("{what}: {text}")),
-        other @ (Failure::Look(_) | Failure::Status(_) | Failure::Errored { .. }) => other,
+        other @ (Failure::Look(_) | Failure::Status(_) | Failure::ReadFailed { .. } | Failure::Errored { .. }) => other,
     }
 }

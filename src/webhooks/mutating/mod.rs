@@ -34,14 +34,11 @@ pub trait Mutator: Send + Sync {
     /// `None`: it looks itself.
     fn takes(&self) -> Option<(&'static str, &'static str)>;
 
-    /// The answer to an object that is missing or no object of the right kind (spec 50 §2.2 rows 6 and 7).
-    fn undecodable(&self, message: String) -> Failure {
-        Failure::Errored { code: 400, message }
-    }
-
-    /// Whether a DELETE is allowed unseen (spec 50 §2.4, "Skipped"); the high-availability webhook has no such shortcut.
-    fn skips_deletions(&self) -> bool {
-        true
+    /// Whether it looks at every review itself: at those without an object, which it gets as `null`, at objects that are
+    /// no maps, and at each DELETE, which the others allow unseen (spec 50 §2.4, "Skipped"). Only the high-availability
+    /// webhook does (spec 51 §3).
+    fn sees_everything(&self) -> bool {
+        false
     }
 }
 

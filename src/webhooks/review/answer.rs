@@ -4,7 +4,10 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::Serialize;
 
 use super::{Identity, Refusal};
-use crate::webhooks::{registry::FailurePolicy, view::ApiStatus};
+use crate::webhooks::{
+    registry::FailurePolicy,
+    view::{ApiStatus, Details, Read},
+};
 
 /// What a webhook says about a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +22,13 @@ pub enum Verdict {
     Denied(String),
     /// Denied with an API status.
     Status(Box<ApiStatus>),
+    /// No verdict, because something could not be read.
+    ReadFailed {
+        /// What.
+        read: Read,
+        /// `status.message`; the code is 500.
+        message: String,
+    },
     /// No verdict: a code and a message.
     Errored {
         /// `status.code`.
@@ -71,16 +81,8 @@ struct Status<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     reason: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    details: Option<Details<'a>>,
+    details: Option<&'a Details>,
     code: u16,
-}
-
-#[derive(Serialize)]
-struct Details<'a> {
-    #[serde(skip_serializing_if = "str::is_empty")]
-    name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    kind: &'a str,
 }
 
 /// `{}`
@@ -96,6 +98,7 @@ pub fn reply(identity: &Identity, verdict: &Verdict, policy: FailurePolicy) -> R
         Verdict::Unexpected(message) => (true, Status { message, code: 200, ..Status::default() }),
         Verdict::Denied(message) => (false, Status { message, reason: "Forbidden", code: 403, ..Status::default() }),
         Verdict::Status(status) => (false, Status::of(status)),
+        Verdict::ReadFailed { read: _, message } => (false, Status { message, code: 500, ..Status::default() }),
         Verdict::Errored { code, message } => (false, Status { message, code: *code, ..Status::default() }),
         Verdict::Panicked(text) => {
             panicked = format!("panic: {text} [recovered]");
@@ -132,6 +135,21 @@ impl Refusal {
 // === impl Verdict ===
 
 impl Verdict {
+    /// Why the review was not allowed, for metrics: one of [`FAILURE_CAUSES`](crate::dashboard::metrics::FAILURE_CAUSES).
+    pub fn cause(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Allowed | Self::Patched(_) | Self::Unexpected(_) => return None,
+            Self::Denied(_) => "denied",
+            Self::Status(_) => "status",
+            Self::ReadFailed { read: Read::Namespace, .. } => "namespace",
+            Self::ReadFailed { read: Read::Autoscalers, .. } => "autoscalers",
+            Self::ReadFailed { read: Read::Nodes, .. } => "nodes",
+            Self::Errored { code: 400, .. } => "undecodable",
+            Self::Errored { .. } => "internal",
+            Self::Panicked(_) => "panic",
+        })
+    }
+
     /// `status.code` and `status.message`, for logs and counters.
     pub fn told(&self) -> (u16, &str) {
         match self {
@@ -139,6 +157,7 @@ impl Verdict {
             Self::Unexpected(message) => (200, message),
             Self::Denied(message) => (403, message),
             Self::Status(status) => (status.code, &status.message),
+            Self::ReadFailed { read: _, message } => (500, message),
             Self::Errored { code, message } => (*code, message),
             Self::Panicked(text) => (500, text),
         }
@@ -149,8 +168,8 @@ impl Verdict {
 
 impl<'a> Status<'a> {
     fn of(status: &'a ApiStatus) -> Self {
-        let ApiStatus { code, reason, message, name, kind } = status;
-        let details = (!name.is_empty() || !kind.is_empty()).then_some(Details { name, kind });
+        let ApiStatus { code, reason, message, details } = status;
+        let details = (*details != Details::default()).then_some(details);
         Self { metadata: Empty {}, status: "Failure", message, reason, details, code: *code }
     }
 }

@@ -34,17 +34,18 @@ pub fn attempt(mutator: &dyn Mutator, review: &Review, view: &dyn View) -> Resul
         Ok(Err(Failure::Look(lookup))) => Err(lookup),
         Ok(Err(Failure::Denied(message))) => Ok(Verdict::Denied(message)),
         Ok(Err(Failure::Status(status))) => Ok(Verdict::Status(status)),
+        Ok(Err(Failure::ReadFailed { read, message })) => Ok(Verdict::ReadFailed { read, message }),
         Ok(Err(Failure::Errored { code, message })) => Ok(Verdict::Errored { code, message }),
         Err(panic) => Ok(Verdict::Panicked(text_of(&*panic))),
     }
 }
 
 fn judge(mutator: &dyn Mutator, review: &Review, view: &dyn View) -> Result<Verdict, Failure> {
-    if review.operation == "DELETE" && mutator.skips_deletions() {
-        return Ok(Verdict::Allowed);
-    }
-    let before = review.object.as_ref().ok_or_else(|| mutator.undecodable(NO_CONTENT.to_owned()))?;
-    check_kind(mutator, before).map_err(|message| mutator.undecodable(message))?;
+    let before = match &review.object {
+        object if mutator.sees_everything() => object.as_ref().unwrap_or(&Value::Null),
+        _ if review.operation == "DELETE" => return Ok(Verdict::Allowed),
+        object => decoded(mutator, object.as_ref())?,
+    };
     let request = Request {
         kind: review.kind.clone(),
         namespace: &review.namespace,
@@ -66,6 +67,14 @@ fn verdict_of(operations: &[Operation<'_>]) -> Verdict {
         Ok(patch) => Verdict::Patched(patch),
         Err(error) => Verdict::Errored { code: 500, message: format!("cannot write the patch: {error}") },
     }
+}
+
+/// Rows 6 and 7 of spec 50 §2.2.
+fn decoded<'a>(mutator: &dyn Mutator, object: Option<&'a Value>) -> Result<&'a Value, Failure> {
+    let errored = |message| Failure::Errored { code: 400, message };
+    let object = object.ok_or_else(|| errored(NO_CONTENT.to_owned()))?;
+    check_kind(mutator, object).map_err(errored)?;
+    Ok(object)
 }
 
 /// Row 7 of spec 50 §2.2. An object that does not say what it is counts as what the webhook takes; its version does not

@@ -5,11 +5,15 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::webhooks::{
-    mutating::{Mutator, Outcome, Request},
-    registry::FailurePolicy,
-    testing::TestView,
-    view::{ApiStatus, Failure, Lookup, View},
+use crate::{
+    api::config::HighAvailabilityConfig,
+    dashboard::metrics::FAILURE_CAUSES,
+    webhooks::{
+        mutating::{Mutator, Outcome, Request, high_availability::HighAvailability},
+        registry::FailurePolicy,
+        testing::TestView,
+        view::{ApiStatus, Cause, Details, Failure, Lookup, Read, View},
+    },
 };
 
 const JSON: &str = "application/json";
@@ -31,27 +35,6 @@ impl Mutator for Scripted {
 
     fn takes(&self) -> Option<(&'static str, &'static str)> {
         self.takes
-    }
-}
-
-/// As the high-availability webhook does it (spec 51 §3).
-struct Denying;
-
-impl Mutator for Denying {
-    fn mutate(&self, _: &mut Value, request: &Request<'_>, _: &dyn View) -> Result<Outcome, Failure> {
-        Ok(Outcome::Unexpected(format!("unexpected resource: {}", request.kind.group_kind())))
-    }
-
-    fn takes(&self) -> Option<(&'static str, &'static str)> {
-        None
-    }
-
-    fn undecodable(&self, message: String) -> Failure {
-        Failure::Denied(message)
-    }
-
-    fn skips_deletions(&self) -> bool {
-        false
     }
 }
 
@@ -193,20 +176,36 @@ fn an_object_that_cannot_be_decoded_is_an_error_with_the_uid() {
     }
 }
 
-/// spec 51 §3
+/// spec 51 §2.4, §3, scenarios 35 and 36
 #[test]
-fn a_webhook_may_deny_what_cannot_be_decoded_and_know_no_deletions() {
-    let status = |operation, object| {
-        let review = review_of("admission.k8s.io/v1", operation, object);
-        answer(&Denying, FailurePolicy::Fail, &review).1["response"]["status"].clone()
+fn the_high_availability_webhook_looks_at_whatever_comes() {
+    let status = |kind: &str, namespace: &str, operation, object| {
+        let mut review = review_of("admission.k8s.io/v1", operation, object);
+        review["request"]["kind"]["kind"] = json!(kind);
+        review["request"]["namespace"] = json!(namespace);
+        let config = HighAvailabilityConfig {
+            default_not_ready_toleration_seconds: None,
+            default_unreachable_toleration_seconds: None,
+        };
+        let review = decode(&body(&review), JSON).unwrap();
+        let view = TestView::new().namespace("ns", []);
+        let verdict = attempt(&HighAvailability::new(config), &review, &view).unwrap();
+        let reply = reply(&review.identity, &verdict, FailurePolicy::Fail);
+        serde_json::from_slice::<Value>(&reply.body).unwrap()["response"]["status"].take()
     };
 
-    let missing =
-        json!({"metadata": {}, "message": "there is no content to decode", "reason": "Forbidden", "code": 403});
-    assert_eq!(status("CREATE", Value::Null), missing);
-    assert_eq!(status("DELETE", Value::Null), missing);
+    let denied = |message| json!({"metadata": {}, "message": message, "reason": "Forbidden", "code": 403});
+    let missing = json!({"metadata": {}, "message": "Namespace \"zz\" not found", "code": 500});
     let unexpected = json!({"metadata": {}, "message": "unexpected resource: ReplicaSet.apps", "code": 200});
-    assert_eq!(status("CREATE", pod()), unexpected, "spec 51 scenario 36");
+    for operation in ["CREATE", "DELETE"] {
+        assert_eq!(status("Deployment", "ns", operation, Value::Null), denied("there is no content to decode"));
+        assert_eq!(status("Deployment", "zz", operation, Value::Null), missing);
+        for object in [Value::Null, json!({}), json!([]), pod()] {
+            assert_eq!(status("ReplicaSet", "ns", operation, object), unexpected);
+        }
+        let no_map = denied("the object: expected a map, found a list");
+        assert_eq!(status("Deployment", "ns", operation, json!([])), no_map);
+    }
 }
 
 // === versions ===
@@ -276,7 +275,7 @@ fn a_deletion_is_allowed_unseen() {
 #[test]
 fn failures_are_denials_of_these_forms() {
     type Failing = fn(&mut Value) -> Result<Outcome, Failure>;
-    let table: [(Failing, Value); 6] = [
+    let table: [(Failing, Value); 7] = [
         (
             |_| Err(Failure::Denied("no".into())),
             json!({"metadata": {}, "message": "no", "reason": "Forbidden", "code": 403}),
@@ -289,10 +288,22 @@ fn failures_are_denials_of_these_forms() {
         (
             |_| {
                 let (reason, message) = ("Timeout".to_owned(), "Timeout: x".to_owned());
-                let (name, kind) = (String::new(), String::new());
-                Err(Failure::Status(Box::new(ApiStatus { code: 504, reason, message, name, kind })))
+                Err(Failure::Status(Box::new(ApiStatus { code: 504, reason, message, details: Details::default() })))
             },
             json!({"metadata": {}, "status": "Failure", "message": "Timeout: x", "reason": "Timeout", "code": 504}),
+        ),
+        (
+            |_| {
+                let causes =
+                    vec![Cause { reason: "R".into(), message: "m".into(), field: "spec.a".into() }, Cause::default()];
+                let [name, group, kind, uid] = ["n", "g", "k", "u"].map(str::to_owned);
+                let details = Details { name, group, kind, uid, causes, retry_after_seconds: 7 };
+                let [reason, message] = ["TooManyRequests", "later"].map(str::to_owned);
+                Err(Failure::Status(Box::new(ApiStatus { code: 429, reason, message, details })))
+            },
+            json!({"metadata": {}, "status": "Failure", "message": "later", "reason": "TooManyRequests", "code": 429,
+                "details": {"name": "n", "group": "g", "kind": "k", "uid": "u", "retryAfterSeconds": 7,
+                    "causes": [{"reason": "R", "message": "m", "field": "spec.a"}, {}]}}),
         ),
         (
             |_| Err(Failure::Errored { code: 500, message: "broken".into() }),
@@ -321,6 +332,32 @@ fn what_may_be_ignored_fails_as_http_and_denies_as_a_review() {
     assert_eq!(ignored(|_| Err(Failure::Errored { code: 500, message: "x".into() })), (500, json!("x\n")));
     let (status, denied) = ignored(|_| Err(Failure::Errored { code: 400, message: "x".into() }));
     assert_eq!((status, &denied["response"]["allowed"]), (200, &json!(false)));
+}
+
+/// spec 51, "better" 11
+#[test]
+fn each_failure_has_a_cause_that_metrics_know() {
+    let failed = |read| Verdict::ReadFailed { read, message: String::new() };
+    let errored = |code| Verdict::Errored { code, message: String::new() };
+    let Failure::Status(status) = Failure::not_found("ServiceAccount", "x") else { panic!("no status") };
+    let table = [
+        (Verdict::Denied(String::new()), "denied"),
+        (Verdict::Status(status), "status"),
+        (failed(Read::Namespace), "namespace"),
+        (failed(Read::Autoscalers), "autoscalers"),
+        (failed(Read::Nodes), "nodes"),
+        (errored(400), "undecodable"),
+        (errored(500), "internal"),
+        (Verdict::Panicked(String::new()), "panic"),
+    ];
+
+    assert_eq!(table.clone().map(|(_, cause)| cause), FAILURE_CAUSES);
+    for (verdict, cause) in table {
+        assert_eq!(verdict.cause(), Some(cause));
+    }
+    for verdict in [Verdict::Allowed, Verdict::Patched(Vec::new()), Verdict::Unexpected(String::new())] {
+        assert_eq!(verdict.cause(), None);
+    }
 }
 
 #[test]

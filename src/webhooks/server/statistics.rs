@@ -65,6 +65,9 @@ impl Statistics {
     /// A review was judged. Neither the object nor anything of it is logged but its name.
     pub(super) fn judged(&self, review: &Review, verdict: &Verdict) {
         let (code, message) = verdict.told();
+        if let Some(cause) = verdict.cause() {
+            self.metrics.failed(cause);
+        }
         let (uid, operation) = (&review.identity.uid, &review.operation);
         let (namespace, name) = (&review.namespace, &review.name);
         let webhook = self.path;
@@ -77,7 +80,7 @@ impl Statistics {
                 self.denied.fetch_add(1, Ordering::Relaxed);
                 tracing::info!(webhook, uid, operation, namespace, name, code, message, "Review denied");
             }
-            Verdict::Errored { .. } => {
+            Verdict::ReadFailed { .. } | Verdict::Errored { .. } => {
                 self.failed(message);
                 tracing::info!(webhook, uid, operation, namespace, name, code, message, "Review not decided");
             }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    elements,
     namespace::{Tolerance, Wanted},
+    text,
 };
 use crate::webhooks::fields::{self, WrongType};
 
@@ -32,16 +32,12 @@ pub(super) fn pin_to_zones(object: &mut Value, wanted: &Wanted) -> Result<(), Wr
     if terms.is_empty() {
         terms.push(json!({}));
     }
-    for (index, term) in terms.iter_mut().enumerate() {
-        require(term, &wanted.zones).map_err(|error| error.below(&elements::place(&TERMS, index)))?;
-    }
-    Ok(())
+    terms.iter_mut().try_for_each(|term| require(term, &wanted.zones))
 }
 
 fn require(term: &mut Value, zones: &[String]) -> Result<(), WrongType> {
-    let path = ["matchExpressions"];
-    let expressions = fields::list_mut(term, &path)?;
-    elements::remove(expressions, &path, "key", &[ZONE_KEY])?;
+    let expressions = fields::list_mut(term, &["matchExpressions"])?;
+    expressions.retain(|expression| text(expression, "key") != ZONE_KEY);
     expressions.push(json!({ "key": ZONE_KEY, "operator": "In", "values": zones }));
     Ok(())
 }

@@ -9,13 +9,11 @@
 //! * `affinity.rs`: pins Pods to zones (§5).
 //! * `spread.rs`: topology spread constraints (§6).
 //! * `tolerations.rs`: how long Pods stay on broken nodes (§7).
-//! * `elements.rs`: lists in raw JSON.
 //!
 //! Nothing is ever taken away but what is replaced, and the order of everything is fixed: each change of a Pod template
 //! is a roll-out.
 
 mod affinity;
-mod elements;
 mod namespace;
 mod replicas;
 mod spread;
@@ -36,8 +34,8 @@ use super::{Mutator, Outcome, Request};
 use crate::{
     api::config::HighAvailabilityConfig,
     webhooks::{
-        fields::{self, WrongType},
-        view::{Failure, Scaled, View},
+        fields::{self, Field, Type, WrongType},
+        view::{Failure, Read, Scaled, View},
     },
 };
 
@@ -47,8 +45,33 @@ pub const PATH: &str = "/webhooks/high-availability-config";
 /// Denial of a review without an object (spec 51 §3).
 const NO_CONTENT: &str = "there is no content to decode";
 
-/// The code of a read that failed; the other webhooks pass the API status on (spec 51 §2.4).
-const READ_FAILED: u16 = 500;
+/// The fields of workloads that the steps read or change.
+const FIELDS: [Field; 12] = [
+    ("metadata.labels{}", Type::Text),
+    ("metadata.annotations{}", Type::Text),
+    ("spec.replicas", Type::Integer32),
+    ("spec.selector", Type::Map),
+    ("spec.template.metadata.labels{}", Type::Text),
+    (
+        "spec.template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution\
+         .nodeSelectorTerms[].matchExpressions[].key",
+        Type::Text,
+    ),
+    ("spec.template.spec.topologySpreadConstraints[].topologyKey", Type::Text),
+    ("spec.template.spec.topologySpreadConstraints[].matchLabelKeys[]", Type::Text),
+    ("spec.template.spec.topologySpreadConstraints[].labelSelector.matchLabels", Type::Map),
+    ("spec.template.spec.topologySpreadConstraints[].labelSelector.matchExpressions[].key", Type::Text),
+    ("spec.template.spec.tolerations[].key", Type::Text),
+    ("spec.template.spec.tolerations[].effect", Type::Text),
+];
+
+/// The same of autoscalers.
+const AUTOSCALER_FIELDS: [Field; 4] = [
+    ("metadata.labels{}", Type::Text),
+    ("metadata.annotations{}", Type::Text),
+    ("spec.minReplicas", Type::Integer32),
+    ("spec.maxReplicas", Type::Integer32),
+];
 
 /// The webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +117,7 @@ impl HighAvailability {
             return Ok(Outcome::Unexpected(format!("unexpected resource: {}", request.kind.group_kind())));
         };
         decodes(object, request)?;
+        fields::check(object, kind.fields())?;
 
         match kind {
             Kind::Autoscaler => replicas::of_autoscaler(object, &wanted)?,
@@ -122,20 +146,16 @@ impl Mutator for HighAvailability {
         None
     }
 
-    fn undecodable(&self, message: String) -> Failure {
-        Failure::Denied(message)
-    }
-
-    fn skips_deletions(&self) -> bool {
-        false
+    fn sees_everything(&self) -> bool {
+        true
     }
 }
 
 // === reads (spec 51 §2.4, "better" 2: only what is needed) ===
 
 fn wanted(request: &Request<'_>, view: &dyn View) -> Result<Wanted, Error> {
-    let found = view.namespace(request.namespace).map_err(|failure| errored("", failure))?;
-    let missing = || errored("", Failure::not_found("Namespace", request.namespace));
+    let found = view.namespace(request.namespace).map_err(|failure| read_failed(Read::Namespace, failure))?;
+    let missing = || read_failed(Read::Namespace, Failure::not_found("Namespace", request.namespace));
     let annotations = found.ok_or_else(missing)?;
     Ok(Wanted::of(&annotations))
 }
@@ -154,22 +174,27 @@ fn most_replicas(scaling: &Scaling, request: &Request<'_>, view: &dyn View) -> R
         kind: &request.kind.kind,
         name: request.name,
     };
-    view.autoscaler(&scaled, sure).map_err(|failure| errored("failed to list all HPAs: ", failure))
+    view.autoscaler(&scaled, sure).map_err(|failure| read_failed(Read::Autoscalers, failure))
 }
 
 fn has_one_node(view: &dyn View) -> Result<bool, Error> {
-    view.has_one_node().map_err(|failure| errored("failed to list nodes: ", failure))
+    view.has_one_node().map_err(|failure| read_failed(Read::Nodes, failure))
 }
 
-/// Any failure of a read as code 500 with its text alone; but [`Failure::Look`] is no failure.
-fn errored(context: &str, failure: Failure) -> Error {
+/// Any failure of a read with its text alone; but [`Failure::Look`] is no failure.
+fn read_failed(read: Read, failure: Failure) -> Error {
     let text = match failure {
         Failure::Look(_) => return Error::Other(failure),
         Failure::Denied(text) => text,
         Failure::Status(status) => status.message,
-        Failure::Errored { message, .. } => message,
+        Failure::ReadFailed { message, .. } | Failure::Errored { message, .. } => message,
     };
-    Error::Other(Failure::Errored { code: READ_FAILED, message: format!("{context}{text}") })
+    let context = match read {
+        Read::Namespace => "",
+        Read::Autoscalers => "failed to list all HPAs: ",
+        Read::Nodes => "failed to list nodes: ",
+    };
+    Error::Other(Failure::ReadFailed { read, message: format!("{context}{text}") })
 }
 
 /// There is an object, and it does not say that it is of another kind than the request.
@@ -188,9 +213,21 @@ fn decodes(object: &Value, request: &Request<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+/// A text of an element of a list, whose type was checked; `""` when it is absent, as it is for the API server.
+fn text<'a>(element: &'a Value, field: &str) -> &'a str {
+    element.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
 // === impl Kind ===
 
 impl Kind {
+    fn fields(self) -> &'static [Field] {
+        match self {
+            Self::Workload(_) => &FIELDS,
+            Self::Autoscaler => &AUTOSCALER_FIELDS,
+        }
+    }
+
     /// By group and kind alone (spec 51 §3).
     fn of(request: &Request<'_>) -> Option<Self> {
         match (request.kind.group.as_str(), request.kind.kind.as_str()) {

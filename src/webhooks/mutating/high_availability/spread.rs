@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Error, Workload, affinity::ZONE_KEY, elements, namespace::Wanted, replicas::COUNT};
+use super::{Error, Workload, affinity::ZONE_KEY, namespace::Wanted, replicas::COUNT, text};
 use crate::{
     api::object::truthy,
     webhooks::fields::{self, WrongType},
@@ -54,7 +54,7 @@ pub(super) fn spread(
         let over_zones = over_zones(wanted, pods);
 
         let constraints = fields::list_mut(object, &CONSTRAINTS)?;
-        elements::remove(constraints, &CONSTRAINTS, "topologyKey", &[HOST_KEY, ZONE_KEY])?;
+        constraints.retain(|constraint| ![HOST_KEY, ZONE_KEY].contains(&text(constraint, "topologyKey")));
         constraints.push(constraint(HOST_KEY, over_nodes, &selector));
         constraints.extend(over_zones.map(|hardness| constraint(ZONE_KEY, hardness, &selector)));
     }
@@ -118,10 +118,7 @@ fn count_revisions_apart(object: &mut Value) -> Result<(), WrongType> {
     if fields::list(object, &CONSTRAINTS)?.is_empty() {
         return Ok(());
     }
-    for (index, constraint) in fields::list_mut(object, &CONSTRAINTS)?.iter_mut().enumerate() {
-        count_apart(constraint).map_err(|error| error.below(&elements::place(&CONSTRAINTS, index)))?;
-    }
-    Ok(())
+    fields::list_mut(object, &CONSTRAINTS)?.iter_mut().try_for_each(count_apart)
 }
 
 fn count_apart(constraint: &mut Value) -> Result<(), WrongType> {
@@ -136,10 +133,7 @@ fn count_apart(constraint: &mut Value) -> Result<(), WrongType> {
 
 fn selects_revisions(constraint: &Value) -> Result<bool, WrongType> {
     let labels = fields::map(constraint, &["labelSelector", "matchLabels"])?;
-    let path = ["labelSelector", "matchExpressions"];
-    let mut found = labels.is_some_and(|labels| labels.contains_key(REVISION_KEY));
-    for (index, expression) in fields::list(constraint, &path)?.iter().enumerate() {
-        found |= elements::text(expression, &path, index, "key")? == REVISION_KEY;
-    }
-    Ok(found)
+    let expressions = fields::list(constraint, &["labelSelector", "matchExpressions"])?;
+    let is_named = expressions.iter().any(|expression| text(expression, "key") == REVISION_KEY);
+    Ok(is_named || labels.is_some_and(|labels| labels.contains_key(REVISION_KEY)))
 }

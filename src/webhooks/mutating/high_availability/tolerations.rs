@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::elements;
+use super::text;
 use crate::{
     api::config::HighAvailabilityConfig,
     webhooks::fields::{self, WrongType},
@@ -29,10 +29,7 @@ pub(super) fn add(object: &mut Value, config: &HighAvailabilityConfig) -> Result
 }
 
 fn is_tolerated(object: &Value, key: &str) -> Result<bool, WrongType> {
-    let mut found = false;
-    for (index, toleration) in fields::list(object, &TOLERATIONS)?.iter().enumerate() {
-        let text = |field| elements::text(toleration, &TOLERATIONS, index, field);
-        found |= text("key")? == key && matches!(text("effect")?, "" | "NoExecute");
-    }
-    Ok(found)
+    let mut tolerations = fields::list(object, &TOLERATIONS)?.iter();
+    Ok(tolerations
+        .any(|toleration| text(toleration, "key") == key && matches!(text(toleration, "effect"), "" | "NoExecute")))
 }

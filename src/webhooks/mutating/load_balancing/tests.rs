@@ -1,7 +1,7 @@
 use super::*;
 use crate::webhooks::{
     testing::{TestView, changes, failure, leaves, object, request},
-    view::{ApiStatus, Lookup},
+    view::{ApiStatus, Details, Lookup},
 };
 
 const CONFIG_MAP_READ: &str = "ConfigMap kube-system/istio-internal-load-balancing";
@@ -99,8 +99,7 @@ fn only_a_failure_that_is_no_status_is_explained() {
     let not_started = || Failure::Denied("the cache is not started, can not read objects".into());
     let timeout = || {
         let message = "Timeout: failed waiting for *v1.ConfigMap Informer to sync".to_owned();
-        let status =
-            ApiStatus { code: 504, reason: "Timeout".into(), message, name: String::new(), kind: String::new() };
+        let status = ApiStatus { code: 504, reason: "Timeout".into(), message, details: Details::default() };
         Failure::Status(Box::new(status))
     };
     let denied = |text: &str| Failure::Denied(text.to_owned());
@@ -165,8 +164,7 @@ fn a_missing_service_denies_the_pod() {
         code: 404,
         reason: "NotFound".into(),
         message: "Service \"istio-ingressgateway-internal\" not found".into(),
-        name: "istio-ingressgateway-internal".into(),
-        kind: "Service".into(),
+        details: Details { name: "istio-ingressgateway-internal".into(), kind: "Service".into(), ..Details::default() },
     };
     assert_eq!(failure, Failure::Status(Box::new(expected)));
     assert_eq!(view.reads(), [CONFIG_MAP_READ, "Service /istio-ingressgateway-internal"]);

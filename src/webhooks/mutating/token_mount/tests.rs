@@ -1,7 +1,7 @@
 use super::*;
 use crate::webhooks::{
     testing::{TestView, changes, failure, leaves, object, request},
-    view::{ApiStatus, Lookup},
+    view::{ApiStatus, Details, Lookup},
 };
 
 const SECONDS: i64 = 43200;
@@ -119,8 +119,7 @@ fn a_missing_service_account_denies_the_pod_whatever_the_pod_says() {
             code: 404,
             reason: "NotFound".into(),
             message: "ServiceAccount \"x\" not found".into(),
-            name: "x".into(),
-            kind: "ServiceAccount".into(),
+            details: Details { name: "x".into(), kind: "ServiceAccount".into(), ..Details::default() },
         };
         assert_eq!(*status, expected);
     }

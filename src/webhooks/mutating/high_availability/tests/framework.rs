@@ -5,8 +5,8 @@ fn denied(text: &str) -> Result<Outcome, Failure> {
     Err(Failure::Denied(text.to_owned()))
 }
 
-fn errored(text: &str) -> Result<Outcome, Failure> {
-    Err(Failure::Errored { code: 500, message: text.to_owned() })
+fn read_failed(read: Read, text: &str) -> Result<Outcome, Failure> {
+    Err(Failure::ReadFailed { read, message: text.to_owned() })
 }
 
 /// spec 51 scenario 33: the other tests send all they made again, too.
@@ -71,7 +71,10 @@ topologySpreadConstraints: [{topologyKey: rack, labelSelector: {future: 4}, futu
 fn a_namespace_that_does_not_exist_is_an_error() {
     let view = TestView::new().nodes(3);
     for object in [deployment("", 1), autoscaler("", 1, 1)] {
-        assert_eq!(outcome(&view, &object, "CREATE"), errored("Namespace \"kube-system\" not found"));
+        assert_eq!(
+            outcome(&view, &object, "CREATE"),
+            read_failed(Read::Namespace, "Namespace \"kube-system\" not found")
+        );
     }
 }
 
@@ -80,21 +83,24 @@ fn a_namespace_that_does_not_exist_is_an_error() {
 fn a_read_that_fails_is_an_error_500_with_its_text() {
     let namespace = format!("Namespace {NAMESPACE}");
     let autoscaler = format!("HorizontalPodAutoscaler of {NAMESPACE} apps/v1 Deployment {NAME}");
-    let table =
-        [(&*namespace, ""), (&*autoscaler, "failed to list all HPAs: "), ("number of Nodes", "failed to list nodes: ")];
+    let table = [
+        (&*namespace, Read::Namespace, ""),
+        (&*autoscaler, Read::Autoscalers, "failed to list all HPAs: "),
+        ("number of Nodes", Read::Nodes, "failed to list nodes: "),
+    ];
     let failures = [
         (Failure::Denied("the cache is not started".into()), "the cache is not started"),
         (Failure::not_found("Node", "a"), "Node \"a\" not found"),
         (Failure::Errored { code: 504, message: "timed out".into() }, "timed out"),
     ];
 
-    for (read, prefix) in table {
+    for (asked, read, prefix) in table {
         for (failure, text) in &failures {
-            let view = cluster(Some("node"), None).failing(read, failure.clone());
+            let view = cluster(Some("node"), None).failing(asked, failure.clone());
 
             let outcome = outcome(&view, &deployment("server", 1), "CREATE");
 
-            assert_eq!(outcome, errored(&format!("{prefix}{text}")), "{read}");
+            assert_eq!(outcome, read_failed(read, &format!("{prefix}{text}")), "{asked}");
         }
     }
 }
@@ -212,8 +218,11 @@ fn a_field_of_the_wrong_type_is_denied() {
         ("", json!("text"), "the object: expected a map, found a string"),
         ("/kind", json!(1), "kind: expected a string, found a number"),
         ("/metadata/labels", json!(["a"]), "metadata.labels: expected a map, found a list"),
-        ("/spec/replicas", json!("2"), "spec.replicas: expected an integer, found a string"),
-        ("/spec/replicas", json!(2.5), "spec.replicas: expected an integer, found a number"),
+        ("/metadata/labels", json!({ "a": 1 }), "metadata.labels.a: expected a string, found a number"),
+        ("/metadata", json!({ "annotations": "a" }), "metadata.annotations: expected a map, found a string"),
+        ("/spec/replicas", json!("2"), "spec.replicas: expected a 32-bit integer, found a string"),
+        ("/spec/replicas", json!(2.5), "spec.replicas: expected a 32-bit integer, found a number"),
+        ("/spec/replicas", json!(3_000_000_000_i64), "spec.replicas: expected a 32-bit integer, found a number"),
         ("/spec/template", json!(true), "spec.template: expected a map, found a boolean"),
         (
             template,
@@ -250,6 +259,76 @@ fn a_field_of_the_wrong_type_is_denied() {
         let outcome = HighAvailability::new(config).mutate(&mut object, &request, &cluster(Some("zone"), Some("a,b")));
 
         assert_eq!(outcome, denied(text));
+    }
+}
+
+/// spec 50 §2.2 row 7: whether the steps come to the field or not
+#[test]
+fn a_field_of_the_wrong_type_is_denied_where_nothing_would_change() {
+    let pods = |spec| json!({ "template": { "spec": spec } });
+    let terms =
+        "spec.template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+    let constraints = "spec.template.spec.topologySpreadConstraints";
+    let selector = |selector| pods(json!({ "topologySpreadConstraints": [{ "labelSelector": selector }] }));
+    let table = [
+        (json!({ "selector": [] }), "spec.selector: expected a map, found a list".to_owned()),
+        (
+            json!({ "template": { "metadata": { "labels": 1 } } }),
+            "spec.template.metadata.labels: expected a map, found a number".to_owned(),
+        ),
+        (
+            pods(json!({ "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution":
+                { "nodeSelectorTerms": {} } } } })),
+            format!("{terms}: expected a list, found a map"),
+        ),
+        (
+            pods(json!({ "tolerations": [{ "effect": 1 }] })),
+            "spec.template.spec.tolerations[0].effect: expected a string, found a number".to_owned(),
+        ),
+        (pods(json!({ "topologySpreadConstraints": {} })), format!("{constraints}: expected a list, found a map")),
+        (
+            selector(json!({ "matchLabels": 1 })),
+            format!("{constraints}[0].labelSelector.matchLabels: expected a map, found a number"),
+        ),
+        (
+            selector(json!({ "matchExpressions": [{ "key": 1 }] })),
+            format!("{constraints}[0].labelSelector.matchExpressions[0].key: expected a string, found a number"),
+        ),
+    ];
+
+    for kind in ["Deployment", "StatefulSet"] {
+        for (spec, text) in &table {
+            let object = json!({ "apiVersion": "apps/v1", "kind": kind, "spec": spec });
+
+            assert_eq!(outcome(&plain(), &object, "CREATE"), denied(text), "{kind}");
+        }
+    }
+}
+
+/// spec 50 §2.2 row 7
+#[test]
+fn a_field_of_an_autoscaler_of_the_wrong_type_is_denied() {
+    let table = [
+        ("spec", json!([]), "spec: expected a map, found a list"),
+        ("spec", json!({ "minReplicas": "1" }), "spec.minReplicas: expected a 32-bit integer, found a string"),
+        (
+            "spec",
+            json!({ "minReplicas": -3_000_000_000_i64 }),
+            "spec.minReplicas: expected a 32-bit integer, found a number",
+        ),
+        (
+            "spec",
+            json!({ "maxReplicas": 2_147_483_648_i64 }),
+            "spec.maxReplicas: expected a 32-bit integer, found a number",
+        ),
+        ("metadata", json!({ "labels": [] }), "metadata.labels: expected a map, found a list"),
+    ];
+
+    for (field, value, text) in table {
+        let mut object = autoscaler("", 1, 1);
+        object[field] = value;
+
+        assert_eq!(outcome(&plain(), &object, "CREATE"), denied(text));
     }
 }
 
@@ -299,5 +378,5 @@ fn the_webhook_is_registered_as_the_one_that_looks_at_kinds_and_deletions_itself
 
     assert_eq!(PATH, "/webhooks/high-availability-config");
     assert_eq!(webhook.takes(), None);
-    assert!(!webhook.skips_deletions());
+    assert!(webhook.sees_everything());
 }

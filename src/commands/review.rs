@@ -1,0 +1,160 @@
+//! `webhook review`: what a webhook makes of a review, without a cluster.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::{CommandError, DIFFERENT, FAILED, OK, Said, input::Source};
+use crate::{
+    api::{
+        config::{self, Draft, Webhooks},
+        object::{self, GroupVersionKind},
+        producer::yaml,
+    },
+    webhooks::{
+        knowledge::Manifests,
+        mutating::Request,
+        registry::{self, Entry},
+        review::{self, Body, Review, Verdict},
+    },
+};
+
+/// What a review is made of.
+pub(super) struct Input<'a> {
+    /// Path of the webhook.
+    pub(super) path: &'a str,
+    /// An AdmissionReview, or an object to be created, as JSON or YAML.
+    pub(super) review: &'a Source,
+    /// The configuration; without it all webhooks are on, with their defaults.
+    pub(super) config: Option<&'a Source>,
+    /// Manifests that stand for the cluster.
+    pub(super) objects: &'a [Source],
+}
+
+/// Runs it: the object as it becomes and the patch, as two YAML documents.
+pub(super) fn review(input: &Input<'_>) -> Result<Said, CommandError> {
+    let webhooks = configured(input.config)?;
+    let entry = entry(input.path, &webhooks)?;
+    let review = decode(input.review)?;
+    let mut said = Said::default();
+    let mut manifests = Manifests::new(registry::node_selector(&webhooks));
+    for document in input.objects.iter().flat_map(Source::documents) {
+        let object = document.content.map_err(|error| CommandError::Usage(format!("{}: {error}", document.place)))?;
+        let objects = object["items"].as_array().map_or(std::slice::from_ref(&object), Vec::as_slice);
+        if objects.iter().filter(|object| !manifests.add(object)).count() > 0 {
+            said.remarks.push(format!("warning: {}: no webhook reads such an object", document.place));
+        }
+    }
+
+    let verdict = review::attempt(&*entry.mutator, &review, &manifests);
+    let verdict = verdict.map_err(|lookup| CommandError::Usage(format!("the webhook asks for {lookup:?}")))?;
+    tell(&verdict, &review, &mut said);
+    if let Verdict::Patched(patch) = &verdict {
+        said.out = patched(&entry, &review, &manifests, patch);
+    } else if let (Some(object), OK) = (&review.object, said.code) {
+        said.out = yaml::stream(std::slice::from_ref(object));
+    }
+    Ok(said)
+}
+
+/// The verdict in one line; its exit code.
+fn tell(verdict: &Verdict, review: &Review, said: &mut Said) {
+    let (code, message) = verdict.told();
+    let (line, exit_code) = match verdict {
+        Verdict::Allowed if review.operation == "DELETE" => ("allowed: a deletion".to_owned(), OK),
+        Verdict::Allowed => ("allowed, nothing to change".to_owned(), OK),
+        Verdict::Patched(_) => ("allowed, changed".to_owned(), OK),
+        Verdict::Unexpected(message) => (format!("allowed, not its business: {message}"), OK),
+        Verdict::Denied(_) | Verdict::Status(_) => (format!("denied with code {code}: {message}"), DIFFERENT),
+        Verdict::ReadFailed { .. } | Verdict::Errored { .. } => {
+            (format!("not decided, code {code}: {message}"), DIFFERENT)
+        }
+        Verdict::Panicked(_) => (format!("not decided, a defect: {message}"), FAILED),
+    };
+    said.remarks.push(line);
+    said.code = exit_code;
+}
+
+/// The webhook is a function: asked again it makes of the object what the patch says.
+fn patched(entry: &Entry, review: &Review, manifests: &Manifests, patch: &[u8]) -> String {
+    let mut object = review.object.clone().unwrap_or_default();
+    let request = Request {
+        kind: review.kind.clone(),
+        namespace: &review.namespace,
+        name: &review.name,
+        operation: &review.operation,
+    };
+    let patch = serde_json::from_slice::<Value>(patch).unwrap_or_default();
+    match entry.mutator.mutate(&mut object, &request, manifests) {
+        Ok(_) => yaml::stream(&[object, patch]),
+        Err(_) => yaml::stream(&[patch]),
+    }
+}
+
+fn configured(config: Option<&Source>) -> Result<Webhooks, CommandError> {
+    let loaded = match config {
+        Some(source) => config::load(&source.bytes),
+        None => everything().finish(&[]),
+    };
+    let name = config.map_or("the defaults", |source| &*source.name);
+    loaded.map(|loaded| loaded.config.webhooks).map_err(|error| CommandError::Usage(format!("{name}: {error}")))
+}
+
+/// All mutating webhooks with the defaults of their settings.
+fn everything() -> Draft {
+    let mut draft = Draft::default();
+    // It is never asked for, but validated.
+    draft.file.leader_election.leader_elect = Some(false);
+    let webhooks = &mut draft.file.webhooks;
+    for enabled in [
+        &mut webhooks.projected_token_mount.enabled,
+        &mut webhooks.high_availability_config.enabled,
+        &mut webhooks.pod_scheduler_name.enabled,
+        &mut webhooks.seccomp_profile.enabled,
+        &mut webhooks.kubernetes_service_host.enabled,
+        &mut webhooks.pod_kube_apiserver_load_balancing.enabled,
+        &mut webhooks.system_components_config.enabled,
+        &mut webhooks.endpoint_slice_hints.enabled,
+        &mut webhooks.pod_topology_spread_constraints.enabled,
+        &mut webhooks.vpa_in_place_updates.enabled,
+    ] {
+        *enabled = Some(true);
+    }
+    draft
+}
+
+fn entry(path: &str, webhooks: &Webhooks) -> Result<Entry, CommandError> {
+    let mut entries = registry::enabled(webhooks);
+    match entries.iter().position(|entry| entry.path == path) {
+        Some(index) => Ok(entries.swap_remove(index)),
+        None => {
+            let paths: Vec<_> = entries.iter().map(|entry| entry.path).collect();
+            let paths = if paths.is_empty() { "none".to_owned() } else { paths.join(", ") };
+            Err(CommandError::Usage(format!("no webhook is served at {path}; enabled are: {paths}")))
+        }
+    }
+}
+
+/// A manifest stands for the review of its creation.
+fn decode(source: &Source) -> Result<Review, CommandError> {
+    let usage = |text: String| CommandError::Usage(format!("{}: {text}", source.name));
+    let value = parse(&source.bytes).ok_or_else(|| usage("is neither JSON nor YAML".to_owned()))?;
+    let is_review = value.get("request").is_some() || value["kind"] == "AdmissionReview";
+    let value = if is_review { value } else { creation(value) };
+    let body = Body::Whole(Bytes::from(value.to_string()));
+    review::decode(&body, "application/json").map_err(|refusal| usage(refusal.message))
+}
+
+fn creation(object: Value) -> Value {
+    let kind = GroupVersionKind::of(&object);
+    let kind = kind.map(|kind| json!({"group": kind.group, "version": kind.version, "kind": kind.kind}));
+    let (namespace, name) = (object::namespace(&object).to_owned(), object::name(&object).to_owned());
+    json!({"request": {"kind": kind, "operation": "CREATE", "namespace": namespace, "name": name, "object": object}})
+}
+
+fn parse(bytes: &[u8]) -> Option<Value> {
+    if let Ok(value) = serde_json::from_slice(bytes) {
+        return Some(value);
+    }
+    let text = std::str::from_utf8(bytes).ok()?;
+    serde_saphyr::from_str_with_options(text, serde_saphyr::options! { strict_booleans: true }).ok()
+}

@@ -1,0 +1,88 @@
+//! webhook review.
+
+use super::*;
+use crate::commands::{
+    CommandError, DIFFERENT, OK,
+    review::{Input, review},
+};
+
+const POD: &str = "{apiVersion: v1, kind: Pod, metadata: {namespace: ns, name: p}, spec: {serviceAccountName: a}}";
+const ACCOUNT: &str =
+    "{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: ns, name: a}, automountServiceAccountToken: false}";
+const TOKEN_MOUNT: &str = "/webhooks/mount-projected-service-account-token";
+const SCHEDULER: &str = "/webhooks/default-pod-scheduler-name";
+
+fn reviewed(path: &str, text: &str, config: Option<&str>, objects: &str) -> Result<Said, CommandError> {
+    let config = config.map(|config| source("config", config));
+    let objects = [source("objects", objects)];
+    let objects = if objects[0].bytes.is_empty() { &[][..] } else { &objects[..] };
+    review(&Input { path, review: &source("review", text), config: config.as_ref(), objects })
+}
+
+fn documents(said: &Said) -> Vec<serde_json::Value> {
+    said.out.split("---\n").map(|text| serde_saphyr::from_str(text).unwrap()).collect()
+}
+
+#[test]
+fn a_review_gives_the_object_and_the_patch() {
+    let review = format!(
+        "{{apiVersion: admission.k8s.io/v1, kind: AdmissionReview, request: {{uid: u, operation: CREATE, namespace: ns,
+          kind: {{version: v1, kind: Pod}}, object: {POD}}}}}"
+    );
+
+    for text in [review.as_str(), POD] {
+        let said = reviewed(TOKEN_MOUNT, text, None, ACCOUNT).unwrap();
+
+        let documents = documents(&said);
+        assert_eq!((said.code, said.remarks.as_slice()), (OK, &["allowed, changed".to_owned()][..]));
+        assert_eq!(documents[0]["spec"]["volumes"][0]["name"], "kube-api-access-gardener");
+        assert_eq!((&documents[1][0]["op"], &documents[1][0]["path"]), (&"add".into(), &"/spec/volumes".into()));
+        assert_eq!(documents.len(), 2);
+    }
+}
+
+#[test]
+fn what_is_not_among_the_objects_does_not_exist() {
+    let said = reviewed(TOKEN_MOUNT, POD, None, "").unwrap();
+
+    assert_eq!(said.remarks, ["denied with code 404: ServiceAccount \"a\" not found"]);
+    assert_eq!((said.code, said.out.as_str()), (DIFFERENT, ""));
+}
+
+#[test]
+fn an_object_that_stays_as_it_is_is_printed_without_a_patch() {
+    let objects = "{apiVersion: v1, kind: Secret, metadata: {namespace: ns, name: s}}";
+
+    let said = reviewed(
+        "/webhooks/seccomp-profile",
+        &POD.replace("spec: {", "spec: {securityContext: {seccompProfile: {type: Unconfined}}, "),
+        None,
+        objects,
+    )
+    .unwrap();
+
+    assert_eq!(said.remarks, ["warning: objects: no webhook reads such an object", "allowed, nothing to change"]);
+    assert_eq!((said.code, documents(&said).len()), (OK, 1));
+}
+
+#[test]
+fn settings_come_from_the_configuration_and_what_is_off_is_not_served() {
+    let config = "apiVersion: resourcemanager.config.gardener.cloud/v1alpha1\nkind: ResourceManagerConfiguration\n\
+                  leaderElection: {leaderElect: false}\nwebhooks: {podSchedulerName: {enabled: true, schedulerName: mine}}\n";
+
+    let said = reviewed(SCHEDULER, POD, Some(config), "").unwrap();
+    let off = reviewed(TOKEN_MOUNT, POD, Some(config), "").unwrap_err();
+
+    assert_eq!(documents(&said)[0]["spec"]["schedulerName"], "mine");
+    assert_eq!(off.to_string(), format!("no webhook is served at {TOKEN_MOUNT}; enabled are: {SCHEDULER}"));
+}
+
+#[test]
+fn input_that_cannot_be_read_is_named_and_not_quoted() {
+    let broken = reviewed(SCHEDULER, "{hidden: [", None, "").unwrap_err().to_string();
+    let mistyped = reviewed(SCHEDULER, "{request: hidden}", None, "").unwrap_err().to_string();
+
+    assert_eq!(broken, "review: is neither JSON nor YAML");
+    assert!(mistyped.starts_with("review: couldn't decode the AdmissionReview"), "{mistyped}");
+    assert!(!mistyped.contains("hidden"), "{mistyped}");
+}
