@@ -1,10 +1,16 @@
 //! From an HTTP request to a message to the actor of its webhook, and back.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use actix_web::{
     HttpRequest, HttpResponse,
-    http::{StatusCode, header},
+    body::{BodySize, BoxBody, MessageBody},
+    http::{ConnectionType, StatusCode, Version, header},
     web::{self, Bytes, BytesMut},
 };
 use futures::StreamExt as _;
@@ -13,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use super::{actor::Desk, load::InFlight};
 use crate::{
     api::duration::GoDuration,
-    dashboard::connections::Connection,
+    dashboard::connections::{Busy, Connection},
     webhooks::review::{Body, LIMIT, Reply},
 };
 
@@ -33,13 +39,19 @@ const ROOM: usize = 64 << 10;
 /// Of a body that is too large, so much is passed over, so that a client that only sends gets to read the answer.
 const PASSED_OVER: usize = 1 << 20;
 
+/// The body of an answer. Its connection is busy until it was handed to the connection.
+struct Answer {
+    body: BoxBody,
+    _busy: Busy,
+}
+
 /// There is no room for the request.
 pub(super) struct Overloaded;
 
 /// Answers a request to a webhook.
 pub(super) async fn answer(desk: &Desk, request: &HttpRequest, payload: web::Payload) -> HttpResponse {
     let begun = Instant::now();
-    let _busy = request.conn_data::<Arc<Connection>>().map(Connection::busy);
+    let busy = request.conn_data::<Arc<Connection>>().map(Connection::busy);
     let answering = desk.webhook.statistics.begin(begun);
     let deadline = begun + time_of(request.query_string());
     let reply = match desk.load.enter() {
@@ -54,8 +66,37 @@ pub(super) async fn answer(desk: &Desk, request: &HttpRequest, payload: web::Pay
         Err(Overloaded) => overloaded(),
     };
     answering.end(response.status().as_u16());
-    response
+    match busy {
+        Some(busy) => Answer::of(request, response, busy),
+        None => response,
+    }
 }
+
+// === impl Answer ===
+
+impl Answer {
+    fn of(request: &HttpRequest, mut response: HttpResponse, busy: Busy) -> HttpResponse {
+        if busy.is_stopping() && request.version() < Version::HTTP_2 {
+            response.head_mut().set_connection_type(ConnectionType::Close);
+            busy.ends_connection();
+        }
+        response.map_body(|_, body| BoxBody::new(Self { body, _busy: busy }))
+    }
+}
+
+impl MessageBody for Answer {
+    type Error = <BoxBody as MessageBody>::Error;
+
+    fn size(&self) -> BodySize {
+        self.body.size()
+    }
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        Pin::new(&mut self.body).poll_next(context)
+    }
+}
+
+// === pieces ===
 
 /// A short text.
 pub(super) fn plain(status: u16, text: impl Into<String>) -> HttpResponse {
