@@ -140,7 +140,7 @@ async fn receive(
     room: &mut InFlight,
     deadline: Instant,
 ) -> Result<Body, Overloaded> {
-    let receiving = room.receive();
+    let mut receiving = room.receive();
     let mut body = BytesMut::with_capacity(announced(request).min(ROOM));
     loop {
         let chunk = tokio::select! {
@@ -153,7 +153,7 @@ async fn receive(
             None => return Ok(whole(request, body.freeze())),
             Some(Err(error)) => return Ok(Body::Broken(error.to_string())),
             Some(Ok(chunk)) => {
-                if !room.grow(chunk.len()) {
+                if !receiving.grow(chunk.len()) {
                     return Err(Overloaded);
                 }
                 body.extend_from_slice(&chunk);
