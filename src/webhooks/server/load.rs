@@ -9,7 +9,7 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 /// Requests at once. API servers send as many as there are writes of their clients: by default 600 in flight.
-const MOST_REQUESTS: usize = 1024;
+pub(super) const MOST_REQUESTS: usize = 1024;
 /// Of these, bodies that are being received. The one that began first is given up: it had its time.
 const MOST_BODIES: usize = 512;
 /// Bytes of all bodies at once; 9 of the largest size, or 64 Ki of each request. The buffer of a body may have twice its
