@@ -36,6 +36,11 @@ const MARGIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 /// Room that a body gets on its word: more than most reviews need.
 const ROOM: usize = 64 << 10;
 
+/// Spec 70 §11. Only HTTP/2 gets that far.
+const MOST_HEADERS: usize = 1 << 20;
+/// What HTTP/2 counts for a header beside its name and its value (RFC 9113 §6.5.2).
+const HEADER: usize = 32;
+
 /// Of a body that is too large, so much is passed over, so that a client that only sends gets to read the answer.
 const PASSED_OVER: usize = 1 << 20;
 
@@ -55,6 +60,7 @@ pub(super) async fn answer(desk: &Desk, request: &HttpRequest, payload: web::Pay
     let answering = desk.webhook.statistics.begin(begun);
     let deadline = begun + time_of(request.query_string());
     let reply = match desk.load.enter() {
+        _ if size_of_headers(request) > MOST_HEADERS => Ok(headers_too_large()),
         None => Err(Overloaded),
         Some(mut room) => match receive(request, payload, &mut room, deadline).await {
             Ok(body) => desk.ask(body, content_type(request), deadline).await,
@@ -164,6 +170,15 @@ async fn receive(
             return Ok(Body::TooLarge(body.freeze()));
         }
     }
+}
+
+fn size_of_headers(request: &HttpRequest) -> usize {
+    let headers = request.headers().iter();
+    headers.map(|(name, value)| name.as_str().len() + value.len() + HEADER).sum()
+}
+
+fn headers_too_large() -> Reply {
+    Reply { status: 431, body: b"the headers of the request are too large\n".to_vec() }
 }
 
 /// `Content-Length`; 0 if there is none.

@@ -9,6 +9,196 @@ use rustls::{ClientConnection, StreamOwned};
 
 use super::*;
 
+/// A TLS connection over which the test sends bytes itself.
+fn connect(address: SocketAddr) -> StreamOwned<ClientConnection, TcpStream> {
+    let session = ClientConnection::new(Arc::new(client::any_tls()), "localhost".try_into().unwrap()).unwrap();
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    StreamOwned::new(session, stream)
+}
+
+/// A request of which the rest of the body never comes.
+fn send_head(stream: &mut impl Write, path: &str) {
+    let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(b"Content-Length: 100\r\n\r\n{").unwrap();
+    stream.flush().unwrap();
+}
+
+/// spec 50, "better" 10
+#[actix_web::test]
+async fn a_read_that_takes_too_long_ends_with_the_time_of_the_request() {
+    let rig = Rig::start();
+
+    let answer = rig.client(true).review(&format!("{LOOKING}?timeout=300ms"), "7c1f").await;
+
+    assert_eq!(status(&answer), (504, "Timeout: failed waiting for *v1.ServiceAccount Informer to sync".to_owned()));
+    assert_eq!(answer.json()["response"]["uid"], "7c1f");
+    rig.stop().await;
+}
+
+#[actix_web::test]
+async fn a_review_goes_on_with_what_was_read_for_it() {
+    let mut rig = Rig::start();
+    let client = rig.client(true);
+
+    let reading = async {
+        let question = rig.questions.recv().await.unwrap();
+        assert!(matches!(question.lookup, Lookup::ServiceAccount(_)));
+        question.reply.send(Known::ServiceAccount(None)).ok();
+    };
+    let (answer, ()) = tokio::join!(client.review(LOOKING, "7c1f"), reading);
+
+    assert_eq!(answer.json()["response"]["allowed"], true);
+    rig.stop().await;
+}
+
+/// Many Pods of a ServiceAccount that is not known yet share its read, and none is sent away for the others.
+#[actix_web::test]
+async fn a_burst_that_waits_for_one_read_is_answered_as_a_whole() {
+    let mut rig = Rig::start();
+    let client = rig.client(true);
+    let burst = (0..400).map(|uid| {
+        let client = client.clone();
+        actix_web::rt::spawn(async move { client.review(LOOKING, &uid.to_string()).await })
+    });
+    let burst: Vec<_> = burst.collect();
+
+    let mut asked = Vec::new();
+    while asked.len() < 400 {
+        asked.push(rig.questions.recv().await.unwrap());
+    }
+    asked.into_iter().for_each(|question| drop(question.reply.send(Known::ServiceAccount(None))));
+
+    for answer in burst {
+        assert_eq!(answer.await.unwrap().json()["response"]["allowed"], true);
+    }
+    rig.stop().await;
+}
+
+#[actix_web::test]
+async fn what_is_too_much_is_refused_at_once_and_may_come_again() {
+    let rig = Rig::start();
+    let client = rig.client(true);
+    let all: Vec<_> = (0..load::MOST_REQUESTS).map_while(|_| rig.server.load.enter()).collect();
+
+    let refused = client.review(MUTATING, "u").await;
+    drop(all);
+    let again = client.review(MUTATING, "u").await;
+
+    assert_eq!((refused.status, refused.retry_after.as_str()), (429, "1"));
+    assert_eq!(again.status, 200);
+    rig.stop().await;
+}
+
+/// MiB of the process that are in memory.
+fn resident() -> usize {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() / 256
+}
+
+/// A tree of this JSON has 16 times its size.
+#[actix_web::test]
+async fn reviews_wait_as_bytes_and_not_as_trees() {
+    let mut rig = Rig::start();
+    let numbers = "0,".repeat(1_250_000);
+    let large = review("u").replace(r#""name":"p""#, &format!(r#""name":"p","x":[{numbers}0]"#));
+    let before = resident();
+    let waiting: Vec<_> = (0..16)
+        .map(|_| {
+            let (client, large) = (rig.client(true), large.clone());
+            actix_web::rt::spawn(async move {
+                client.post(&format!("{LOOKING}?timeout=30s"), "application/json", large).await
+            })
+        })
+        .collect();
+
+    let mut asked = Vec::new();
+    while asked.len() < 16 {
+        asked.push(rig.questions.recv().await.unwrap());
+    }
+    let more = resident().saturating_sub(before);
+    asked.into_iter().for_each(|question| drop(question.reply.send(Known::ServiceAccount(None))));
+
+    assert!(more < 400, "{more} MiB for 40 MiB of JSON");
+    for answer in waiting {
+        assert_eq!(answer.await.unwrap().json()["response"]["allowed"], true);
+    }
+    rig.stop().await;
+}
+
+#[actix_web::test]
+async fn silent_and_slow_clients_keep_nobody_waiting() {
+    let rig = Rig::start();
+    let address = rig.server.address();
+    let others = actix_web::web::block(move || {
+        let silent: Vec<_> = (0..300).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let slow: Vec<_> = (0..50)
+            .map(|_| {
+                let mut stream = connect(address);
+                send_head(&mut stream, MUTATING);
+                stream
+            })
+            .collect();
+        (silent, slow)
+    });
+    let others = others.await.unwrap();
+
+    let begin = Instant::now();
+    let answer = rig.client(false).review(MUTATING, "7c1f").await;
+
+    assert_eq!(answer.status, 200);
+    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    drop(others);
+    rig.stop().await;
+}
+
+/// Bodies of nearly the largest size whose last bytes do not come.
+#[actix_web::test]
+async fn large_bodies_that_do_not_end_make_room_for_others() {
+    let rig = Rig::start();
+    let address = rig.server.address();
+    let others = actix_web::web::block(move || {
+        let slow = (0..9).map(|_| {
+            let mut stream = connect(address);
+            let head = format!("POST {MUTATING}?timeout=30s HTTP/1.1\r\nHost: a\r\nContent-Length: 7340000\r\n\r\n");
+            stream.write_all(head.as_bytes()).unwrap();
+            stream.write_all(&vec![b' '; 7_300_000]).unwrap();
+            stream.flush().unwrap();
+            stream
+        });
+        slow.collect::<Vec<_>>()
+    });
+    let others = others.await.unwrap();
+    let end = Instant::now() + Duration::from_secs(10);
+    while rig.server.load.bytes() < 9 * 7_300_000 {
+        assert!(Instant::now() < end, "{} bytes arrived", rig.server.load.bytes());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+
+    let large = format!("{}{}", review("7c1f"), " ".repeat(4_000_000));
+    let answer = rig.client(false).post(MUTATING, "application/json", large).await;
+
+    assert_eq!(answer.status, 200);
+    drop(others);
+    rig.stop().await;
+}
+
+/// spec 70 §11
+#[actix_web::test]
+async fn headers_have_a_limit() {
+    let rig = Rig::start();
+    let client = rig.client(true);
+    let sized = |size: usize| -> Vec<_> { (0..size >> 13).map(|i| (format!("x-{i}"), "a".repeat(8192))).collect() };
+
+    let many = client.try_post_with(MUTATING, "application/json", &sized(900 << 10), review("u")).await;
+    let too_many = client.try_post_with(MUTATING, "application/json", &sized(1100 << 10), review("u")).await;
+
+    assert_eq!(many.unwrap().status, 200);
+    assert_eq!(too_many.unwrap().status, 431);
+    rig.stop().await;
+}
+
 /// spec 50 §2.2 row 2
 #[actix_web::test]
 async fn a_body_that_does_not_come_is_an_error_in_time() {
