@@ -1,37 +1,65 @@
-//! The connections of one HTTP server, of which the silent ones make room for new ones.
+//! The connections of one HTTP server, of which the silent ones make room for new ones, and which end when it stops.
 //!
 //! Whoever opens connections and says nothing, or stops in the middle of a request, would else fill the server until the
-//! header time is over, and no probe would be answered meanwhile.
+//! header time is over, and no probe would be answered meanwhile. Those that never sent a request go first.
 
 use std::{
     collections::BTreeMap,
     io,
     net::{Shutdown, TcpStream},
     os::fd::AsFd,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread::{self, ThreadId},
+    time::Duration,
 };
 
-/// Connections at which no request is being answered, at most; the one that has been silent for longest is closed. A
-/// kubelet and a Prometheus server keep one or two.
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+/// Connections at which no request is being answered, at most, unless the server says otherwise. A kubelet and a Prometheus
+/// server keep one or two.
 pub(crate) const MOST_SILENT: usize = 128;
+/// Of the silent ones, this part may never have sent a request without being the first to go: those that are about to.
+const NEW_PART: usize = 8;
+
+/// While the server stops: how often each thread looks for connections that can be closed.
+const LOOK: Duration = Duration::from_millis(2);
+/// While the server stops: a new connection has this time for its first request.
+const FIRST: Duration = Duration::from_millis(200);
 
 /// The connections of a server. Cheap to clone.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Connections {
     silent: Arc<Mutex<Silent>>,
+    open: Arc<AtomicUsize>,
+    most: usize,
+    stopping: CancellationToken,
 }
 
 #[derive(Default)]
 struct Silent {
-    /// By the order in which they fell silent.
-    sockets: BTreeMap<u64, Arc<TcpStream>>,
+    /// Those that never sent a request, by the order in which they came.
+    new: BTreeMap<u64, Socket>,
+    /// The others, by the order in which they fell silent.
+    used: BTreeMap<u64, Socket>,
     last: u64,
+}
+
+/// A silent connection.
+struct Socket {
+    /// The same socket under a descriptor of its own: only to shut it down.
+    socket: Arc<TcpStream>,
+    since: Instant,
+    /// It is served there.
+    thread: ThreadId,
 }
 
 /// One of them, as long as it is open.
 pub(crate) struct Connection {
     all: Connections,
-    /// The same socket under a descriptor of its own: only to shut it down.
     socket: Arc<TcpStream>,
     state: Mutex<State>,
 }
@@ -42,6 +70,9 @@ struct State {
     requests: usize,
     /// Its place among the silent ones, if it is one.
     place: Option<u64>,
+    used: bool,
+    /// It was told to end with its answer.
+    ending: bool,
 }
 
 /// A request of a connection is being answered.
@@ -49,17 +80,93 @@ pub(crate) struct Busy(Arc<Connection>);
 
 // === impl Connections ===
 
+impl Default for Connections {
+    fn default() -> Self {
+        Self::at_most(MOST_SILENT)
+    }
+}
+
 impl Connections {
-    /// A new connection, over which nothing was sent yet.
+    /// With a limit of silent ones of its own.
+    pub(crate) fn at_most(most: usize) -> Self {
+        Self { silent: Arc::default(), open: Arc::default(), most, stopping: CancellationToken::new() }
+    }
+
+    /// A new connection, over which nothing was sent yet. On the thread that serves it.
     pub(crate) fn enter(&self, socket: &impl AsFd) -> io::Result<Arc<Connection>> {
         let socket = Arc::new(socket.as_fd().try_clone_to_owned()?.into());
+        self.open.fetch_add(1, Ordering::AcqRel);
         let connection = Connection { all: self.clone(), socket, state: Mutex::default() };
         connection.fall_silent(&mut connection.state());
         Ok(Arc::new(connection))
     }
 
+    /// From now on all are to end: see [`Self::close_when_stopping`] and [`Busy::is_stopping`].
+    pub(crate) fn stop(&self) {
+        self.stopping.cancel();
+    }
+
+    /// Waits until none is open.
+    pub(crate) async fn closed(&self) {
+        while self.open.load(Ordering::Acquire) > 0 {
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Once they are to end, closes those of this thread that are silent. HTTP/2 connections end in no other way, because
+    /// actix does not say GOAWAY.
+    pub(crate) async fn close_when_stopping(self) {
+        self.stopping.cancelled().await;
+        let mut last = Instant::now();
+        loop {
+            sleep(LOOK).await;
+            let now = Instant::now();
+            // Since the last look this thread has done all that was due then: answers of before are written.
+            self.lock().close(last, now - FIRST);
+            last = now;
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Silent> {
         self.silent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Silent ===
+
+impl Silent {
+    fn make_room(&mut self, most: usize) {
+        while self.new.len() + self.used.len() > most {
+            let new_first = self.new.len() > most / NEW_PART || self.used.is_empty();
+            let oldest = if new_first { self.new.pop_first() } else { self.used.pop_first() };
+            let Some((_, oldest)) = oldest else { return };
+            // It may be closed already.
+            oldest.socket.shutdown(Shutdown::Both).ok();
+        }
+    }
+
+    /// Closes those that have been silent since then.
+    fn close(&mut self, used_since: Instant, new_since: Instant) {
+        let here = thread::current().id();
+        let close = |socket: &Socket, since| {
+            let is_due = socket.thread == here && socket.since <= since && socket.is_read();
+            if is_due {
+                // Only this side: what is being written goes out.
+                socket.socket.shutdown(Shutdown::Read).ok();
+            }
+            is_due
+        };
+        self.used.retain(|_, socket| !close(socket, used_since));
+        self.new.retain(|_, socket| !close(socket, new_since));
+    }
+}
+
+// === impl Socket ===
+
+impl Socket {
+    /// Nothing came that was not read yet, as the beginning of a request.
+    fn is_read(&self) -> bool {
+        !matches!(self.socket.peek(&mut [0]), Ok(1))
     }
 }
 
@@ -70,13 +177,16 @@ impl Connection {
     pub(crate) fn busy(self: &Arc<Self>) -> Busy {
         let mut state = self.state();
         state.requests += 1;
+        state.used = true;
         self.leave(&mut state);
         Busy(self.clone())
     }
 
     fn leave(&self, state: &mut State) {
         if let Some(place) = state.place.take() {
-            self.all.lock().sockets.remove(&place);
+            let mut silent = self.all.lock();
+            silent.new.remove(&place);
+            silent.used.remove(&place);
         }
     }
 
@@ -84,13 +194,11 @@ impl Connection {
         let mut silent = self.all.lock();
         silent.last += 1;
         let place = silent.last;
-        silent.sockets.insert(place, self.socket.clone());
+        let socket = Socket { socket: self.socket.clone(), since: Instant::now(), thread: thread::current().id() };
+        let group = if state.used { &mut silent.used } else { &mut silent.new };
+        group.insert(place, socket);
         state.place = Some(place);
-        while silent.sockets.len() > MOST_SILENT {
-            let Some((_, oldest)) = silent.sockets.pop_first() else { return };
-            // It may be closed already.
-            oldest.shutdown(Shutdown::Both).ok();
-        }
+        silent.make_room(self.all.most);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -101,16 +209,29 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.leave(&mut self.state());
+        self.all.open.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 // === impl Busy ===
 
+impl Busy {
+    /// Whether connections are to end. HTTP/1 can say so in the answer.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.0.all.stopping.is_cancelled()
+    }
+
+    /// The answer says that the connection ends with it, and who serves it will see to that.
+    pub(crate) fn ends_connection(&self) {
+        self.0.state().ending = true;
+    }
+}
+
 impl Drop for Busy {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.requests -= 1;
-        if state.requests == 0 {
+        if state.requests == 0 && !state.ending {
             self.0.fall_silent(&mut state);
         }
     }

@@ -6,5 +6,6 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod admission;
 mod objects;
 mod roll_out;

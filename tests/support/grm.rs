@@ -143,6 +143,11 @@ impl Grm {
         self.ask(self.metrics_port, path, None, false).await
     }
 
+    /// Where the webhooks are served, on loopback.
+    pub(crate) fn webhook_port(&self) -> u16 {
+        self.webhook_port
+    }
+
     /// POST of JSON to a webhook.
     pub(crate) async fn webhook(&self, path: &str, body: &Value) -> Result<Answer> {
         self.ask(self.webhook_port, path, Some(body.to_string()), true).await

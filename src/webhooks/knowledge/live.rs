@@ -1,7 +1,9 @@
-//! Live reads, each once for all who ask.
+//! Live reads, shared by all who ask.
 //!
-//! Whoever asks while a read is under way waits for the next one: the answer to a request of before may not know what was
-//! created since, and that is why somebody asks.
+//! An object that was found is the answer for all who wait: stores may lag behind just as much. That there is none may be
+//! out of date, and so may a list: what was created after the request was sent is why somebody asks. That answers only those
+//! who asked before the request was sent; whoever asks later has the next one sent at once, so that a slow answer does not
+//! delay it. Two are under way at most, and who comes then shares the third.
 
 use std::{cell::RefCell, collections::BTreeMap, mem, panic::AssertUnwindSafe, rc::Rc, sync::Arc, time::Duration};
 
@@ -20,7 +22,7 @@ use super::{
 use crate::{
     actors::kit::{Deadline, Lane, Signal},
     api::object::NamespacedName,
-    cluster::{self, ApiError, Cluster, Context, ListQuery, Resource, Status},
+    cluster::{self, ApiError, Cluster, Context, ListQuery, Resource, Status, StoreState},
     webhooks::{
         mutating::load_balancing::{CONFIG_MAP, SERVICE},
         view::{Annotations, ApiStatus, Cause, Details, Failure, Lookup, ServiceAccount},
@@ -66,13 +68,17 @@ pub(super) struct Reader {
     waiting: RefCell<BTreeMap<Lookup, Waiting>>,
 }
 
+/// Reads of the same that are under way at once.
+const MOST_READS: usize = 2;
+
 /// Who waits for an answer.
 #[derive(Default)]
 struct Waiting {
-    /// For the read that is under way.
-    now: Vec<oneshot::Sender<Known>>,
-    /// For the one after it.
+    /// The reads that are under way, by the order in which they began, with those who asked before.
+    reads: BTreeMap<u64, Vec<oneshot::Sender<Known>>>,
+    /// Who waits until another can begin.
     next: Vec<oneshot::Sender<Known>>,
+    last: u64,
 }
 
 // === impl Reader ===
@@ -85,36 +91,35 @@ impl Reader {
     /// Answers questions until nobody can ask any more.
     pub(super) async fn run(self: Rc<Self>, mut questions: mpsc::Receiver<Question>) {
         while let Some(Question { lookup, reply }) = questions.recv().await {
-            let mut waiting = self.waiting.borrow_mut();
-            if let Some(waiting) = waiting.get_mut(&lookup) {
-                waiting.next.push(reply);
-                continue;
-            }
-            waiting.insert(lookup.clone(), Waiting { now: vec![reply], next: Vec::new() });
-            actix::spawn(self.clone().answer(lookup));
+            let mut all = self.waiting.borrow_mut();
+            let waiting = all.entry(lookup.clone()).or_default();
+            waiting.next.push(reply);
+            self.begin(&lookup, waiting);
         }
     }
 
-    /// Reads until nobody waits for this any more.
-    async fn answer(self: Rc<Self>, lookup: Lookup) {
-        loop {
-            let known = AssertUnwindSafe(self.read(&lookup)).catch_unwind().await;
-            let known = known.unwrap_or_else(|_| {
-                let message = format!("reading a {} panicked", kind_of(&lookup));
-                Known::Failed(Failure::Errored { code: 500, message })
-            });
-            let mut all = self.waiting.borrow_mut();
-            let Some(waiting) = all.get_mut(&lookup) else { return };
-            for reply in mem::take(&mut waiting.now) {
-                // Who does not wait any more needs no answer.
-                reply.send(known.clone()).ok();
-            }
-            waiting.now = mem::take(&mut waiting.next);
-            waiting.now.retain(|reply| !reply.is_closed());
-            if waiting.now.is_empty() {
-                all.remove(&lookup);
-                return;
-            }
+    /// Begins to read if somebody waits for that, and it can.
+    fn begin(self: &Rc<Self>, lookup: &Lookup, waiting: &mut Waiting) {
+        if let Some(place) = waiting.begin() {
+            actix::spawn(self.clone().answer(lookup.clone(), place));
+        }
+    }
+
+    async fn answer(self: Rc<Self>, lookup: Lookup, place: u64) {
+        let known = AssertUnwindSafe(self.read(&lookup)).catch_unwind().await;
+        let known = known.unwrap_or_else(|_| {
+            let message = format!("reading a {} panicked", kind_of(&lookup));
+            Known::Failed(Failure::Errored { code: 500, message })
+        });
+        let mut all = self.waiting.borrow_mut();
+        let Some(waiting) = all.get_mut(&lookup) else { return };
+        for reply in waiting.answered(place, &known) {
+            // Who does not wait any more needs no answer.
+            reply.send(known.clone()).ok();
+        }
+        self.begin(&lookup, waiting);
+        if waiting.reads.is_empty() {
+            all.remove(&lookup);
         }
     }
 
@@ -178,14 +183,63 @@ impl Reader {
             loop {
                 let moment = router.signal().moment();
                 if router.store().is_listed() {
-                    return;
+                    return true;
+                }
+                if router.store().state() == StoreState::Off {
+                    return false; // the process ends, and no list will come
                 }
                 Signal::raised_after(&moment).await;
             }
         };
         match timeout_at(deadline.0, listed).await {
-            Ok(()) => Known::Nodes,
-            Err(_) => Known::Failed(too_late(&Lookup::Nodes)),
+            Ok(true) => Known::Nodes,
+            Ok(false) | Err(_) => Known::Failed(too_late(&Lookup::Nodes)),
+        }
+    }
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    /// The place of a new read for all who wait for one.
+    fn begin(&mut self) -> Option<u64> {
+        self.next.retain(|reply| !reply.is_closed());
+        if self.next.is_empty() || self.reads.len() >= MOST_READS {
+            return None;
+        }
+        self.last += 1;
+        self.reads.insert(self.last, mem::take(&mut self.next));
+        Some(self.last)
+    }
+
+    /// Who gets the answer of this read.
+    fn answered(&mut self, place: u64, known: &Known) -> Vec<oneshot::Sender<Known>> {
+        let for_all = known.is_found();
+        let mut replies = self.reads.remove(&place).unwrap_or_default();
+        for (other, waiting) in &mut self.reads {
+            // A read that began earlier has nothing newer to tell.
+            if for_all || *other < place && !matches!(known, Known::Failed(_)) {
+                replies.append(waiting);
+            }
+        }
+        if for_all {
+            replies.append(&mut self.next);
+        }
+        replies
+    }
+}
+
+// === impl Known ===
+
+impl Known {
+    /// An object that is read because the store lacks it. Namespaces are read because the store has an old one.
+    fn is_found(&self) -> bool {
+        match self {
+            Self::ServiceAccount(found) => found.is_some(),
+            Self::LoadBalancing(found) => found.is_some(),
+            Self::Gateway(found) => found.is_some(),
+            Self::Nodes => true,
+            Self::Namespace(_) | Self::Autoscalers(_) | Self::Failed(_) => false,
         }
     }
 }

@@ -274,6 +274,39 @@ fn a_miss_is_read_live_once_for_all_who_ask() {
     );
 }
 
+/// A GET takes longer than half of the time that an API server waits.
+#[test]
+fn who_joins_during_a_slow_read_does_not_wait_for_two() {
+    world(
+        &[Reads::ServiceAccounts],
+        &[],
+        |_| (),
+        async |world| {
+            world.synced().await;
+            world.sim.set_faults(|info| match info.verb.as_str() {
+                "watch" => Fault::Hang,
+                "get" => Fault::Delay(Duration::from_secs(7)),
+                _ => Fault::None,
+            });
+            put_account(&world.sim, "late", false);
+            let after = async |seconds, name| {
+                sleep(Duration::from_secs(seconds)).await;
+                world.account(name).await
+            };
+
+            let found = futures::join!(after(0, "late"), after(1, "late"), after(2, "late"), after(6, "late"));
+            assert_eq!(found, (automount(false), automount(false), automount(false), automount(false)));
+            let begin = Instant::now();
+            let missing = futures::join!(after(0, "missing"), after(1, "missing"));
+            assert_eq!(missing, (Ok(None), Ok(None)));
+
+            assert!(begin.elapsed() < Duration::from_secs(9), "{:?}", begin.elapsed());
+            assert!(world.requests().len() <= 4, "{:?}", world.requests());
+            world
+        },
+    );
+}
+
 /// spec 51, "better" 4
 #[test]
 fn a_namespace_that_cannot_be_meant_is_read_live() {
@@ -384,6 +417,25 @@ fn without_their_first_list_nodes_are_waited_for_and_readiness_is_not_given() {
         world.sim.set_faults(|_| Fault::None);
         assert_eq!(world.ask_within(Duration::from_secs(60), |view| view.has_one_node()).await, Ok(true));
         world.synced().await;
+        world
+    });
+}
+
+#[test]
+fn nobody_waits_for_nodes_that_are_not_watched_any_more() {
+    let away = |sim: &Sim| sim.set_faults(|_| Fault::FailBefore(Seen::Disconnect));
+    world(&[Reads::NodeCount], &[], away, async |world| {
+        let begin = Instant::now();
+        let stopping = async {
+            sleep(Duration::from_secs(1)).await;
+            world.watches.stop();
+        };
+
+        let (answer, ()) = futures::join!(world.ask(|view| view.has_one_node()), stopping);
+        assert!(answer.is_err());
+        assert!(world.ask(|view| view.has_one_node()).await.is_err());
+
+        assert_eq!(begin.elapsed().as_secs(), 1);
         world
     });
 }

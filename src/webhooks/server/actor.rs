@@ -1,15 +1,21 @@
 //! The actor of a webhook on one worker thread (architecture §9).
 //!
 //! It judges a review in the turn of its message, so reviews of a worker go one after the other; one that needs a live read
-//! waits beside the mailbox. A panic of a webhook is part of its verdict; if the actor itself ends, the next request starts
-//! it again.
+//! waits beside the mailbox. It waits as the bytes that came and is decoded again for the next attempt: a tree may have twenty
+//! times the size of its JSON, and so there is one on a thread at a time, however many wait. How many may wait, and how many
+//! bytes, is the matter of [`Load`]. A panic of a webhook is part of its verdict; if the actor itself ends, the next request
+//! starts it again.
 
 use std::{cell::RefCell, sync::Arc};
 
-use actix::{Actor, ActorFutureExt as _, Addr, AsyncContext as _, Context, Handler, Message, WrapFuture as _};
+use actix::{Actor, Addr, AsyncContext as _, Context, Handler, Message, WrapFuture as _};
 use tokio::{sync::oneshot, time::Instant};
 
-use super::{handler::Overloaded, load::Load, statistics::Statistics};
+use super::{
+    handler::Overloaded,
+    load::{Load, MOST_REQUESTS},
+    statistics::Statistics,
+};
 use crate::{
     actors::kit::{Census, post},
     dashboard::metrics::Metrics,
@@ -21,10 +27,8 @@ use crate::{
     },
 };
 
-/// Reviews that wait for their turn: with a millisecond each, none waits long.
-const MAILBOX: usize = 128;
-/// Reviews that wait for a live read; each may hold an object of some MiB.
-const MOST_WAITING: usize = 64;
+/// Reviews that wait for their turn. As many as there are requests at most: it is [`Load`] that refuses.
+const MAILBOX: usize = MOST_REQUESTS;
 
 /// A webhook that is served.
 pub(super) struct Webhook {
@@ -43,16 +47,19 @@ pub(super) struct Desk {
 struct WebhookActor {
     webhook: Arc<Webhook>,
     knowledge: Knowledge,
-    /// Reviews that wait for a live read.
-    waiting: usize,
+}
+
+/// A review as it came.
+struct Received {
+    body: Body,
+    content_type: String,
 }
 
 /// A request.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct Request {
-    body: Body,
-    content_type: String,
+    received: Received,
     deadline: Instant,
     reply: oneshot::Sender<Result<Reply, Overloaded>>,
 }
@@ -65,8 +72,21 @@ impl Webhook {
         Self { entry, statistics }
     }
 
-    fn attempt(&self, review: &Review, knowledge: &Knowledge, answers: &Answers) -> Result<Verdict, Lookup> {
-        attempt(&*self.entry.mutator, review, &knowledge.sight(answers))
+    /// Decodes and judges. What it needed for that is gone when it returns.
+    fn attempt(&self, received: &Received, knowledge: &Knowledge, answers: &Answers) -> Result<Reply, Lookup> {
+        let review = match self.decode(received) {
+            Ok(review) => review,
+            Err(refused) => return Ok(refused),
+        };
+        let verdict = attempt(&*self.entry.mutator, &review, &knowledge.sight(answers))?;
+        Ok(self.conclude(&review, &verdict))
+    }
+
+    fn decode(&self, received: &Received) -> Result<Review, Reply> {
+        decode(&received.body, &received.content_type).map_err(|refusal| {
+            self.statistics.refused(&refusal);
+            refusal.reply()
+        })
     }
 
     fn conclude(&self, review: &Review, verdict: &Verdict) -> Reply {
@@ -74,17 +94,19 @@ impl Webhook {
         reply(&review.identity, verdict, self.entry.failure_policy)
     }
 
-    /// Reads what an attempt asked for, and attempts again, until there is a verdict.
-    async fn look(&self, review: &Review, knowledge: &Knowledge, mut lookup: Lookup, deadline: Instant) -> Verdict {
+    /// Reads what an attempt asked for, and attempts again, until there is an answer.
+    async fn look(&self, received: &Received, knowledge: &Knowledge, mut lookup: Lookup, deadline: Instant) -> Reply {
         let mut answers = Answers::default();
         loop {
             let known = knowledge.look(lookup.clone(), deadline).await;
             if !answers.add(lookup, known) {
                 let message = "the webhook asked the same question again".to_owned();
-                return Verdict::Errored { code: 500, message };
+                let verdict = Verdict::Errored { code: 500, message };
+                let review = self.decode(received);
+                return review.map_or_else(|refused| refused, |review| self.conclude(&review, &verdict));
             }
-            match self.attempt(review, knowledge, &answers) {
-                Ok(verdict) => return verdict,
+            match self.attempt(received, knowledge, &answers) {
+                Ok(reply) => return reply,
                 Err(next) => lookup = next,
             }
         }
@@ -106,19 +128,21 @@ impl Desk {
 
     pub(super) async fn ask(&self, body: Body, content_type: String, deadline: Instant) -> Result<Reply, Overloaded> {
         let (reply, answer) = oneshot::channel();
-        if !post(&self.actor(), Request { body, content_type, deadline, reply }) {
+        let received = Received { body, content_type };
+        if !self.post(Request { received, deadline, reply }) {
             return Err(Overloaded);
         }
         // The actor ended without an answer, which only a defect of it can do.
         answer.await.unwrap_or_else(|_| Ok(Reply { status: 500, body: b"the review was given up\n".to_vec() }))
     }
 
-    fn actor(&self) -> Addr<WebhookActor> {
+    /// Over the one address: each copy of it would have a full mailbox of its own.
+    fn post(&self, request: Request) -> bool {
         let mut actor = self.actor.borrow_mut();
         if !actor.connected() {
             *actor = WebhookActor::begin(&self.webhook, &self.knowledge);
         }
-        actor.clone()
+        post(&actor, request)
     }
 }
 
@@ -126,7 +150,7 @@ impl Desk {
 
 impl WebhookActor {
     fn begin(webhook: &Arc<Webhook>, knowledge: &Knowledge) -> Addr<Self> {
-        Self { webhook: webhook.clone(), knowledge: knowledge.clone(), waiting: 0 }.start()
+        Self { webhook: webhook.clone(), knowledge: knowledge.clone() }.start()
     }
 }
 
@@ -143,37 +167,23 @@ impl Handler<Request> for WebhookActor {
 
     /// An answer that nobody waits for any more is dropped.
     fn handle(&mut self, request: Request, ctx: &mut Context<Self>) {
-        let Request { body, content_type, deadline, mut reply } = request;
-        let review = match decode(&body, &content_type) {
-            Ok(review) => review,
-            Err(refusal) => {
-                self.webhook.statistics.refused(&refusal);
-                reply.send(Ok(refusal.reply())).ok();
-                return;
-            }
-        };
-        drop(body);
-        let lookup = match self.webhook.attempt(&review, &self.knowledge, &Answers::default()) {
-            Ok(verdict) => {
-                reply.send(Ok(self.webhook.conclude(&review, &verdict))).ok();
+        let Request { received, deadline, mut reply } = request;
+        let lookup = match self.webhook.attempt(&received, &self.knowledge, &Answers::default()) {
+            Ok(answer) => {
+                reply.send(Ok(answer)).ok();
                 return;
             }
             Err(lookup) => lookup,
         };
-        if self.waiting >= MOST_WAITING {
-            reply.send(Err(Overloaded)).ok();
-            return;
-        }
-        self.waiting += 1;
         let (webhook, knowledge) = (self.webhook.clone(), self.knowledge.clone());
         let looking = async move {
-            let verdict = tokio::select! {
+            let answer = tokio::select! {
                 biased;
                 () = reply.closed() => return,
-                verdict = webhook.look(&review, &knowledge, lookup, deadline) => verdict,
+                answer = webhook.look(&received, &knowledge, lookup, deadline) => answer,
             };
-            reply.send(Ok(webhook.conclude(&review, &verdict))).ok();
+            reply.send(Ok(answer)).ok();
         };
-        ctx.spawn(looking.into_actor(self).map(|(), actor, _| actor.waiting -= 1));
+        ctx.spawn(looking.into_actor(self));
     }
 }

@@ -1,10 +1,16 @@
 //! From an HTTP request to a message to the actor of its webhook, and back.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use actix_web::{
     HttpRequest, HttpResponse,
-    http::{StatusCode, header},
+    body::{BodySize, BoxBody, MessageBody},
+    http::{ConnectionType, StatusCode, Version, header},
     web::{self, Bytes, BytesMut},
 };
 use futures::StreamExt as _;
@@ -13,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use super::{actor::Desk, load::InFlight};
 use crate::{
     api::duration::GoDuration,
-    dashboard::connections::Connection,
+    dashboard::connections::{Busy, Connection},
     webhooks::review::{Body, LIMIT, Reply},
 };
 
@@ -30,8 +36,19 @@ const MARGIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 /// Room that a body gets on its word: more than most reviews need.
 const ROOM: usize = 64 << 10;
 
+/// Spec 70 §11. Only HTTP/2 gets that far.
+const MOST_HEADERS: usize = 1 << 20;
+/// What HTTP/2 counts for a header beside its name and its value (RFC 9113 §6.5.2).
+const HEADER: usize = 32;
+
 /// Of a body that is too large, so much is passed over, so that a client that only sends gets to read the answer.
 const PASSED_OVER: usize = 1 << 20;
+
+/// The body of an answer. Its connection is busy until it was handed to the connection.
+struct Answer {
+    body: BoxBody,
+    _busy: Busy,
+}
 
 /// There is no room for the request.
 pub(super) struct Overloaded;
@@ -39,10 +56,11 @@ pub(super) struct Overloaded;
 /// Answers a request to a webhook.
 pub(super) async fn answer(desk: &Desk, request: &HttpRequest, payload: web::Payload) -> HttpResponse {
     let begun = Instant::now();
-    let _busy = request.conn_data::<Arc<Connection>>().map(Connection::busy);
+    let busy = request.conn_data::<Arc<Connection>>().map(Connection::busy);
     let answering = desk.webhook.statistics.begin(begun);
     let deadline = begun + time_of(request.query_string());
     let reply = match desk.load.enter() {
+        _ if size_of_headers(request) > MOST_HEADERS => Ok(headers_too_large()),
         None => Err(Overloaded),
         Some(mut room) => match receive(request, payload, &mut room, deadline).await {
             Ok(body) => desk.ask(body, content_type(request), deadline).await,
@@ -54,8 +72,37 @@ pub(super) async fn answer(desk: &Desk, request: &HttpRequest, payload: web::Pay
         Err(Overloaded) => overloaded(),
     };
     answering.end(response.status().as_u16());
-    response
+    match busy {
+        Some(busy) => Answer::of(request, response, busy),
+        None => response,
+    }
 }
+
+// === impl Answer ===
+
+impl Answer {
+    fn of(request: &HttpRequest, mut response: HttpResponse, busy: Busy) -> HttpResponse {
+        if busy.is_stopping() && request.version() < Version::HTTP_2 {
+            response.head_mut().set_connection_type(ConnectionType::Close);
+            busy.ends_connection();
+        }
+        response.map_body(|_, body| BoxBody::new(Self { body, _busy: busy }))
+    }
+}
+
+impl MessageBody for Answer {
+    type Error = <BoxBody as MessageBody>::Error;
+
+    fn size(&self) -> BodySize {
+        self.body.size()
+    }
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        Pin::new(&mut self.body).poll_next(context)
+    }
+}
+
+// === pieces ===
 
 /// A short text.
 pub(super) fn plain(status: u16, text: impl Into<String>) -> HttpResponse {
@@ -99,7 +146,7 @@ async fn receive(
     room: &mut InFlight,
     deadline: Instant,
 ) -> Result<Body, Overloaded> {
-    let receiving = room.receive();
+    let mut receiving = room.receive();
     let mut body = BytesMut::with_capacity(announced(request).min(ROOM));
     loop {
         let chunk = tokio::select! {
@@ -112,7 +159,7 @@ async fn receive(
             None => return Ok(whole(request, body.freeze())),
             Some(Err(error)) => return Ok(Body::Broken(error.to_string())),
             Some(Ok(chunk)) => {
-                if !room.grow(chunk.len()) {
+                if !receiving.grow(chunk.len()) {
                     return Err(Overloaded);
                 }
                 body.extend_from_slice(&chunk);
@@ -123,6 +170,15 @@ async fn receive(
             return Ok(Body::TooLarge(body.freeze()));
         }
     }
+}
+
+fn size_of_headers(request: &HttpRequest) -> usize {
+    let headers = request.headers().iter();
+    headers.map(|(name, value)| name.as_str().len() + value.len() + HEADER).sum()
+}
+
+fn headers_too_large() -> Reply {
+    Reply { status: 431, body: b"the headers of the request are too large\n".to_vec() }
 }
 
 /// `Content-Length`; 0 if there is none.

@@ -3,53 +3,54 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use tokio_util::sync::CancellationToken;
 
 /// Requests at once. API servers send as many as there are writes of their clients: by default 600 in flight.
-const MOST_REQUESTS: usize = 1024;
+pub(super) const MOST_REQUESTS: usize = 1024;
 /// Of these, bodies that are being received. The one that began first is given up: it had its time.
 const MOST_BODIES: usize = 512;
-/// Bytes of all bodies at once; 18 of the largest size, or 64 Ki of the usual one.
-const MOST_BYTES: usize = 128 << 20;
+/// Bytes of all bodies at once; 9 of the largest size, or 64 Ki of each request. The buffer of a body may have twice its
+/// size; the tree of the one that a worker judges comes on top.
+const MOST_BYTES: usize = 64 << 20;
 
 /// Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Load {
-    shared: Arc<Shared>,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
-struct Shared {
-    requests: AtomicUsize,
-    /// How many there were since the beginning.
-    begun: AtomicUsize,
-    bytes: AtomicUsize,
-    bodies: Mutex<Bodies>,
-}
-
-#[derive(Default)]
-struct Bodies {
-    /// By the order in which they began.
-    running: BTreeMap<u64, CancellationToken>,
+struct State {
+    requests: usize,
+    /// Of all bodies.
+    bytes: usize,
+    /// Of these, what belongs to bodies that were given up and will be gone in a moment.
+    leaving: usize,
+    /// Bodies that are being received, by the order in which they began.
+    receiving: BTreeMap<u64, Part>,
     last: u64,
+}
+
+/// What is there of a body.
+struct Part {
+    bytes: usize,
+    given_up: CancellationToken,
 }
 
 /// A request, until it is answered.
 pub(super) struct InFlight {
     load: Load,
     bytes: usize,
+    /// Of these, what was counted as leaving.
+    leaving: usize,
 }
 
 /// A body, while it is being received.
-pub(super) struct Receiving {
-    load: Load,
+pub(super) struct Receiving<'a> {
+    request: &'a mut InFlight,
     place: u64,
     /// It must make room.
     pub(super) given_up: CancellationToken,
@@ -60,26 +61,33 @@ pub(super) struct Receiving {
 impl Load {
     /// A request comes; `None` if there are too many.
     pub(super) fn enter(&self) -> Option<InFlight> {
-        self.shared.begun.fetch_add(1, Ordering::AcqRel);
-        let before = self.shared.requests.fetch_add(1, Ordering::AcqRel);
-        let entered = InFlight { load: self.clone(), bytes: 0 };
-        (before < MOST_REQUESTS).then_some(entered)
-    }
-
-    /// Waits until there was no request for a while.
-    pub(super) async fn quiet(&self, time: Duration) {
-        let state = || (self.shared.requests.load(Ordering::Acquire), self.shared.begun.load(Ordering::Acquire));
-        loop {
-            let before = state();
-            tokio::time::sleep(time).await;
-            if before.0 == 0 && state() == before {
-                return;
-            }
+        let mut state = self.state();
+        if state.requests >= MOST_REQUESTS {
+            return None;
         }
+        state.requests += 1;
+        Some(InFlight { load: self.clone(), bytes: 0, leaving: 0 })
     }
 
-    fn bodies(&self) -> MutexGuard<'_, Bodies> {
-        self.shared.bodies.lock().unwrap_or_else(PoisonError::into_inner)
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.state().bytes
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl State ===
+
+impl State {
+    /// Gives up the body that has been arriving for longest; false if there is none.
+    fn give_up_oldest(&mut self) -> bool {
+        let Some((_, oldest)) = self.receiving.pop_first() else { return false };
+        self.leaving += oldest.bytes;
+        oldest.given_up.cancel();
+        true
     }
 }
 
@@ -87,40 +95,56 @@ impl Load {
 
 impl InFlight {
     /// A body begins to arrive.
-    pub(super) fn receive(&self) -> Receiving {
+    pub(super) fn receive(&mut self) -> Receiving<'_> {
         let given_up = CancellationToken::new();
-        let mut bodies = self.load.bodies();
-        bodies.last += 1;
-        let place = bodies.last;
-        bodies.running.insert(place, given_up.clone());
-        while bodies.running.len() > MOST_BODIES
-            && let Some((_, oldest)) = bodies.running.pop_first()
-        {
-            oldest.cancel();
+        let mut state = self.load.state();
+        state.last += 1;
+        let place = state.last;
+        state.receiving.insert(place, Part { bytes: 0, given_up: given_up.clone() });
+        if state.receiving.len() > MOST_BODIES {
+            state.give_up_oldest();
         }
-        Receiving { load: self.load.clone(), place, given_up }
-    }
-
-    /// Room for more of its body; false if there is none.
-    pub(super) fn grow(&mut self, bytes: usize) -> bool {
-        let before = self.load.shared.bytes.fetch_add(bytes, Ordering::AcqRel);
-        self.bytes += bytes;
-        before + bytes <= MOST_BYTES
+        drop(state);
+        Receiving { request: self, place, given_up }
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.load.shared.bytes.fetch_sub(self.bytes, Ordering::AcqRel);
-        self.load.shared.requests.fetch_sub(1, Ordering::AcqRel);
+        let mut state = self.load.state();
+        state.bytes -= self.bytes;
+        state.leaving -= self.leaving;
+        state.requests -= 1;
     }
 }
 
 // === impl Receiving ===
 
-impl Drop for Receiving {
+impl Receiving<'_> {
+    /// Room for more of the body; false if there is none. Bodies that began before it make room for it.
+    pub(super) fn grow(&mut self, bytes: usize) -> bool {
+        let load = self.request.load.clone();
+        let mut state = load.state();
+        let Some(part) = state.receiving.get_mut(&self.place) else { return false };
+        part.bytes += bytes;
+        self.request.bytes += bytes;
+        state.bytes += bytes;
+        while state.bytes - state.leaving > MOST_BYTES {
+            if !state.give_up_oldest() {
+                return false;
+            }
+        }
+        !self.given_up.is_cancelled()
+    }
+}
+
+impl Drop for Receiving<'_> {
     fn drop(&mut self) {
-        self.load.bodies().running.remove(&self.place);
+        let mut state = self.request.load.state();
+        if state.receiving.remove(&self.place).is_none() {
+            // It was given up with all it had.
+            self.request.leaving = self.request.bytes;
+        }
     }
 }
 
@@ -138,35 +162,43 @@ mod tests {
 
         drop(entered);
         let mut request = load.enter().unwrap();
-        assert!(request.grow(MOST_BYTES) && !request.grow(1));
+        let mut body = request.receive();
+        assert!(body.grow(MOST_BYTES) && !body.grow(1));
+        drop(body);
         drop(request);
-        assert!(load.enter().unwrap().grow(MOST_BYTES));
+        assert!(load.enter().unwrap().receive().grow(MOST_BYTES));
     }
 
     #[test]
     fn the_slowest_body_makes_room() {
         let load = Load::default();
-        let requests: Vec<_> = (0..=MOST_BODIES).map_while(|_| load.enter()).collect();
+        let mut requests: Vec<_> = (0..=MOST_BODIES).map_while(|_| load.enter()).collect();
 
-        let bodies: Vec<_> = requests.iter().map(InFlight::receive).collect();
+        let bodies: Vec<_> = requests.iter_mut().map(InFlight::receive).collect();
 
         assert!(bodies[0].given_up.is_cancelled());
         assert!(bodies[1..].iter().all(|body| !body.given_up.is_cancelled()));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn it_is_quiet_when_no_request_came_for_a_while() {
+    #[test]
+    fn bytes_of_slow_bodies_make_room_and_those_of_whole_ones_do_not() {
         let load = Load::default();
-        let request = load.enter();
-        let begin = tokio::time::Instant::now();
-        let quiet = load.quiet(Duration::from_millis(50));
+        let mut requests: Vec<_> = (0..4).map_while(|_| load.enter()).collect();
+        let [whole, slow, younger, newest] = requests.as_mut_slice() else { panic!("too few") };
+        assert!(whole.receive().grow(MOST_BYTES / 2));
+        let (mut slow, mut younger, mut newest) = (slow.receive(), younger.receive(), newest.receive());
+        assert!(slow.grow(MOST_BYTES / 4) && younger.grow(MOST_BYTES / 4));
 
-        let ending = async {
-            tokio::time::sleep(Duration::from_millis(120)).await;
-            drop(request);
-        };
-        tokio::join!(quiet, ending);
+        assert!(newest.grow(MOST_BYTES / 4), "the slow one makes room");
+        assert!(slow.given_up.is_cancelled() && !younger.given_up.is_cancelled());
+        assert!(!slow.grow(1));
+        assert!(newest.grow(MOST_BYTES / 4), "the younger one too");
+        assert!(younger.given_up.is_cancelled());
+        assert!(!newest.grow(1), "a whole body stays");
 
-        assert_eq!(begin.elapsed(), Duration::from_millis(200));
+        drop((slow, younger, newest));
+        drop(requests);
+        let state = load.state();
+        assert_eq!((state.requests, state.bytes, state.leaving), (0, 0, 0));
     }
 }

@@ -63,8 +63,8 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
 const WORKERS: usize = 2;
 /// Per worker; each costs some 50 KiB. Silent ones do not fill this up: see [`Connections`].
 const MAX_CONNECTIONS: usize = 1024;
-/// No review was under way for this long: the answers are on their way.
-const QUIET: Duration = Duration::from_millis(50);
+/// Connections without a request: a hundred API servers with some each. Those of others that say nothing go first.
+const MOST_SILENT: usize = 1024;
 
 /// Place in the census.
 const PLACE: &str = "webhooks";
@@ -99,6 +99,9 @@ pub struct Bound {
 pub struct WebhookServer {
     address: SocketAddr,
     handle: ServerHandle,
+    connections: Connections,
+    /// What is under way, for tests.
+    #[cfg(test)]
     load: Load,
     follower: JoinHandle<()>,
     census: Census,
@@ -139,7 +142,7 @@ impl Bound {
     pub fn run(self, parts: ServerParts) -> Result<WebhookServer, ServerError> {
         let serving = Arc::new(Serving::new(parts.certificate));
         let tls = tls(serving.clone())?;
-        let load = Load::default();
+        let (load, connections) = (Load::default(), Connections::at_most(MOST_SILENT));
         let webhooks: Vec<_> = parts
             .webhooks
             .into_iter()
@@ -151,7 +154,7 @@ impl Bound {
             cell.line = format!("{} webhooks on {}", webhooks.len(), self.address);
         });
         places.push(PLACE.to_owned());
-        let server = serve(self.listeners, &tls, webhooks.into(), parts.knowledge, load.clone())?;
+        let server = serve(self.listeners, &tls, webhooks.into(), parts.knowledge, &load, &connections)?;
         let handle = server.handle();
         actix_web::rt::spawn(async move {
             if let Err(error) = server.await {
@@ -161,7 +164,16 @@ impl Bound {
         let follower = actix_web::rt::spawn(serving.follow(parts.certificate_directory, parts.metrics));
         parts.presence.show(self.address);
         tracing::info!(address = %self.address, "Serving webhooks");
-        Ok(WebhookServer { address: self.address, handle, load, follower, census: parts.census, places })
+        Ok(WebhookServer {
+            address: self.address,
+            handle,
+            connections,
+            #[cfg(test)]
+            load,
+            follower,
+            census: parts.census,
+            places,
+        })
     }
 }
 
@@ -173,14 +185,15 @@ impl WebhookServer {
         self.address
     }
 
-    /// Takes no connection any more, waits until no review is under way, at most until `deadline`, and ends.
+    /// Takes no connection any more, ends each as soon as no request is under way on it, and ends when there is none, or at
+    /// `deadline`. HTTP/1 clients learn of it with their next answer, others see the connection closed while it is idle.
     pub async fn stop(self, deadline: Instant) {
         self.handle.pause().await;
-        if timeout_at(deadline, self.load.quiet(QUIET)).await.is_err() {
+        self.connections.stop();
+        if timeout_at(deadline, self.connections.closed()).await.is_err() {
             tracing::warn!("Reviews were cut off at the end of the grace period");
         }
         self.follower.abort();
-        // Connections without a request are left; nobody waits for an answer on them.
         self.handle.stop(false).await;
         self.places.iter().for_each(|place| self.census.leave(place));
     }
@@ -204,10 +217,12 @@ fn serve(
     tls: &ServerConfig,
     webhooks: Arc<[Arc<Webhook>]>,
     knowledge: Knowledge,
-    load: Load,
+    load: &Load,
+    connections: &Connections,
 ) -> io::Result<Server> {
-    let connections = Connections::default();
+    let (load, closing, connections) = (load.clone(), connections.clone(), connections.clone());
     let mut server = HttpServer::new(move || {
+        actix_web::rt::spawn(closing.clone().close_when_stopping());
         // Called once in each worker: its actors live on its thread.
         let desks: Vec<_> = webhooks.iter().map(|webhook| Rc::new(Desk::open(webhook, &knowledge, &load))).collect();
         let routes = move |config: &mut web::ServiceConfig| {

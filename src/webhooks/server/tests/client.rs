@@ -60,7 +60,21 @@ impl Client {
     }
 
     pub(super) async fn try_post(&self, path: &str, content_type: &str, body: String) -> Result<Answer, String> {
+        self.try_post_with(path, content_type, &[], body).await
+    }
+
+    /// With more headers.
+    pub(super) async fn try_post_with(
+        &self,
+        path: &str,
+        content_type: &str,
+        headers: &[(String, String)],
+        body: String,
+    ) -> Result<Answer, String> {
         let mut request = http::Request::post(format!("https://{}{path}", self.address));
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
         if !content_type.is_empty() {
             request = request.header("Content-Type", content_type);
         }

@@ -53,28 +53,76 @@ async fn a_review_goes_on_with_what_was_read_for_it() {
     rig.stop().await;
 }
 
-/// One connection is served by one worker, whose actor holds 64 reviews that wait.
+/// Many Pods of a ServiceAccount that is not known yet share its read, and none is sent away for the others.
 #[actix_web::test]
-async fn what_is_too_much_is_refused_at_once_and_may_come_again() {
+async fn a_burst_that_waits_for_one_read_is_answered_as_a_whole() {
     let mut rig = Rig::start();
     let client = rig.client(true);
-    let (sender, mut answers) = mpsc::channel(80);
-    for uid in 0..80 {
-        let (client, sender) = (client.clone(), sender.clone());
-        actix_web::rt::spawn(async move { sender.send(client.review(LOOKING, &uid.to_string()).await).await });
-    }
+    let burst = (0..400).map(|uid| {
+        let client = client.clone();
+        actix_web::rt::spawn(async move { client.review(LOOKING, &uid.to_string()).await })
+    });
+    let burst: Vec<_> = burst.collect();
 
     let mut asked = Vec::new();
-    while asked.len() < 64 {
+    while asked.len() < 400 {
         asked.push(rig.questions.recv().await.unwrap());
     }
-    for _ in 64..80 {
-        let refused = answers.recv().await.unwrap();
-        assert_eq!((refused.status, refused.retry_after.as_str()), (429, "1"));
-    }
     asked.into_iter().for_each(|question| drop(question.reply.send(Known::ServiceAccount(None))));
-    for _ in 0..64 {
-        assert_eq!(answers.recv().await.unwrap().json()["response"]["allowed"], true);
+
+    for answer in burst {
+        assert_eq!(answer.await.unwrap().json()["response"]["allowed"], true);
+    }
+    rig.stop().await;
+}
+
+#[actix_web::test]
+async fn what_is_too_much_is_refused_at_once_and_may_come_again() {
+    let rig = Rig::start();
+    let client = rig.client(true);
+    let all: Vec<_> = (0..load::MOST_REQUESTS).map_while(|_| rig.server.load.enter()).collect();
+
+    let refused = client.review(MUTATING, "u").await;
+    drop(all);
+    let again = client.review(MUTATING, "u").await;
+
+    assert_eq!((refused.status, refused.retry_after.as_str()), (429, "1"));
+    assert_eq!(again.status, 200);
+    rig.stop().await;
+}
+
+/// MiB of the process that are in memory.
+fn resident() -> usize {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() / 256
+}
+
+/// A tree of this JSON has 16 times its size.
+#[actix_web::test]
+async fn reviews_wait_as_bytes_and_not_as_trees() {
+    let mut rig = Rig::start();
+    let numbers = "0,".repeat(1_250_000);
+    let large = review("u").replace(r#""name":"p""#, &format!(r#""name":"p","x":[{numbers}0]"#));
+    let before = resident();
+    let waiting: Vec<_> = (0..16)
+        .map(|_| {
+            let (client, large) = (rig.client(true), large.clone());
+            actix_web::rt::spawn(async move {
+                client.post(&format!("{LOOKING}?timeout=30s"), "application/json", large).await
+            })
+        })
+        .collect();
+
+    let mut asked = Vec::new();
+    while asked.len() < 16 {
+        asked.push(rig.questions.recv().await.unwrap());
+    }
+    let more = resident().saturating_sub(before);
+    asked.into_iter().for_each(|question| drop(question.reply.send(Known::ServiceAccount(None))));
+
+    assert!(more < 400, "{more} MiB for 40 MiB of JSON");
+    for answer in waiting {
+        assert_eq!(answer.await.unwrap().json()["response"]["allowed"], true);
     }
     rig.stop().await;
 }
@@ -102,6 +150,52 @@ async fn silent_and_slow_clients_keep_nobody_waiting() {
     assert_eq!(answer.status, 200);
     assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
     drop(others);
+    rig.stop().await;
+}
+
+/// Bodies of nearly the largest size whose last bytes do not come.
+#[actix_web::test]
+async fn large_bodies_that_do_not_end_make_room_for_others() {
+    let rig = Rig::start();
+    let address = rig.server.address();
+    let others = actix_web::web::block(move || {
+        let slow = (0..9).map(|_| {
+            let mut stream = connect(address);
+            let head = format!("POST {MUTATING}?timeout=30s HTTP/1.1\r\nHost: a\r\nContent-Length: 7340000\r\n\r\n");
+            stream.write_all(head.as_bytes()).unwrap();
+            stream.write_all(&vec![b' '; 7_300_000]).unwrap();
+            stream.flush().unwrap();
+            stream
+        });
+        slow.collect::<Vec<_>>()
+    });
+    let others = others.await.unwrap();
+    let end = Instant::now() + Duration::from_secs(10);
+    while rig.server.load.bytes() < 9 * 7_300_000 {
+        assert!(Instant::now() < end, "{} bytes arrived", rig.server.load.bytes());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+
+    let large = format!("{}{}", review("7c1f"), " ".repeat(4_000_000));
+    let answer = rig.client(false).post(MUTATING, "application/json", large).await;
+
+    assert_eq!(answer.status, 200);
+    drop(others);
+    rig.stop().await;
+}
+
+/// spec 70 §11
+#[actix_web::test]
+async fn headers_have_a_limit() {
+    let rig = Rig::start();
+    let client = rig.client(true);
+    let sized = |size: usize| -> Vec<_> { (0..size >> 13).map(|i| (format!("x-{i}"), "a".repeat(8192))).collect() };
+
+    let many = client.try_post_with(MUTATING, "application/json", &sized(900 << 10), review("u")).await;
+    let too_many = client.try_post_with(MUTATING, "application/json", &sized(1100 << 10), review("u")).await;
+
+    assert_eq!(many.unwrap().status, 200);
+    assert_eq!(too_many.unwrap().status, 431);
     rig.stop().await;
 }
 
@@ -161,4 +255,71 @@ async fn the_end_does_not_wait_for_ever() {
 
     assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
     assert!(answer.await.unwrap().is_err());
+}
+
+/// spec 50 §2.9
+#[actix_web::test]
+async fn steady_traffic_does_not_delay_the_end_and_is_not_cut_off() {
+    let rig = Rig::start();
+    let traffic: Vec<_> = [false, false, false, true, true, true]
+        .into_iter()
+        .map(|http2| {
+            let client = rig.client(http2);
+            actix_web::rt::spawn(async move {
+                let mut answers = 0;
+                loop {
+                    match client.try_post(MUTATING, "application/json", review("u")).await {
+                        Ok(answer) => assert_eq!(answer.status, 200),
+                        Err(error) => return (http2, answers, error),
+                    }
+                    answers += 1;
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+
+    let begin = Instant::now();
+    rig.server.stop(begin + Duration::from_secs(5)).await;
+
+    assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
+    for client in traffic {
+        let (http2, answers, error) = client.await.unwrap();
+        assert!(answers > 0);
+        assert!(error.contains("Connect"), "a new connection cannot be made, but: {http2} {error}");
+    }
+}
+
+/// Whoever sent requests keeps the connection, however many others say nothing.
+#[actix_web::test]
+async fn silent_strangers_do_not_end_an_idle_connection() {
+    let rig = Rig::start();
+    let address = rig.server.address();
+    let post = format!("POST {MUTATING} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
+    let ask = move |mut stream: StreamOwned<ClientConnection, TcpStream>| {
+        stream.write_all(post.as_bytes()).unwrap();
+        let mut answer = [0; 4096];
+        let read = stream.read(&mut answer);
+        assert!(String::from_utf8_lossy(&answer).starts_with("HTTP/1.1 200"), "{read:?}");
+        stream
+    };
+    let (first, again) = (ask.clone(), ask);
+
+    let all = actix_web::web::block(move || {
+        let used = first(connect(address));
+        let silent: Vec<_> = (0..200)
+            .map(|_| {
+                let mut stream = connect(address);
+                while stream.conn.is_handshaking() {
+                    stream.conn.complete_io(&mut stream.sock).unwrap();
+                }
+                stream
+            })
+            .collect();
+        (again(used), silent)
+    });
+
+    drop(all.await.unwrap());
+    rig.stop().await;
 }
