@@ -40,7 +40,9 @@ fn doc_comments_of_tests(source: &str) -> Vec<String> {
 }
 
 fn is_test_attribute(line: &str) -> bool {
-    ["#[test]", "#[tokio::test", "#[actix::test"].iter().any(|attribute| line.starts_with(attribute))
+    ["#[test]", "#[tokio::test", "#[actix::test", "#[actix_web::test"]
+        .iter()
+        .any(|attribute| line.starts_with(attribute))
 }
 
 /// All Rust files in a folder and below it.
