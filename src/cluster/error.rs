@@ -1,10 +1,14 @@
 //! What can go wrong with a request, and what the callers ask of it.
 
+mod texts;
+
 use std::{error::Error as _, time::Duration};
 
 use http::StatusCode;
 use serde_json::Value;
 
+pub(super) use self::texts::without_content;
+use self::texts::{LEFT_OUT, plain_text, without_keys, without_objects};
 use crate::api::object::{GroupKind, GroupVersionKind};
 
 /// A request did not succeed. Clonable, so that those who share a request share its error.
@@ -82,17 +86,6 @@ pub struct Cause {
     /// Path of the field, e.g. `spec.clusterIPs[0]`.
     pub field: String,
 }
-
-/// Longest text taken from a plain answer.
-const LONGEST_PLAIN_TEXT: usize = 1024;
-/// What a quoted name follows in the API server's own texts. In a message about a Secret no other quote stays.
-const BEFORE_NAMES: [&str; 9] =
-    ["secrets", "Secret", "namespaces", "User", "resource", "group", "namespace", "webhook", "version"];
-/// Longest name: of an object, a user, a webhook.
-const LONGEST_NAME: usize = 253;
-/// What follows is about the content, in whose words ever.
-const BEFORE_CONTENT: [&str; 2] = [" is invalid: ", " denied the request"];
-const LEFT_OUT: &str = "(left out)";
 
 // === impl ApiError ===
 
@@ -276,69 +269,6 @@ impl std::fmt::Display for Status {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)
     }
-}
-
-fn plain_text(code: StatusCode, body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&body[..body.len().min(LONGEST_PLAIN_TEXT)]).trim().to_owned();
-    if text.is_empty() { format!("the API server answered {code}") } else { text }
-}
-
-/// Leaves out the parts of a message that repeat a whole object: it may be a Secret (api-facts §1, §5).
-fn without_objects(message: &str, secret: bool) -> String {
-    for marker in ["patch: Invalid value: ", "Object 'Kind' is missing in ", "Object 'apiVersion' is missing in "] {
-        if let Some(found) = message.find(marker) {
-            return format!("{}{LEFT_OUT}", &message[..found + marker.len()]);
-        }
-    }
-    if secret { without_content(message, true) } else { message.to_owned() }
-}
-
-/// A text about a Secret without what may be its content: quotes that are no names, and data keys, which may be content
-/// too when the indentation of a manifest is broken.
-pub(super) fn without_content(message: &str, names: bool) -> String {
-    let begin = BEFORE_CONTENT.iter().filter_map(|marker| message.find(marker)).min().unwrap_or(message.len());
-    let (head, tail) = message.split_at(if names { begin } else { 0 });
-    without_quotes(head, true) + &without_keys(&without_quotes(tail, false))
-}
-
-/// Replaces what stands in brackets: `data[key]`.
-fn without_keys(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(start) = rest.find("data[") {
-        let (before, inner) = rest.split_at(start + "data[".len());
-        kept.push_str(before);
-        kept.push_str(LEFT_OUT);
-        rest = inner.find(']').map_or("", |end| &inner[end..]);
-    }
-    kept + rest
-}
-
-/// Replaces quoted runs; with `names`, all but names. A run without an end is taken as long.
-fn without_quotes(message: &str, names: bool) -> String {
-    let mut kept = String::with_capacity(message.len());
-    let mut rest = message;
-    while let Some(start) = rest.find('"') {
-        let (before, inner) = (&rest[..start], &rest[start + 1..]);
-        let end = end_of_quote(inner);
-        let is_name = names && before.split_whitespace().next_back().is_some_and(|word| BEFORE_NAMES.contains(&word));
-        kept.push_str(before);
-        match end {
-            Some(end) if is_name && end <= LONGEST_NAME => kept.push_str(&rest[start..start + end + 2]),
-            Some(_) | None => kept.push_str(LEFT_OUT),
-        }
-        rest = end.map_or("", |end| &inner[end + 1..]);
-    }
-    kept + rest
-}
-
-fn end_of_quote(text: &str) -> Option<usize> {
-    let mut escaped = false;
-    text.bytes().position(|byte| {
-        let end = byte == b'"' && !escaped;
-        escaped = byte == b'\\' && !escaped;
-        end
-    })
 }
 
 #[cfg(test)]
