@@ -1,7 +1,7 @@
 //! The process: from the command line to a tree of actors, and back to an exit code (spec 70 §1, §7, §13).
 //!
 //! ```text
-//! run.rs ── load, log, connect.rs, certificate.rs ─► servers (dashboard) ─► Process::start ─► signal ─► Process::stop
+//! run.rs ── load, log, connect.rs ─► servers (dashboard) ─► Process::start ─► signal ─► Process::stop
 //!                                                        ▲ vitals.rs ◄──────────┘ life.rs               shutdown.rs
 //! ```
 //!
@@ -9,13 +9,12 @@
 //! * `life.rs`: [`Process`]: routers, leader election, controllers on given clients; demonstration and simulation start
 //!   the same one on an in-memory API.
 //! * `shutdown.rs`: the order and the times of the end; `signals.rs`: who asks for it.
-//! * `connect.rs`: which clusters, and whether both are one; `certificate.rs`: the serving certificate.
+//! * `connect.rs`: which clusters, and whether both are one.
 //! * `vitals.rs`: what probes and the dashboard see of the process, from any thread.
 //! * `observe.rs`: from the kit's and the clusters' observers to metrics; `watchdog.rs`: an arbiter that stands still.
 //! * `announce.rs`: what is logged at the start.
 
 mod announce;
-mod certificate;
 mod connect;
 mod life;
 mod observe;
@@ -29,7 +28,6 @@ mod watchdog;
 #[cfg(test)]
 mod tests;
 
-pub use certificate::{CertificateError, read_certificate};
 pub(crate) use connect::connection;
 pub use connect::{ConnectError, Connections, connections};
 pub use life::{Link, Process, ProcessError, ProcessParts, identity};

@@ -8,8 +8,8 @@ use rustls::sign::CertifiedKey;
 use tokio::time::timeout_at;
 
 use super::{
-    CertificateError, ConnectError, Connections, GRACE_PERIOD, Link, Observing, Process, ProcessError, ProcessParts,
-    Vitals, announce, connections, identity, read_certificate,
+    ConnectError, Connections, GRACE_PERIOD, Link, Observing, Process, ProcessError, ProcessParts, Vitals, announce,
+    connections, identity,
     signals::{self, Impatience},
     watchdog,
 };
@@ -33,7 +33,7 @@ use crate::{
     logging,
     webhooks::{
         registry,
-        server::{Bound, Presence, ServerError, ServerParts, WebhookServer},
+        server::{Bound, CertificateError, Presence, ServerError, ServerParts, WebhookServer, read_certificate},
     },
 };
 

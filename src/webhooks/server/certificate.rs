@@ -12,10 +12,8 @@ use rustls::{
 };
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use crate::{
-    dashboard::metrics::Metrics,
-    process::{CertificateError, read_certificate},
-};
+use super::pair::{self, CertificateError, read_certificate};
+use crate::dashboard::metrics::Metrics;
 
 /// How often the files are looked at, which costs no more than asking the system about them.
 const LOOK: Duration = Duration::from_secs(1);
@@ -87,7 +85,7 @@ impl ResolvesServerCert for Serving {
 }
 
 fn stamp(directory: &Path) -> Stamp {
-    ["tls.crt", "tls.key"].map(|name| {
+    pair::FILES.map(|name| {
         let metadata = std::fs::metadata(directory.join(name)).ok()?;
         Some((metadata.modified().ok()?, std::os::unix::fs::MetadataExt::ino(&metadata)))
     })

@@ -1,7 +1,7 @@
 //! The HTTPS server of the webhooks (spec 50 §2.1, spec 70 §11): every replica has it, leader or not.
 //!
 //! * `mod.rs`: binding, limits, the end. Start reading at [`Bound::run`].
-//! * `certificate.rs`: the serving certificate, which changes while connections stay open.
+//! * `certificate.rs`: the serving certificate, which changes while connections stay open; `pair.rs`: it and its key as files.
 //! * `handler.rs`: from an HTTP request to a message and back; `load.rs`: how many at once, and who goes first when it is
 //!   too much.
 //! * `actor.rs`: one actor per webhook and worker thread: a review stays on its thread.
@@ -12,6 +12,7 @@ mod actor;
 mod certificate;
 mod handler;
 mod load;
+mod pair;
 mod presence;
 mod statistics;
 
@@ -51,6 +52,7 @@ use crate::{
 use actor::{Desk, Webhook};
 use certificate::Serving;
 use load::Load;
+pub use pair::{CertificateError, read_certificate};
 pub use presence::Presence;
 
 /// Spec 70 §11.

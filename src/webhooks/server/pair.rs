@@ -12,6 +12,8 @@ use rustls::{
 const CERTIFICATE: &str = "tls.crt";
 /// File of its private key.
 const KEY: &str = "tls.key";
+/// Both.
+pub(super) const FILES: [&str; 2] = [CERTIFICATE, KEY];
 
 /// Why there is no usable pair. Texts hold nothing of the key.
 #[derive(Debug, thiserror::Error)]

@@ -12,7 +12,6 @@ use tokio::{sync::mpsc, time::Instant};
 use super::*;
 use crate::{
     dashboard::probes::{Checks, ProbeQuery},
-    process::read_certificate,
     webhooks::{
         knowledge::{Known, Question},
         mutating::{Mutator, Outcome, Request},
