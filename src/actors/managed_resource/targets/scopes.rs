@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, rc::Rc};
 
-use super::{Drift, Inner, Kind, MOST_NAMESPACES, Record, keys_of};
+use super::{Drift, Inner, Kind, MOST_NAMESPACES, Record, watches::keys_of};
 use crate::{
     actors::managed_resource::widening::Widening,
     api::object::GroupKind,

@@ -4,7 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 
-use super::*;
+use super::{
+    news::{is_news, judged_differently},
+    *,
+};
 use crate::{
     actors::{
         health::Verdict,
