@@ -13,8 +13,9 @@ use serde_json::Value;
 
 use crate::api::object::{self, ObjectKey};
 
-/// Bytes of all bodies together (architecture §6).
-const BYTES: usize = 4 << 20;
+/// Bytes of all bodies together (architecture §8). Enough for some thousand objects that are changed soon after they were
+/// created; what is at rest needs none.
+const BYTES: usize = 1 << 20;
 
 /// Bytes that a body takes besides its JSON.
 const BESIDES: usize = 128;
