@@ -24,14 +24,8 @@ use super::snapshot::BundleRecord;
 pub struct StatusCell {
     /// Held during a write, so that two duties do not overtake each other.
     turn: Mutex<()>,
-    /// The versions that our own status writes led through, and where they ended.
-    lineage: RefCell<Lineage>,
-}
-
-#[derive(Default)]
-struct Lineage {
-    versions: Vec<u64>,
-    latest: Option<BundleRecord>,
+    /// The versions that our own status writes led through, in their order. What the last one left is in the store.
+    lineage: RefCell<Vec<u64>>,
 }
 
 /// More own writes than this in a row are forgotten: a duty that decided that long ago decides again.
@@ -63,7 +57,7 @@ impl StatusCell {
         change: impl FnOnce(&Status) -> Status,
     ) -> Result<Snapshot, ApiError> {
         let _turn = self.turn.lock().await;
-        let present = self.present(basis);
+        let present = self.present(&to, basis);
         let next = change(&present.mr.status);
         if !needs_write(&present.mr.status, &next) {
             return Ok(present);
@@ -81,23 +75,22 @@ impl StatusCell {
     }
 
     /// The newest snapshot that differs from `basis` by our own status writes alone.
-    fn present(&self, basis: &Snapshot) -> Snapshot {
+    fn present(&self, to: &StatusTarget<'_>, basis: &Snapshot) -> Snapshot {
         let lineage = self.lineage.borrow();
-        let ours = lineage.versions.contains(&basis.record.version());
-        let newer = lineage.latest.as_ref().filter(|latest| ours && latest.version() != basis.record.version());
-        newer.and_then(|latest| latest.snapshot().ok()).unwrap_or_else(|| basis.clone())
+        let place = |record: &BundleRecord| lineage.iter().position(|version| *version == record.version());
+        let newest = to.bundles.store().get(&basis.mr.key());
+        let newer = newest.filter(|newest| place(&basis.record).is_some_and(|basis| place(newest) > Some(basis)));
+        newer.and_then(|newer| newer.snapshot().ok()).unwrap_or_else(|| basis.clone())
     }
 
     fn remember(&self, from: &Snapshot, to: &Snapshot) {
         let mut lineage = self.lineage.borrow_mut();
-        let (from, version) = (from.record.version(), to.record.version());
-        if lineage.versions.last() != Some(&from) {
-            lineage.versions = vec![from];
+        if lineage.last() != Some(&from.record.version()) {
+            *lineage = vec![from.record.version()];
         }
-        lineage.versions.push(version);
-        let excess = lineage.versions.len().saturating_sub(LINEAGE);
-        lineage.versions.drain(..excess);
-        lineage.latest = Some(to.record.clone());
+        lineage.push(to.record.version());
+        let excess = lineage.len().saturating_sub(LINEAGE);
+        lineage.drain(..excess);
     }
 }
 
