@@ -14,8 +14,8 @@ use tokio::time::Instant;
 
 use crate::dashboard::metrics::Metrics;
 
-/// The arbiter beats this often, and is looked at as often.
-const BEAT: Duration = Duration::from_millis(250);
+/// The arbiter beats this often, and is looked at as often. Each beat wakes two threads of a process that is at rest.
+const BEAT: Duration = Duration::from_secs(1);
 /// Nothing may hold it up for so long.
 const LIMIT: Duration = Duration::from_secs(1);
 
@@ -109,10 +109,10 @@ mod tests {
         let at = |milliseconds| begin + Duration::from_millis(milliseconds);
         let mut heart = Heart::new(begin);
 
-        let looks = [(1, 250), (2, 500), (2, 1500), (2, 1750), (2, 2000), (3, 2250), (4, 2500)];
+        let looks = [(1, 1000), (2, 2000), (2, 3000), (2, 4000), (2, 5000), (3, 6000), (4, 7000)];
         let seen: Vec<_> = looks.into_iter().map(|(beats, time)| heart.look(beats, at(time))).collect();
 
-        let again = Seen::Again(Duration::from_millis(1750));
+        let again = Seen::Again(Duration::from_secs(4));
         assert_eq!(
             seen,
             [Seen::Nothing, Seen::Nothing, Seen::Nothing, Seen::Still, Seen::Nothing, again, Seen::Nothing]
