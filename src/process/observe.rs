@@ -112,6 +112,10 @@ impl DutyObserver for ObservingDuty {
         self.metrics.reconciled(result, took);
     }
 
+    fn rested(&self) {
+        self.metrics.reconciled(ReconcileResult::RequeueAfter, Duration::ZERO);
+    }
+
     fn panicked(&self) {
         self.metrics.panicked();
     }

@@ -54,6 +54,8 @@ pub trait DutyObserver {
     fn started(&self);
     /// A pass ended.
     fn finished(&self, result: PassResult, took: Duration);
+    /// A timer ended, and a look found nothing to do: there was no pass.
+    fn rested(&self);
     /// A pass panicked.
     fn panicked(&self);
     /// A pass was dropped after its deadline.
@@ -133,6 +135,7 @@ impl DutyObserver for Unobserved {
     fn waited(&self, _: Duration) {}
     fn started(&self) {}
     fn finished(&self, _: PassResult, _: Duration) {}
+    fn rested(&self) {}
     fn panicked(&self) {}
     fn timed_out(&self) {}
 }

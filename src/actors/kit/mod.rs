@@ -90,8 +90,9 @@
 //!    list after a lost watch becomes the differences to the store, deletions with their last known state. Filters are pure
 //!    functions of old, new and indexes. Besides them only timers and signals wake. The routers are in
 //!    [`cluster`](crate::cluster); the kit knows nothing of them.
-//! 4. **The result makes the next pass.** `Done`: the next wake. `After(time)`. `At(wall time)`, which looks at the clock
-//!    every 10 min, because it may jump. `Wait(moments)`: when a [`Signal`] was raised after a [`Moment`]; none is missed,
+//! 4. **The result makes the next pass.** `Done`: the next wake. `After(time)`. `Rest(time, look)`, the
+//!    same, but for a look right before the pass: as long as it finds nothing to do, the time begins anew and there is no
+//!    pass. `At(wall time)`, which looks at the clock every 10 min, because it may jump. `Wait(moments)`: when a [`Signal`] was raised after a [`Moment`]; none is missed,
 //!    because a moment is taken before looking. `Again` and errors: back-off 5 ms · 2ⁿ up to the duty's cap; every other
 //!    result begins anew. `Continue`: at once, at the end of the queue. `Retire`: the actor ends when no duty of its key is
 //!    at work or woken; timers of other duties do not keep it. Nothing else ends an actor, and the next wake starts a new
@@ -127,8 +128,8 @@
 //!     spot, else on the blocking pool, a bounded number at once; a panic is an error of the caller. No order comes from a
 //!     hash map. (`env`, `clock`)
 //!
-//! Reentrancy: while the board is held, no code of a controller runs but [`Need::ready`], which only looks. Making an object,
-//! a pass, a listener and a destructor may wake keys and raise signals.
+//! Reentrancy: while the board is held, no code of a controller runs but [`Need::ready`] and a [`Look`], which only look.
+//! Making an object, a pass, a listener and a destructor may wake keys and raise signals.
 //!
 //! # What it relies on
 //!
@@ -164,7 +165,7 @@ mod tests;
 
 pub use census::{Activity, ActorState, Cell, Census, Role};
 pub use clock::{Clock, Deadline, Random};
-pub use controller::{Controller, Duty, Failure, Key, Need, Outcome, Pass, TIME_SLICE};
+pub use controller::{Controller, Duty, Failure, Key, Look, Need, Outcome, Pass, TIME_SLICE};
 pub use env::{Cpu, DutyObserver, Env, JobPanicked, Observers, PassResult, Unobserved};
 pub use lane::Lane;
 pub use mailbox::post;

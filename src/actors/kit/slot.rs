@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 use tokio_util::time::delay_queue;
 
-use super::{Activity, Cell, Lane, Listening, Wake};
+use super::{Activity, Cell, Lane, Listening, Look, Wake};
 
 /// First back-off; each next one is twice as long.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(5);
@@ -49,6 +49,8 @@ pub(super) struct DutySlot {
     /// The pass under way, here because the actor that runs it may die. It holds a permit.
     pub(super) running: Option<UnderWay>,
     pub(super) timer: Option<Timer>,
+    /// What is looked at when a timer of the kind [`TimerKind::Rest`] ends.
+    pub(super) rest: Option<Look>,
     /// Signals the last pass waits for.
     pub(super) listening: Vec<Listening>,
     /// Its last pass asked for the end of the actor.
@@ -93,6 +95,7 @@ pub(super) enum Phase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TimerKind {
     After,
+    Rest,
     /// A wall time; checked again when the timer ends.
     Until(Timestamp),
     BackOff,

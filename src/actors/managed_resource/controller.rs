@@ -58,11 +58,11 @@ pub struct Running {
     opening: JoinHandle<()>,
 }
 
-/// What the duties of a bundle remember; each duty has one, and uses its own part.
+/// What the duties of a bundle remember; each duty has one, and only its own part is there.
 #[derive(Default)]
 pub struct Memories {
-    apply: Memory,
-    health: HealthMemory,
+    apply: Option<Box<Memory>>,
+    health: Option<Box<HealthMemory>>,
 }
 
 // === starting and stopping ===
@@ -174,10 +174,11 @@ impl Controller for ManagedResources {
         memory: &mut Memories,
         pass: &Pass<NamespacedName>,
     ) -> Result<Outcome, Failure> {
+        let Memories { apply, health } = memory;
         match pass.duty {
-            0 => super::pass::run(self, status, &mut memory.apply, pass).await,
-            1 => health_pass::run(self, status, &mut memory.health, pass, HealthDuty::Health).await,
-            _ => health_pass::run(self, status, &mut memory.health, pass, HealthDuty::Progress).await,
+            0 => super::pass::run(self, status, apply.get_or_insert_default(), pass).await,
+            1 => health_pass::run(self, status, health.get_or_insert_default(), pass, HealthDuty::Health).await,
+            _ => health_pass::run(self, status, health.get_or_insert_default(), pass, HealthDuty::Progress).await,
         }
     }
 }

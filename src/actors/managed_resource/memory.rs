@@ -36,8 +36,6 @@ pub struct Memory {
     pub failing: BTreeMap<ObjectKey, Instant>,
     /// When the next period is due.
     pub period: Option<Instant>,
-    /// When the last period found everything as it was left, and nobody did anything since.
-    pub calm: Option<Calm>,
     /// Objects that a complete list at start did not hold.
     pub absent: BTreeSet<Rc<ObjectKey>>,
     /// What was done before the time slice ended, for the pass that goes on.

@@ -1,6 +1,6 @@
 //! One pass over a bundle: from the ManagedResource in the store to what is to be done with it (spec 10 §5.2, §7).
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, rc::Rc};
 
 use tokio::time::Instant;
 
@@ -17,24 +17,17 @@ use super::{
     trigger::{self, Entry, Operation},
 };
 use crate::{
-    actors::kit::{Causes, Failure, MAX_REFS, Outcome, Pass, Refs},
+    actors::kit::{Causes, Failure, Look, MAX_REFS, Outcome, Pass, Refs},
     api::object::{NamespacedName, ObjectKey},
 };
 
 /// Runs a pass.
 pub(super) async fn run(
-    controller: &ManagedResources,
+    controller: &Rc<ManagedResources>,
     status: &StatusCell,
     memory: &mut Memory,
     pass: &Pass<NamespacedName>,
 ) -> Result<Outcome, Failure> {
-    let calm = memory.calm.take();
-    if let Some(calm) = calm.filter(|calm| is_still_calm(controller, memory, pass, *calm)) {
-        let period = controller.calm_period(controller.settings.sync_period);
-        memory.calm = Some(calm);
-        memory.period = Some(controller.env.clock.monotonic() + period);
-        return Ok(Outcome::After(period));
-    }
     let Some(bundle) = controller.snapshot(&pass.key)? else {
         controller.targets.register(&pass.key, BTreeSet::new());
         controller.opening.leaves(&pass.key);
@@ -81,17 +74,17 @@ pub(super) async fn run(
     }
 }
 
-/// Whether a period has nothing to look at: neither the ManagedResource nor anything else that a pass goes by has changed
-/// since the last one found everything as it was left. In a large installation nearly all passes end here.
-fn is_still_calm(controller: &ManagedResources, memory: &Memory, pass: &Pass<NamespacedName>, calm: Calm) -> bool {
-    let secrets = memory.applied.as_ref().map(|applied| &applied.secrets);
-    let unchanged = |(secret, version): &(String, u64)| {
-        !controller.secrets.changed_since(&NamespacedName::new(&pass.key.namespace, secret), *version)
-    };
-    pass.wake.causes == Causes::TIMER
-        && memory.is_at_rest()
-        && secrets.is_some_and(|secrets| secrets.iter().all(unchanged))
-        && controller.moment(&pass.key) == Some(calm)
+/// Looks whether neither the ManagedResource nor anything else that a pass goes by has changed since the moment at which
+/// everything was found as it was left.
+fn look(controller: &Rc<ManagedResources>, key: &NamespacedName, applied: &Applied, calm: Calm) -> Look {
+    let (controller, key, secrets) = (controller.clone(), key.clone(), applied.secrets.clone());
+    let secrets = secrets.into_iter().map(|(name, version)| (NamespacedName::new(&key.namespace, name), version));
+    let secrets: Vec<_> = secrets.collect();
+    Look::new(move || {
+        let is_calm = secrets.iter().all(|(name, version)| !controller.secrets.changed_since(name, *version))
+            && controller.moment(&key) == Some(calm);
+        is_calm.then(|| controller.calm_period(controller.settings.sync_period))
+    })
 }
 
 async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, Failure> {
@@ -111,11 +104,12 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
     let before = (memory.period, memory.damping.clone());
     let todo = todo(run, memory, now);
     if todo == Todo::Nothing {
-        if memory.applied.is_none() {
-            return Ok(Outcome::Again);
-        }
-        memory.calm = moment.filter(|_| is_period && memory.is_at_rest());
-        return Ok(Outcome::After(memory.next(now, controller.settings.sync_period)));
+        let Some(applied) = &memory.applied else { return Ok(Outcome::Again) };
+        let next = memory.next(now, controller.settings.sync_period);
+        return Ok(match moment.filter(|_| is_period && memory.is_at_rest()) {
+            Some(calm) => Outcome::Rest(next, look(controller, &run.pass.key, applied, calm)),
+            None => Outcome::After(next),
+        });
     }
     run.ensure_finalizer().await?;
     let bundle = match read::read(run).await {

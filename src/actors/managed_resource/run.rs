@@ -1,6 +1,6 @@
 //! A pass under way: what every step of it needs, and the writes to the ManagedResource itself.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, rc::Rc, time::Duration};
 
 use tokio::time::Instant;
 
@@ -24,7 +24,7 @@ const STATUS_TIME: Duration = Duration::from_secs(5);
 
 /// A pass under way: what every step needs.
 pub(super) struct Run<'a> {
-    pub(super) controller: &'a ManagedResources,
+    pub(super) controller: &'a Rc<ManagedResources>,
     pub(super) status: &'a StatusCell,
     pub(super) pass: &'a Pass<NamespacedName>,
     pub(super) context: Context,

@@ -43,13 +43,15 @@ impl<C: Controller> Board<C> {
         let under_way = self.slots.get_mut(key).and_then(|slot| slot.duties[duty].running.take());
         let Some(UnderWay { wake, started }) = under_way else { return false };
         self.duties[duty].governor.release();
-        let result = self.result_of(key, duty, wake, &ended);
+        let (panicked, timed_out) = (matches!(ended, Ended::Panicked), matches!(ended, Ended::TimedOut));
+        let result = self.result_of(key, duty, wake, ended);
         let observer = &self.duties[duty].observer;
         observer.finished(result, started.elapsed());
-        match ended {
-            Ended::Normally(_) => {}
-            Ended::Panicked => observer.panicked(),
-            Ended::TimedOut => observer.timed_out(),
+        if panicked {
+            observer.panicked();
+        }
+        if timed_out {
+            observer.timed_out();
         }
         let retired = self.slots.get(key).is_some_and(Slot::is_retired);
         if retired {
@@ -68,7 +70,7 @@ impl<C: Controller> Board<C> {
     }
 
     /// Applies the result of a pass to the slot: the next timer, signal or place in the queue.
-    fn result_of(&mut self, key: &C::Key, duty: usize, wake: Wake, ended: &Ended) -> PassResult {
+    fn result_of(&mut self, key: &C::Key, duty: usize, wake: Wake, ended: Ended) -> PassResult {
         let now = self.env.clock.monotonic();
         let Some(slot) = self.slots.get_mut(key) else { return PassResult::Success };
         let state = &mut slot.duties[duty];
@@ -79,7 +81,7 @@ impl<C: Controller> Board<C> {
                 state.survived();
                 match result {
                     Ok(outcome) => self.outcome(key, duty, wake, outcome),
-                    Err(failure) => self.failed(key, duty, wake, failure),
+                    Err(failure) => self.failed(key, duty, wake, &failure),
                 }
             }
             Ended::Panicked if state.panicked(now) => {
@@ -118,7 +120,7 @@ impl<C: Controller> Board<C> {
         self.duties[duty].observer.retried();
     }
 
-    fn outcome(&mut self, key: &C::Key, duty: usize, wake: Wake, outcome: &Outcome) -> PassResult {
+    fn outcome(&mut self, key: &C::Key, duty: usize, wake: Wake, outcome: Outcome) -> PassResult {
         let Some(slot) = self.slots.get_mut(key) else { return PassResult::Success };
         let state = &mut slot.duties[duty];
         if !matches!(outcome, Outcome::Again) {
@@ -131,17 +133,22 @@ impl<C: Controller> Board<C> {
                 PassResult::Success
             }
             Outcome::After(delay) => {
-                self.again_after(key, duty, *delay, TimerKind::After);
+                self.again_after(key, duty, delay, TimerKind::After);
+                PassResult::RequeueAfter
+            }
+            Outcome::Rest(delay, look) => {
+                state.rest = Some(look);
+                self.again_after(key, duty, delay, TimerKind::Rest);
                 PassResult::RequeueAfter
             }
             Outcome::At(time) => {
-                let delay = self.until(*time);
-                self.again_after(key, duty, delay.min(WALL_CLOCK_CHECK), TimerKind::Until(*time));
+                let delay = self.until(time);
+                self.again_after(key, duty, delay.min(WALL_CLOCK_CHECK), TimerKind::Until(time));
                 PassResult::RequeueAfter
             }
             Outcome::Wait(moments) => {
                 state.retained.merge(wake);
-                self.wait(key, duty, moments);
+                self.wait(key, duty, &moments);
                 PassResult::RequeueAfter
             }
             Outcome::Again => {

@@ -47,6 +47,18 @@ impl<C: Controller> Board<C> {
                 }
                 Causes::TIMER
             }
+            TimerKind::Rest => {
+                if let Some(look) = state.rest.take()
+                    && let Some(delay) = look.look()
+                {
+                    state.rest = Some(look);
+                    self.duties[duty].observer.rested();
+                    self.arm(key, duty, delay, kind);
+                    self.show(key);
+                    return;
+                }
+                Causes::TIMER
+            }
             TimerKind::After => Causes::TIMER,
             TimerKind::BackOff => Causes::AGAIN,
             TimerKind::Quarantine => {

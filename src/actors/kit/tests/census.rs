@@ -122,12 +122,30 @@ impl DutyObserver for Recorder {
         self.say("finished");
         self.say(format!("{result:?} after {}", took.as_secs()));
     }
+    fn rested(&self) {
+        self.say("rested");
+    }
     fn panicked(&self) {
         self.say("panicked");
     }
     fn timed_out(&self) {
         self.say("timed out");
     }
+}
+
+#[test]
+fn rule_11_observers_hear_of_each_time_that_began_anew_without_a_pass() {
+    universe(1, |universe| async move {
+        let recorder = Rc::new(Recorder::default());
+        let env = Env { observers: Rc::new(Recording(recorder.clone())), ..universe.env.clone() };
+        let rest = |_: &_| Step::End(Ok(Outcome::Rest(seconds(60), Look::new(|| Some(seconds(60))))));
+        let supervised = Supervised::start(Rc::new(Scripted::new(rest)), &env);
+        supervised.wake(&key("a"), Wake::live(EVENT));
+        pass_time(200).await;
+        supervised.stop(Duration::ZERO).await;
+
+        assert_eq!((recorder.count("finished"), recorder.count("rested")), (1, 3));
+    });
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Rule 4: each result makes its own next pass.
 
-use std::time::Duration;
+use std::{cell::Cell as StdCell, rc::Rc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -29,6 +29,63 @@ fn rule_4_an_earlier_wake_replaces_the_timer() {
         pass_time(300).await;
 
         assert_eq!(controller.seconds(), [0, 10]);
+    });
+}
+
+#[test]
+fn rule_4_a_rest_begins_anew_without_a_pass_as_long_as_there_is_nothing_to_do() {
+    let looks = Rc::new(StdCell::new(0));
+    let looked = looks.clone();
+    let script = move |pass: &Pass<String>| {
+        if pass.because_of(Causes::TIMER) {
+            return done();
+        }
+        let looked = looked.clone();
+        let look = Look::new(move || {
+            looked.set(looked.get() + 1);
+            (looked.get() % 4 != 0).then_some(seconds(30))
+        });
+        Step::End(Ok(Outcome::Rest(seconds(60), look)))
+    };
+    run(Scripted::new(script), |supervised, controller, universe| async move {
+        supervised.wake(&key("a"), Wake::live(EVENT));
+        pass_time(140).await;
+        assert_eq!((controller.seconds(), looks.get()), (vec![0], 3), "at 60, 90 and 120 s");
+        let next = shown(&universe, "a").next_timer;
+        assert_eq!(
+            next,
+            Some(universe.env.clock.wall() + SignedDuration::from_secs(10)),
+            "the dashboard shows the next look"
+        );
+        pass_time(300).await;
+
+        assert_eq!((controller.seconds(), looks.get()), (vec![0, 150], 4));
+        assert_eq!(controller.last().wake.causes, Causes::TIMER);
+    });
+}
+
+#[test]
+fn rule_4_a_wake_ends_a_rest_and_its_look() {
+    let looks = Rc::new(StdCell::new(0));
+    let looked = looks.clone();
+    let script = move |pass: &Pass<String>| {
+        if pass.because_of(Causes::OBJECT) {
+            return done();
+        }
+        let looked = looked.clone();
+        let look = Look::new(move || {
+            looked.set(looked.get() + 1);
+            Some(seconds(60))
+        });
+        Step::End(Ok(Outcome::Rest(seconds(60), look)))
+    };
+    run(Scripted::new(script), |supervised, controller, _| async move {
+        supervised.wake(&key("a"), Wake::live(EVENT));
+        pass_time(10).await;
+        supervised.wake(&key("a"), Wake::live(Causes::OBJECT));
+        pass_time(300).await;
+
+        assert_eq!((controller.seconds(), looks.get()), (vec![0, 10], 0));
     });
 }
 

@@ -4,7 +4,6 @@ use std::{collections::BTreeMap, time::Duration};
 
 use tokio::time::Instant;
 
-use super::super::memory::Calm;
 use crate::{
     actors::health::Judgement,
     api::object::{GroupKind, GroupVersionKind, ObjectKey},
@@ -29,8 +28,6 @@ pub(in super::super) struct HealthMemory {
     not_before: Option<Instant>,
     /// The bundle was applied since the last look.
     applied: bool,
-    /// When the last look found everything fine, and known by watches.
-    pub(super) calm: Option<Calm>,
 }
 
 /// Time that a bundle rests after a look, for each object it has: while a thousand objects come up, it is not walked over

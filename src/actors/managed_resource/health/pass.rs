@@ -2,11 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    rc::Rc,
     time::Duration,
 };
 
 use super::{
     super::{
+        memory::Calm,
         shared::{GATE, ManagedResources},
         snapshot::BundleRecord,
         status,
@@ -23,7 +25,7 @@ use crate::{
             gate::{self, Gate},
             report::{self, Finding, HEALTH_CHECK_ERROR, Report},
         },
-        kit::{Causes, Failure, Outcome, Pass},
+        kit::{Causes, Failure, Look, Outcome, Pass},
     },
     api::{
         conditions::{self, ConditionStatus, RESOURCES_HEALTHY, RESOURCES_PROGRESSING},
@@ -38,7 +40,8 @@ const TEXTS_EVERY: Duration = Duration::from_secs(2);
 
 /// How a look ended.
 struct Surveyed {
-    outcome: Outcome,
+    /// Time until the next one.
+    next: Duration,
     /// As long as nothing changes, another look would find the same.
     is_calm: bool,
 }
@@ -48,7 +51,7 @@ type Changes = Vec<(&'static str, Report)>;
 
 /// Runs a pass.
 pub(in super::super) async fn run(
-    controller: &ManagedResources,
+    controller: &Rc<ManagedResources>,
     cell: &StatusCell,
     memory: &mut HealthMemory,
     pass: &Pass<NamespacedName>,
@@ -65,17 +68,13 @@ pub(in super::super) async fn run(
         return Ok(Outcome::After(pause));
     }
     let round = Round { controller, pass, duty, context: controller.context(pass), writer: writer(&pass.key) };
-    controller.pods.end_if_idle(controller.targets.is_interested_in(&GroupKind::new("apps", "Deployment")));
-    if pass.wake.causes == Causes::TIMER && memory.calm.is_some() && memory.calm == controller.moment(&pass.key) {
-        return Ok(Outcome::After(controller.calm_period(round.period())));
-    }
-    memory.calm = None;
+    controller.pods.end_if_idle(are_pods_needed(controller));
     let Some(mr) = controller.bundles.store().with(&pass.key, BundleRecord::managed_resource).transpose()? else {
         return Ok(Outcome::Retire);
     };
     match gate::gate(&controller.settings.class, &mr) {
         Gate::Open => {}
-        Gate::Closed => return Ok(Outcome::After(round.period())),
+        Gate::Closed => return Ok(Outcome::After(period(controller))),
         Gate::Barred => {
             pass.detail(Vec::new());
             let class = &controller.settings.class;
@@ -113,9 +112,22 @@ impl Round<'_> {
             // It was not reported.
             absent.iter().for_each(|object| controller.desk.note_absence(key, object));
         }
-        let Surveyed { outcome, is_calm } = surveyed?;
-        memory.calm = moment.filter(|_| is_calm && absent.is_empty());
-        Ok(if absent.is_empty() { outcome } else { Outcome::Continue })
+        let Surveyed { next, is_calm } = surveyed?;
+        Ok(match moment.filter(|_| is_calm) {
+            _ if !absent.is_empty() => Outcome::Continue,
+            Some(calm) => Outcome::Rest(next, self.next_look(calm)),
+            None => Outcome::After(next),
+        })
+    }
+
+    /// Looks whether all is still as at this moment, when everything was fine, and known by watches.
+    fn next_look(&self, calm: Calm) -> Look {
+        let (controller, key) = (self.controller.clone(), self.pass.key.clone());
+        Look::new(move || {
+            let is_calm =
+                controller.moment(&key) == Some(calm) && !controller.pods.is_to_end(|| are_pods_needed(&controller));
+            is_calm.then(|| controller.calm_period(period(&controller)))
+        })
     }
 
     async fn surveyed(
@@ -133,7 +145,7 @@ impl Round<'_> {
         let changes = changes(&mr.status, reports);
         let put_off = self.put_off(memory, &mr.status, &changes);
         if let Some(pause) = put_off {
-            return Ok(Surveyed { outcome: Outcome::After(pause), is_calm: false });
+            return Ok(Surveyed { next: pause, is_calm: false });
         }
         if !changes.is_empty() {
             self.write(cell, mr, &changes).await?;
@@ -144,8 +156,9 @@ impl Round<'_> {
                 Err(Failure::new(error.clone()))
             }
             Some(_) | None => {
-                let next = survey.again.map_or(self.period(), |again| again.min(self.period()));
-                Ok(Surveyed { outcome: Outcome::After(next), is_calm: survey.is_calm() && changes.is_empty() })
+                let period = period(self.controller);
+                let next = survey.again.map_or(period, |again| again.min(period));
+                Ok(Surveyed { next, is_calm: survey.is_calm() && changes.is_empty() })
             }
         }
     }
@@ -277,12 +290,16 @@ impl Round<'_> {
             tracing::debug!(managed_resource = %self.pass.key, objects, bad, progressing, shown = ?all, "objects that are not settled");
         }
     }
+}
 
-    /// Time until the next look, spread a little so that bundles do not go in step; never above 1.1 periods.
-    fn period(&self) -> Duration {
-        let period = self.controller.settings.health.sync_period;
-        self.controller.env.random.jitter(period * 9 / 10, 0.2)
-    }
+/// Time until the next look, spread a little so that bundles do not go in step; never above 1.1 periods.
+fn period(controller: &ManagedResources) -> Duration {
+    controller.env.random.jitter(controller.settings.health.sync_period * 9 / 10, 0.2)
+}
+
+/// Whether there are Deployments whose Pods are to be counted.
+fn are_pods_needed(controller: &ManagedResources) -> bool {
+    controller.targets.is_interested_in(&GroupKind::new("apps", "Deployment"))
 }
 
 /// The reports that differ from what the conditions say.

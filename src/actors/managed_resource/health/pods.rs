@@ -171,6 +171,15 @@ impl Pods {
         Some(watches.entry(namespace.to_owned()).or_insert_with(|| self.source.start(Some(namespace))))
     }
 
+    /// Whether [`Pods::end_if_idle`] would do something.
+    pub(super) fn is_to_end(&self, is_needed: impl Fn() -> bool) -> bool {
+        if matches!(*self.watches.borrow(), Watches::None) || is_needed() {
+            return false;
+        }
+        let now = self.source.env.clock.monotonic();
+        self.idle_since.get().is_none_or(|since| now.saturating_duration_since(since) >= WATCH_AFTER_LAST)
+    }
+
     /// Ends the watch some time after the last Deployment.
     pub(super) fn end_if_idle(&self, is_needed: bool) {
         if is_needed || matches!(*self.watches.borrow(), Watches::None) {

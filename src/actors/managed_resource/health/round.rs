@@ -1,5 +1,7 @@
 //! A pass under way: what its steps share.
 
+use std::rc::Rc;
+
 use super::super::shared::ManagedResources;
 use crate::{actors::kit::Pass, api::object::NamespacedName, cluster::Context};
 
@@ -17,7 +19,7 @@ pub(in super::super) enum Duty {
 
 /// A pass under way.
 pub(super) struct Round<'a> {
-    pub(super) controller: &'a ManagedResources,
+    pub(super) controller: &'a Rc<ManagedResources>,
     pub(super) pass: &'a Pass<NamespacedName>,
     pub(super) duty: Duty,
     pub(super) context: Context,

@@ -386,7 +386,7 @@ impl Round<'_> {
 
     /// Whether a Deployment has just the Pods it wants.
     fn counted(&self, deployment: &ObjectKey, quota: &Quota) -> Counted {
-        let ManagedResources { pods, targets, .. } = self.controller;
+        let ManagedResources { pods, targets, .. } = &**self.controller;
         pods.count(&deployment.namespace, quota, || targets.namespaces_of(&deployment.group_kind()))
     }
 
