@@ -19,10 +19,10 @@ const PAGE_TIME: Duration = Duration::from_secs(60);
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 /// Bytes of a page that the limit aims at: what one page may cost in memory while it is parsed is some times that.
-const PAGE_BYTES: u64 = 2 << 20;
-const FIRST_LIMIT: u32 = 500;
+const PAGE_BYTES: u64 = 1 << 20;
+const FIRST_LIMIT: u32 = 250;
 const SMALLEST_LIMIT: u32 = 25;
-const LARGEST_LIMIT: u32 = 1000;
+const LARGEST_LIMIT: u32 = 500;
 
 /// What to list, and how.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -171,12 +171,12 @@ mod tests {
     #[test]
     fn the_limit_follows_the_size_of_the_objects() {
         let cases = [
-            (500, 500, 2 << 20, 500),
-            (500, 500, 1 << 20, 1000),
-            (500, 500, 1 << 10, 1000),
+            (250, 250, 1 << 20, 250),
+            (250, 250, 1 << 19, 500),
+            (250, 250, 1 << 10, 500),
             (500, 500, 500 << 20, 25),
             (25, 25, 1 << 10, 50),
-            (500, 0, 100, 500),
+            (250, 0, 100, 250),
         ];
 
         for (limit, items, bytes, expected) in cases {

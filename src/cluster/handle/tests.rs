@@ -110,7 +110,7 @@ async fn a_list_is_read_page_by_page() {
     assert_eq!((first.remaining, second.remaining), (Some(1), None));
     assert_eq!(first.resource_version, "5");
     assert_eq!(second.items, [json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})]);
-    assert!(server.lines()[0].ends_with("?limit=500"));
+    assert!(server.lines()[0].ends_with("?limit=250"));
 }
 
 /// fault 27
