@@ -10,26 +10,20 @@ use serde_json::{Value, json};
 use super::{CONFIGURATIONS, LIMIT, NAMESPACE, Probe, Rig, core, dry, pod};
 use crate::support::{Authority, eventually};
 
-/// Pods that are created at once. API servers keep 25 idle connections to a host: with more requests than that they connect
-/// again and again.
-const AT_ONCE: usize = 40;
-/// So many Pods are created between two changes.
-const PODS: usize = 200;
-const RENEWALS: usize = 4;
+/// Pods that are created at once.
+const AT_ONCE: usize = 16;
+/// So many Pods are created after each change.
+const PODS: usize = 100;
 
-/// Webhooks, and what they do to a Pod. Each change of the registration adds one: it is in force when Pods show it.
-const MARKS: [(Entry, &str, &str); 3] = [
-    (Entry::SeccompProfile, "/spec/securityContext/seccompProfile/type", "RuntimeDefault"),
-    (Entry::PodSchedulerName, "/spec/schedulerName", "bin-packing-scheduler"),
-    (Entry::ProjectedTokenMount, "/spec/volumes/0/name", "kube-api-access-gardener"),
-];
+/// Where the webhook changes Pods, and what is there then.
+const MARK: (&str, &str) = ("/spec/securityContext/seccompProfile/type", "RuntimeDefault");
+/// Label of the Pods that show which registration is in force: the one with this number leaves the next number out.
+const PROBE: &str = "probe";
 
 /// Pods that are created all the time.
 struct Load<'a> {
     rig: &'a Rig,
     created: Cell<usize>,
-    /// So many marks must be on each new Pod.
-    marks: Cell<usize>,
     is_over: Cell<bool>,
 }
 
@@ -37,37 +31,51 @@ struct Load<'a> {
 #[tokio::test]
 async fn no_pod_fails_while_certificates_and_authorities_are_replaced() -> Result<()> {
     let rig = Rig::start().await?;
-    let account = json!({
-        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "namespace": NAMESPACE, "name": "app" },
-        "automountServiceAccountToken": false
-    });
-    rig.admin.create(&core(NAMESPACE, "serviceaccounts"), &account).await?;
     let first = rig.grm.authority();
-    let next = Authority::create(rig.grm.folder(), "next-authority")?;
-    rig.register(&[MARKS[0].0], probe(&core(NAMESPACE, "pods"), 1)).await?;
-    let load = Load { rig: &rig, created: Cell::new(0), marks: Cell::new(1), is_over: Cell::new(false) };
+    let next = &Authority::create(rig.grm.folder(), "next-authority")?;
+    rig.admin.create(CONFIGURATIONS, &numbered(&rig, 0, &[first])?).await?;
+    rig.in_force(probe(&core(NAMESPACE, "pods"), 0)).await?;
+    let load = Load { rig: &rig, created: Cell::new(0), is_over: Cell::new(false) };
+    // Of whom the certificate is, and whom the API server trusts after that.
+    let changes: [(&Authority, &[&Authority]); 8] = [
+        (first, &[first]),
+        (first, &[first]),
+        (first, &[first]),
+        (first, &[first, next]),
+        (next, &[first, next]),
+        (next, &[first, next]),
+        (next, &[next]),
+        (next, &[next]),
+    ];
 
-    let replacing = async {
-        for _ in 0..RENEWALS {
-            load.renew(first).await?;
+    let changing = async {
+        for (number, (authority, trusted)) in (1..).zip(changes) {
+            load.change(number, authority, trusted).await.with_context(|| format!("change {number}"))?;
         }
-        load.trust(&[first, &next], 2).await?;
-        load.renew(&next).await?;
-        load.trust(&[&next], 3).await?;
-        load.renew(&next).await?;
         load.is_over.set(true);
         Ok(())
     };
-    tokio::try_join!(replacing, load.run())?;
+    tokio::try_join!(changing, load.run())?;
 
     ensure!(rig.grm.certificate(first).await.is_err(), "a certificate of the first authority is presented");
     Ok(())
 }
 
-/// Shows that the first `marks` webhooks are called.
-fn probe(pods: &str, marks: usize) -> Probe<'_> {
-    let (_, pointer, expected) = MARKS[marks - 1];
-    Probe { collection: pods, object: pod("probe"), pointer, expected: json!(expected) }
+/// A registration whose bundle is another text than that of the one before: the API server makes a new client for it, which
+/// connects anew.
+fn numbered(rig: &Rig, number: usize, trusted: &[&Authority]) -> Result<Value> {
+    let bundle: Vec<_> = trusted.iter().map(|authority| authority.pem()).collect::<Result<_>>()?;
+    let mut registration = rig.registration(&[Entry::SeccompProfile], &format!("# {number}\n{}", bundle.concat()));
+    let expressions = registration["webhooks"][0]["objectSelector"]["matchExpressions"].as_array_mut();
+    let next = json!({ "key": PROBE, "operator": "NotIn", "values": [(number + 1).to_string()] });
+    expressions.context("the entry selects by expressions")?.push(next);
+    Ok(registration)
+}
+
+fn probe(pods: &str, number: usize) -> Probe<'_> {
+    let mut object = pod("probe");
+    object["metadata"]["labels"] = json!({ PROBE: number.to_string() });
+    Probe { collection: pods, object, pointer: MARK.0, expected: json!(MARK.1) }
 }
 
 // === impl Load ===
@@ -81,37 +89,30 @@ impl Load<'_> {
     async fn create(&self, creator: usize) -> Result<()> {
         let (pods, object) = (dry(&core(NAMESPACE, "pods")), pod(&format!("app-{creator}")));
         while !self.is_over.get() {
-            let marks = self.marks.get();
             let created = self.rig.admin.create(&pods, &object).await.context("a Pod under load")?;
-            for (_, pointer, expected) in &MARKS[..marks] {
-                let found = created.pointer(pointer).and_then(Value::as_str);
-                ensure!(found == Some(expected), "{pointer} of a Pod under load is {found:?}");
-            }
+            let found = created.pointer(MARK.0).and_then(Value::as_str);
+            ensure!(found == Some(MARK.1), "{} of a Pod under load is {found:?}", MARK.0);
             self.created.set(self.created.get() + 1);
         }
         Ok(())
     }
 
-    /// Lets the program have a new certificate, until it presents that.
-    async fn renew(&self, authority: &Authority) -> Result<()> {
-        let issued = self.rig.grm.renew_certificate(authority)?;
+    /// Gives the program a new certificate, waits until it presents that, and lets the API server connect anew.
+    async fn change(&self, number: usize, authority: &Authority, trusted: &[&Authority]) -> Result<()> {
+        let Rig { admin, grm, .. } = self.rig;
+        let issued = grm.renew_certificate(authority)?;
         eventually("the new certificate is presented", LIMIT, async || {
-            ensure!(self.rig.grm.certificate(authority).await? == issued, "it is another one");
+            ensure!(grm.certificate(authority).await? == issued, "it is another one");
             Ok(())
         })
         .await?;
-        self.more().await
-    }
+        self.more().await?;
 
-    /// Lets the API server trust these authorities, and call one more webhook.
-    async fn trust(&self, authorities: &[&Authority], marks: usize) -> Result<()> {
-        let entries: Vec<_> = MARKS[..marks].iter().map(|(entry, ..)| *entry).collect();
-        let registration = self.rig.registration(&entries, authorities)?;
+        let registration = numbered(self.rig, number, trusted)?;
         let name = registration["metadata"]["name"].as_str().unwrap_or_default();
         let patch = json!({ "webhooks": registration["webhooks"] });
-        self.rig.admin.merge(&format!("{CONFIGURATIONS}/{name}"), &patch).await?;
-        self.rig.in_force(probe(&core(NAMESPACE, "pods"), marks)).await?;
-        self.marks.set(marks);
+        admin.merge(&format!("{CONFIGURATIONS}/{name}"), &patch).await?;
+        self.rig.in_force(probe(&core(NAMESPACE, "pods"), number)).await?;
         self.more().await
     }
 

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::{
     objects::{Admin, core},
-    support::{Authority, ControlPlane, Grm, Options, eventually},
+    support::{ControlPlane, Grm, Options, eventually},
 };
 
 /// A namespace that all entries of a runtime cluster select.
@@ -65,9 +65,7 @@ impl Rig {
         let config = json!({ "webhooks": {
             "projectedTokenMount": { "enabled": true, "expirationSeconds": 43200 },
             "highAvailabilityConfig": { "enabled": true },
-            "podSchedulerName": { "enabled": true, "schedulerName": "bin-packing-scheduler" },
             "seccompProfile": { "enabled": true },
-            "kubernetesServiceHost": { "enabled": true, "host": "api.example.org" },
             "vpaInPlaceUpdates": { "enabled": true },
         } });
         let grm = Grm::start(&cluster, config).await?;
@@ -77,15 +75,14 @@ impl Rig {
     }
 
     /// The object that is deployed with the program, but for the address: there is no DNS for its Service.
-    fn registration(&self, enabled: &[Entry], authorities: &[&Authority]) -> Result<Value> {
-        let bundle: Vec<_> = authorities.iter().map(|authority| authority.pem()).collect::<Result<_>>()?;
+    fn registration(&self, enabled: &[Entry], ca_bundle: &str) -> Value {
         let mut registration = configuration(&Deployment {
             mode: Mode::Runtime,
             client: Client::Service,
             prefix: String::new(),
             namespace: NAMESPACE.to_owned(),
             enabled: enabled.iter().copied().collect(),
-            ca_bundle: BASE64_STANDARD.encode(bundle.concat()),
+            ca_bundle: BASE64_STANDARD.encode(ca_bundle),
         });
         for entry in registration["webhooks"].as_array_mut().into_iter().flatten() {
             let config = &mut entry["clientConfig"];
@@ -93,12 +90,12 @@ impl Rig {
             let url = format!("https://127.0.0.1:{}{path}", self.grm.webhook_port());
             *config = json!({ "url": url, "caBundle": config["caBundle"] });
         }
-        Ok(registration)
+        registration
     }
 
     /// Registers, and waits until that is in force: API servers learn of it a little later.
     async fn register(&self, enabled: &[Entry], probe: Probe<'_>) -> Result<()> {
-        let registration = self.registration(enabled, &[self.grm.authority()])?;
+        let registration = self.registration(enabled, &self.grm.authority().pem()?);
         self.admin.create(CONFIGURATIONS, &registration).await?;
         self.in_force(probe).await
     }
