@@ -37,12 +37,10 @@ async fn no_pod_fails_while_certificates_and_authorities_are_replaced() -> Resul
     rig.in_force(probe(&core(NAMESPACE, "pods"), 0)).await?;
     let load = Load { rig: &rig, created: Cell::new(0), is_over: Cell::new(false) };
     // Of whom the certificate is, and whom the API server trusts after that.
-    let changes: [(&Authority, &[&Authority]); 8] = [
-        (first, &[first]),
+    let changes: [(&Authority, &[&Authority]); 6] = [
         (first, &[first]),
         (first, &[first]),
         (first, &[first, next]),
-        (next, &[first, next]),
         (next, &[first, next]),
         (next, &[next]),
         (next, &[next]),
