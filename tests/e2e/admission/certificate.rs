@@ -17,7 +17,7 @@ const PODS: usize = 100;
 
 /// Where the webhook changes Pods, and what is there then.
 const MARK: (&str, &str) = ("/spec/securityContext/seccompProfile/type", "RuntimeDefault");
-/// Label of the Pods that show which registration is in force: the one with this number leaves the next number out.
+/// Label of the Pods that show which registration is in force: each leaves out those with the number of the next.
 const PROBE: &str = "probe";
 
 /// Pods that are created all the time.
@@ -34,7 +34,7 @@ async fn no_pod_fails_while_certificates_and_authorities_are_replaced() -> Resul
     let first = rig.grm.authority();
     let next = &Authority::create(rig.grm.folder(), "next-authority")?;
     rig.admin.create(CONFIGURATIONS, &numbered(&rig, 0, &[first])?).await?;
-    rig.in_force(probe(&core(NAMESPACE, "pods"), 0)).await?;
+    rig.in_force(probe(0)).await?;
     let load = Load { rig: &rig, created: Cell::new(0), is_over: Cell::new(false) };
     // Of whom the certificate is, and whom the API server trusts after that.
     let changes: [(&Authority, &[&Authority]); 6] = [
@@ -70,10 +70,10 @@ fn numbered(rig: &Rig, number: usize, trusted: &[&Authority]) -> Result<Value> {
     Ok(registration)
 }
 
-fn probe(pods: &str, number: usize) -> Probe<'_> {
+fn probe(number: usize) -> Probe {
     let mut object = pod("probe");
     object["metadata"]["labels"] = json!({ PROBE: number.to_string() });
-    Probe { collection: pods, object, pointer: MARK.0, expected: json!(MARK.1) }
+    Probe { collection: core(NAMESPACE, "pods"), object, pointer: MARK.0, expected: json!(MARK.1) }
 }
 
 // === impl Load ===
@@ -110,7 +110,7 @@ impl Load<'_> {
         let name = registration["metadata"]["name"].as_str().unwrap_or_default();
         let patch = json!({ "webhooks": registration["webhooks"] });
         admin.merge(&format!("{CONFIGURATIONS}/{name}"), &patch).await?;
-        self.rig.in_force(probe(&core(NAMESPACE, "pods"), number)).await?;
+        self.rig.in_force(probe(number)).await?;
         self.more().await
     }
 

@@ -10,17 +10,20 @@ use gardener_resource_manager::webhooks::{
 };
 use serde_json::{Value, json};
 
-use super::{CONFIGURATIONS, CONSIDER, NAMESPACE, Probe, ROLE, Rig, namespace};
+use super::{CONFIGURATIONS, CONSIDER, LIMIT, NAMESPACE, Probe, ROLE, Rig, dry, namespace};
+use crate::support::eventually;
 
 const SKIP: &str = "high-availability-config.resources.gardener.cloud/skip";
 
 /// The kinds, each with a number of replicas that the webhook raises from 1 to 2.
 const KINDS: [Kind; 4] = [
-    Kind { api_version: "apps/v1", kind: "Deployment", plural: "deployments", replicas: "/spec/replicas" },
-    Kind { api_version: "apps/v1", kind: "StatefulSet", plural: "statefulsets", replicas: "/spec/replicas" },
+    DEPLOYMENTS,
+    Kind { kind: "StatefulSet", plural: "statefulsets", ..DEPLOYMENTS },
     AUTOSCALERS_V1,
     Kind { api_version: "autoscaling/v2", ..AUTOSCALERS_V1 },
 ];
+const DEPLOYMENTS: Kind =
+    Kind { api_version: "apps/v1", kind: "Deployment", plural: "deployments", replicas: "/spec/replicas" };
 const AUTOSCALERS_V1: Kind = Kind {
     api_version: "autoscaling/v1",
     kind: "HorizontalPodAutoscaler",
@@ -47,7 +50,7 @@ async fn an_autoscaler_is_sent_in_the_version_that_the_webhook_knows() -> Result
         "expression": "object.kind != 'HorizontalPodAutoscaler' || object.apiVersion == 'autoscaling/v2'",
     }]);
     rig.admin.create(CONFIGURATIONS, &registration).await?;
-    rig.in_force(Kind::probe(&KINDS[0].collection(NAMESPACE))).await?;
+    rig.in_force(probe()).await?;
     let calls = rig.calls(HighAvailabilityConfig).await?;
     let autoscalers = AUTOSCALERS_V1.collection(NAMESPACE);
 
@@ -67,7 +70,7 @@ async fn an_autoscaler_is_sent_in_the_version_that_the_webhook_knows() -> Result
 #[tokio::test]
 async fn writes_to_subresources_are_not_sent() -> Result<()> {
     let rig = Rig::start().await?;
-    rig.register(&[HighAvailabilityConfig], Kind::probe(&KINDS[0].collection(NAMESPACE))).await?;
+    rig.register(&[HighAvailabilityConfig], probe()).await?;
     for kind in &KINDS[..2] {
         let collection = kind.collection(NAMESPACE);
         rig.admin.create(&collection, &kind.object(NAMESPACE, "app", &json!({}))).await?;
@@ -91,7 +94,7 @@ async fn writes_to_subresources_are_not_sent() -> Result<()> {
 #[tokio::test]
 async fn what_the_selectors_leave_out_is_not_sent() -> Result<()> {
     let rig = Rig::start().await?;
-    rig.register(&[HighAvailabilityConfig], Kind::probe(&KINDS[0].collection(NAMESPACE))).await?;
+    rig.register(&[HighAvailabilityConfig], probe()).await?;
     let namespaces = [
         ("not-considered", json!({ ROLE: "shoot" })),
         ("considered-false", json!({ ROLE: "shoot", CONSIDER: "false" })),
@@ -108,17 +111,15 @@ async fn what_the_selectors_leave_out_is_not_sent() -> Result<()> {
     for kind in &KINDS {
         let calls = rig.calls(HighAvailabilityConfig).await?;
         for (namespace, name, labels) in &left_out {
-            // The name is that of another kind, too: one kind has two versions.
+            // Autoscalers are created in both versions, and are the same objects.
             let object = kind.object(namespace, &format!("{name}-{}", kind.api_version.replace('/', "-")), labels);
             let created = rig.admin.create(&kind.collection(namespace), &object).await?;
             ensure!(created.pointer(kind.replicas) == Some(&json!(1)), "{created}");
         }
         ensure!(rig.calls(HighAvailabilityConfig).await? == calls, "{} {}", kind.api_version, kind.plural);
 
-        let created = rig
-            .admin
-            .create(&super::dry(&kind.collection(NAMESPACE)), &kind.object(NAMESPACE, "app", &json!({})))
-            .await?;
+        let created =
+            rig.admin.create(&dry(&kind.collection(NAMESPACE)), &kind.object(NAMESPACE, "app", &json!({}))).await?;
         ensure!(created.pointer(kind.replicas) == Some(&json!(2)), "{created}");
         ensure!(rig.calls(HighAvailabilityConfig).await? == calls + 1, "{} {}", kind.api_version, kind.plural);
     }
@@ -131,12 +132,10 @@ async fn the_update_that_adds_a_skip_label_is_still_sent() -> Result<()> {
     let rig = Rig::start().await?;
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     rig.admin.create(definitions, &vertical_autoscalers()).await?;
-    rig.register(&[HighAvailabilityConfig, VpaInPlaceUpdates], Kind::probe(&KINDS[0].collection(NAMESPACE))).await?;
+    rig.register(&[HighAvailabilityConfig, VpaInPlaceUpdates], probe()).await?;
     let collection = format!("/apis/autoscaling.k8s.io/v1/namespaces/{NAMESPACE}/verticalpodautoscalers");
-    crate::support::eventually("VerticalPodAutoscalers are served", super::LIMIT, async || {
-        rig.admin.list(&collection).await.map(drop)
-    })
-    .await?;
+    eventually("VerticalPodAutoscalers are served", LIMIT, async || rig.admin.list(&collection).await.map(drop))
+        .await?;
     let off = json!({ "updatePolicy": { "updateMode": "Off" } });
     let vertical = json!({
         "apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler",
@@ -153,6 +152,15 @@ async fn the_update_that_adds_a_skip_label_is_still_sent() -> Result<()> {
     ensure!(first["spec"]["updatePolicy"]["updateMode"] == "InPlaceOrRecreate", "{first}");
     ensure!(second["spec"]["updatePolicy"]["updateMode"] == "Auto", "{second}");
     Ok(())
+}
+
+fn probe() -> Probe {
+    Probe {
+        collection: DEPLOYMENTS.collection(NAMESPACE),
+        object: DEPLOYMENTS.object(NAMESPACE, "probe", &json!({})),
+        pointer: DEPLOYMENTS.replicas,
+        expected: json!(2),
+    }
 }
 
 /// Their definition without a schema.
@@ -178,17 +186,6 @@ fn vertical_autoscalers() -> Value {
 // === impl Kind ===
 
 impl Kind {
-    /// A Deployment, which all entries for workloads select.
-    fn probe(collection: &str) -> Probe<'_> {
-        let [deployments, ..] = &KINDS;
-        Probe {
-            collection,
-            object: deployments.object(NAMESPACE, "probe", &json!({})),
-            pointer: deployments.replicas,
-            expected: json!(2),
-        }
-    }
-
     fn collection(&self, namespace: &str) -> String {
         format!("/apis/{}/namespaces/{namespace}/{}", self.api_version, self.plural)
     }

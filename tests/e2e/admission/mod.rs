@@ -94,15 +94,15 @@ impl Rig {
     }
 
     /// Registers, and waits until that is in force: API servers learn of it a little later.
-    async fn register(&self, enabled: &[Entry], probe: Probe<'_>) -> Result<()> {
+    async fn register(&self, enabled: &[Entry], probe: Probe) -> Result<()> {
         let registration = self.registration(enabled, &self.grm.authority().pem()?);
         self.admin.create(CONFIGURATIONS, &registration).await?;
         self.in_force(probe).await
     }
 
     /// Waits until the API server calls what mutates the object of the probe.
-    async fn in_force(&self, probe: Probe<'_>) -> Result<()> {
-        let collection = dry(probe.collection);
+    async fn in_force(&self, probe: Probe) -> Result<()> {
+        let collection = dry(&probe.collection);
         eventually("the API server calls the webhooks", LIMIT, async || {
             let created = self.admin.create(&collection, &probe.object).await?;
             let found = created.pointer(probe.pointer).unwrap_or(&Value::Null);
@@ -128,11 +128,11 @@ impl Rig {
 }
 
 /// An object that shows whether the API server calls a webhook.
-struct Probe<'a> {
-    collection: &'a str,
+struct Probe {
+    collection: String,
     object: Value,
     /// Where the webhook changes it.
-    pointer: &'a str,
+    pointer: &'static str,
     /// What is there then.
     expected: Value,
 }

@@ -1,10 +1,12 @@
+//! What is created comes out mutated.
+
 use anyhow::{Result, ensure};
 use gardener_resource_manager::webhooks::registration::Entry;
 use serde_json::json;
 
 use super::{NAMESPACE, Probe, Rig, core, pod};
 
-/// spec 50 scenario 1; spec 50 §3
+/// spec 50 scenario 1, §3
 #[tokio::test]
 async fn what_is_created_through_the_api_server_comes_out_mutated() -> Result<()> {
     let rig = Rig::start().await?;
@@ -15,7 +17,7 @@ async fn what_is_created_through_the_api_server_comes_out_mutated() -> Result<()
     rig.admin.create(&core(NAMESPACE, "serviceaccounts"), &account).await?;
     let pods = core(NAMESPACE, "pods");
     let pointer = "/spec/securityContext/seccompProfile/type";
-    let probe = Probe { collection: &pods, object: pod("probe"), pointer, expected: json!("RuntimeDefault") };
+    let probe = Probe { collection: pods.clone(), object: pod("probe"), pointer, expected: json!("RuntimeDefault") };
     rig.register(&[Entry::ProjectedTokenMount, Entry::HighAvailabilityConfig, Entry::SeccompProfile], probe).await?;
 
     let pod = rig.admin.create(&pods, &pod("app")).await?;
