@@ -84,11 +84,9 @@ impl Admin {
 
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<(u16, Value)> {
         let bytes = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", "application/json")
-            .body(Body::from(bytes))?;
+        let content_type = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let request =
+            Request::builder().method(method).uri(path).header("content-type", content_type).body(Body::from(bytes))?;
         let response = self.client.send(request).await?;
         let code = response.status().as_u16();
         let bytes = response.into_body().collect().await?.to_bytes();
@@ -106,6 +104,20 @@ impl Admin {
     pub(crate) async fn replace(&self, path: &str, object: &Value) -> Result<Value> {
         let (code, answer) = self.send(Method::PUT, path, Some(object)).await?;
         ensure!(code == 200, "PUT {path}: {code} {answer}");
+        Ok(answer)
+    }
+
+    /// Changes an object by a JSON merge patch.
+    pub(crate) async fn merge(&self, path: &str, patch: &Value) -> Result<Value> {
+        let (code, answer) = self.send(Method::PATCH, path, Some(patch)).await?;
+        ensure!(code == 200, "PATCH {path}: {code} {answer}");
+        Ok(answer)
+    }
+
+    /// One object.
+    pub(crate) async fn get(&self, path: &str) -> Result<Value> {
+        let (code, answer) = self.send(Method::GET, path, None).await?;
+        ensure!(code == 200, "GET {path}: {code} {answer}");
         Ok(answer)
     }
 

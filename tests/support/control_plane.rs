@@ -20,7 +20,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{
-    files::{authority, folder, free_port, rsa_key, write},
+    certificates::{Authority, rsa_key},
+    files::{folder, free_port, write},
     http,
     process::{Process, Signal},
     wait::eventually,
@@ -247,7 +248,7 @@ impl ControlPlane {
     fn write_files(&self, options: &Options) -> Result<()> {
         let folder = self.folder.path();
         rsa_key(&self.file("service-accounts.key"))?;
-        authority(folder, "clients")?;
+        Authority::create(folder, "clients")?;
         write(folder, "audit-policy.json", AUDIT_POLICY)?;
         let users = [User::Admin, User::Grm];
         let tokens = users.map(|user| format!("{},{1},{1},\"system:masters\"\n", user.token(), user.name()));

@@ -12,8 +12,9 @@ use tempfile::TempDir;
 use tokio::time::{Instant, timeout};
 
 use super::{
+    certificates::{Authority, Pair},
     control_plane::{ControlPlane, User},
-    files::{folder, free_port, serving_certificate, write},
+    files::{folder, free_port, write},
     http::{self, Answer},
     process::{Process, Signal},
     wait::eventually,
@@ -26,6 +27,8 @@ const READY_LIMIT: Duration = Duration::from_secs(60);
 pub(crate) struct Grm {
     process: Option<Process>,
     folder: TempDir,
+    authority: Authority,
+    pair: Pair,
     settings: Settings,
     health_port: u16,
     metrics_port: u16,
@@ -60,12 +63,12 @@ impl Grm {
     /// Starts the program and does not wait.
     pub(crate) fn spawn(source: &ControlPlane, target: &ControlPlane, settings: Settings) -> Result<Self> {
         let folder = folder("grm-")?;
-        let tls = folder.path().join("tls");
-        std::fs::create_dir(&tls)?;
-        serving_certificate(&tls.join("tls.crt"), &tls.join("tls.key"), "gardener-resource-manager")?;
+        let authority = Authority::create(folder.path(), "authority")?;
+        let pair = Pair::create(folder.path().join("tls"), &authority)?;
         let ports = (free_port()?, free_port()?, free_port()?);
         let (health_port, metrics_port, webhook_port) = ports;
-        let mut grm = Self { process: None, folder, settings, health_port, metrics_port, webhook_port };
+        let mut grm =
+            Self { process: None, folder, authority, pair, settings, health_port, metrics_port, webhook_port };
         let mut config = grm.base(source, target);
         merge(&mut config, &grm.settings.config);
         write(grm.folder.path(), "config.yaml", &serde_json::to_string_pretty(&config)?)?;
@@ -153,6 +156,22 @@ impl Grm {
         self.ask(self.webhook_port, path, Some(body.to_string()), true).await
     }
 
+    /// The authority of its first serving certificate.
+    pub(crate) fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// Replaces the files of its serving certificate by a new one of `authority`, which is returned (DER).
+    pub(crate) fn renew_certificate(&self, authority: &Authority) -> Result<Vec<u8>> {
+        self.pair.renew(authority)
+    }
+
+    /// The certificate (DER) that a new connection gets, if it is one of `authority`.
+    pub(crate) async fn certificate(&self, authority: &Authority) -> Result<Vec<u8>> {
+        let (port, authority) = (self.webhook_port, authority.certificate().to_owned());
+        timeout(READY_LIMIT, tokio::task::spawn_blocking(move || http::certificate(port, &authority))).await??
+    }
+
     // --- inside ---
 
     fn running(&self) -> Result<&Process> {
@@ -195,7 +214,7 @@ impl Grm {
     }
 
     async fn ask(&self, port: u16, path: &str, body: Option<String>, tls: bool) -> Result<Answer> {
-        let authority = tls.then(|| self.folder.path().join("tls/tls.crt"));
+        let authority = tls.then(|| self.authority.certificate().to_owned());
         let path = path.to_owned();
         let request =
             tokio::task::spawn_blocking(move || http::request(port, &path, body.as_deref(), authority.as_deref()));

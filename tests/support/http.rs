@@ -44,6 +44,18 @@ pub(super) fn request(port: u16, path: &str, body: Option<&str>, authority: Opti
     }
 }
 
+/// The certificate (DER) that a server presents; an error when it is none of `authority` (a PEM file).
+pub(super) fn certificate(port: u16, authority: &Path) -> Result<Vec<u8>> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).with_context(|| format!("connect to port {port}"))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    let mut connection = tls(authority)?;
+    while connection.is_handshaking() {
+        connection.complete_io(&mut stream)?;
+    }
+    let chain = connection.peer_certificates().unwrap_or_default();
+    Ok(chain.first().ok_or_else(|| anyhow!("port {port} presents no certificate"))?.to_vec())
+}
+
 fn tls(authority: &Path) -> Result<ClientConnection> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut roots = RootCertStore::empty();

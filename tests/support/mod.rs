@@ -6,13 +6,15 @@
 //! | `grm.rs` | the built binary with a configuration, its probes, metrics, log and webhooks |
 //! | `http.rs` | one request over one connection |
 //! | `process.rs` | a child process that ends with its owner, whatever way the owner ends |
-//! | `files.rs` | free ports, and keys and certificates by the `openssl` command |
+//! | `files.rs` | folders, files, free ports |
+//! | `certificates.rs` | keys and certificates by the `openssl` command |
 //! | `wait.rs` | a condition with a deadline; the only place that polls |
 //!
 //! Start reading at [`ControlPlane::start`] and [`Grm::start`]. Everything is stopped and removed on drop; with `KEEP=1`
 //! in the environment the folders stay, and their paths are printed. Needs a tokio runtime with I/O and real time.
 #![allow(dead_code, unused_imports, reason = "each test binary uses its own part of this folder")]
 
+mod certificates;
 mod control_plane;
 mod files;
 mod grm;
@@ -20,6 +22,7 @@ mod http;
 mod process;
 mod wait;
 
+pub(crate) use certificates::Authority;
 pub(crate) use control_plane::{Component, ControlPlane, Options, User};
 pub(crate) use grm::{Grm, Settings};
 pub(crate) use http::Answer;

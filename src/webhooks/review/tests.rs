@@ -38,6 +38,21 @@ impl Mutator for Scripted {
     }
 }
 
+/// Writes down what it was asked.
+struct Witness;
+
+impl Mutator for Witness {
+    fn mutate(&self, object: &mut Value, request: &Request<'_>, _: &dyn View) -> Result<Outcome, Failure> {
+        let Request { kind, namespace, name, operation } = request;
+        *object = json!(format!("{operation} {kind} {namespace}/{name}"));
+        Ok(Outcome::Done)
+    }
+
+    fn takes(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+}
+
 fn body(review: &Value) -> Body {
     Body::Whole(Bytes::from(review.to_string()))
 }
@@ -206,6 +221,45 @@ fn the_high_availability_webhook_looks_at_whatever_comes() {
         let no_map = denied("the object: expected a map, found a list");
         assert_eq!(status("Deployment", "ns", operation, json!([])), no_map);
     }
+}
+
+/// spec 50 §2.6: an UPDATE is processed like a CREATE, a dry run like any other.
+#[test]
+fn what_else_a_review_says_makes_no_difference() {
+    let review = review_of("admission.k8s.io/v1", "CREATE", pod());
+    let expected = answer(&scripted(labelled), FailurePolicy::Fail, &review);
+    let table = [
+        ("operation", json!("UPDATE")),
+        ("operation", json!("CONNECT")),
+        ("dryRun", json!(true)),
+        ("name", Value::Null),
+        ("oldObject", pod()),
+        ("options", json!({"apiVersion": "meta.k8s.io/v1", "kind": "CreateOptions", "dryRun": ["All"]})),
+        ("userInfo", json!({"username": "u", "groups": ["g"]})),
+        ("future", json!([1])),
+    ];
+
+    for (field, value) in table {
+        let mut other = review.clone();
+        other["request"][field] = value;
+
+        assert_eq!(answer(&scripted(labelled), FailurePolicy::Fail, &other), expected, "{other}");
+    }
+}
+
+/// spec 50 §2.6: namespace, name and kind are those of the request, after conversion by `matchPolicy: Equivalent`.
+#[test]
+fn a_webhook_is_asked_by_what_the_request_says_and_not_by_the_object() {
+    let mut object = pod();
+    object["metadata"] = json!({"name": "other", "namespace": "other"});
+    let mut review = review_of("admission.k8s.io/v1", "UPDATE", object);
+    review["request"]["requestKind"] = json!({"group": "extensions", "version": "v1beta1", "kind": "Other"});
+
+    let (_, answer) = answer(&Witness, FailurePolicy::Fail, &review);
+
+    let patch = BASE64_STANDARD.decode(answer["response"]["patch"].as_str().unwrap()).unwrap();
+    let asked = &serde_json::from_slice::<Value>(&patch).unwrap()[0]["value"];
+    assert_eq!(asked, "UPDATE apps/v1, Kind=ReplicaSet ns/n");
 }
 
 // === versions ===

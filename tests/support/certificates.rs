@@ -1,0 +1,109 @@
+//! Keys and certificates, made by the `openssl` command.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, anyhow, bail};
+use rustls::pki_types::{CertificateDer, pem::PemObject};
+
+/// A certificate authority.
+#[derive(Debug)]
+pub(crate) struct Authority {
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+/// A folder with `tls.crt` and `tls.key`, as a kubelet shows a Secret: they are links into a folder that is replaced as a
+/// whole, so that nobody sees the one without the other.
+#[derive(Debug)]
+pub(super) struct Pair {
+    folder: PathBuf,
+}
+
+/// What the links of a [`Pair`] lead through.
+const DATA: &str = "..data";
+
+/// A new RSA key, as kube-apiserver wants it for the tokens of ServiceAccounts.
+pub(super) fn rsa_key(path: &Path) -> Result<()> {
+    openssl(&["genrsa", "-out", &text(path), "2048"])
+}
+
+// === impl Authority ===
+
+impl Authority {
+    /// A new one: `<name>.crt` and `<name>.key` in `folder`.
+    pub(crate) fn create(folder: &Path, name: &str) -> Result<Self> {
+        let (certificate, key) = (folder.join(format!("{name}.crt")), folder.join(format!("{name}.key")));
+        let (out, keyout, subject) = (text(&certificate), text(&key), format!("/CN={name}"));
+        let new = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"];
+        openssl(&[&new[..], &["-subj", &subject, "-out", &out, "-keyout", &keyout]].concat())?;
+        Ok(Self { certificate, key })
+    }
+
+    /// Its certificate, a PEM file.
+    pub(crate) fn certificate(&self) -> &Path {
+        &self.certificate
+    }
+
+    /// Its certificate, PEM.
+    pub(crate) fn pem(&self) -> Result<String> {
+        fs::read_to_string(&self.certificate).with_context(|| format!("read {}", self.certificate.display()))
+    }
+
+    /// A new serving certificate for loopback and its key; P-256, because that is made fast.
+    fn issue(&self, certificate: &Path, key: &Path) -> Result<()> {
+        let (out, keyout) = (text(certificate), text(key));
+        let (authority, authority_key) = (text(&self.certificate), text(&self.key));
+        let arguments = [
+            &["req", "-x509", "-CA", &authority, "-CAkey", &authority_key, "-days", "2"][..],
+            &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-out", &out, "-keyout", &keyout],
+            &["-subj", "/CN=gardener-resource-manager", "-addext", "basicConstraints=critical,CA:FALSE"],
+            &["-addext", "subjectAltName=DNS:localhost,DNS:gardener-resource-manager,IP:127.0.0.1"],
+        ];
+        openssl(&arguments.concat())
+    }
+}
+
+// === impl Pair ===
+
+impl Pair {
+    /// With a first certificate.
+    pub(super) fn create(folder: PathBuf, authority: &Authority) -> Result<Self> {
+        fs::create_dir(&folder).with_context(|| format!("create {}", folder.display()))?;
+        let pair = Self { folder };
+        pair.renew(authority)?;
+        for name in ["tls.crt", "tls.key"] {
+            symlink(Path::new(DATA).join(name), pair.folder.join(name))?;
+        }
+        Ok(pair)
+    }
+
+    /// Replaces both files at once by a new pair; the certificate, DER.
+    pub(super) fn renew(&self, authority: &Authority) -> Result<Vec<u8>> {
+        let data = tempfile::Builder::new().prefix("..").tempdir_in(&self.folder)?.keep();
+        let certificate = data.join("tls.crt");
+        authority.issue(&certificate, &data.join("tls.key"))?;
+        let link = self.folder.join("..data_tmp");
+        symlink(&data, &link)?;
+        fs::rename(&link, self.folder.join(DATA))?;
+        let issued =
+            CertificateDer::from_pem_file(&certificate).map_err(|error| anyhow!("read what was issued: {error}"))?;
+        Ok(issued.to_vec())
+    }
+}
+
+fn openssl(arguments: &[&str]) -> Result<()> {
+    let output = Command::new("openssl").args(arguments).output().context("start openssl")?;
+    if !output.status.success() {
+        bail!("openssl {} failed: {}", arguments[0], String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
