@@ -27,8 +27,10 @@ const NEW_PART: usize = 8;
 
 /// While the server stops: how often each thread looks for connections that can be closed.
 const LOOK: Duration = Duration::from_millis(2);
-/// While the server stops: a new connection has this time for its first request.
-const FIRST: Duration = Duration::from_millis(200);
+/// While the server stops: a connection that was silent for this time is closed. HTTP/1 has no words for it, so a request that
+/// meets the closing is lost: a new connection has this time for its first request, and whoever sends one after the other
+/// learns of the end from an answer.
+const QUIET: Duration = Duration::from_millis(200);
 
 /// The connections of a server. Cheap to clone.
 #[derive(Clone)]
@@ -149,7 +151,7 @@ impl Connections {
             sleep(LOOK).await;
             let now = Instant::now();
             // Since the last look this thread has done all that was due then: answers of before are written.
-            self.lock().close(last, now - FIRST);
+            self.lock().close(last.min(now - QUIET));
             last = now;
         }
     }
@@ -173,9 +175,9 @@ impl Silent {
     }
 
     /// Closes those that have been silent since then.
-    fn close(&mut self, used_since: Instant, new_since: Instant) {
+    fn close(&mut self, since: Instant) {
         let here = thread::current().id();
-        let close = |socket: &Socket, since| {
+        let close = |socket: &Socket| {
             let is_due = !socket.ends_itself && socket.thread == here && socket.since <= since && socket.is_read();
             if is_due {
                 // Only this side: what is being written goes out.
@@ -183,8 +185,8 @@ impl Silent {
             }
             is_due
         };
-        self.used.retain(|_, socket| !close(socket, used_since));
-        self.new.retain(|_, socket| !close(socket, new_since));
+        self.used.retain(|_, socket| !close(socket));
+        self.new.retain(|_, socket| !close(socket));
     }
 }
 

@@ -304,7 +304,7 @@ async fn steady_traffic_does_not_delay_the_end_and_is_not_cut_off() {
 
 /// spec 50 §2.9
 #[actix_web::test]
-async fn idle_connections_end_at_once() {
+async fn idle_connections_end_without_a_timeout() {
     let rig = Rig::start();
     let clients = [rig.client(false), rig.client(true)];
     for client in &clients {
