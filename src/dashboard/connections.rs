@@ -27,8 +27,10 @@ const NEW_PART: usize = 8;
 
 /// While the server stops: how often each thread looks for connections that can be closed.
 const LOOK: Duration = Duration::from_millis(2);
-/// While the server stops: a new connection has this time for its first request.
-const FIRST: Duration = Duration::from_millis(200);
+/// While the server stops: a connection that was silent for this time is closed. HTTP/1 has no words for it, so a request that
+/// meets the closing is lost: a new connection has this time for its first request, and whoever sends one after the other
+/// learns of the end from an answer.
+const QUIET: Duration = Duration::from_millis(200);
 
 /// The connections of a server. Cheap to clone.
 #[derive(Clone)]
@@ -55,12 +57,15 @@ struct Socket {
     since: Instant,
     /// It is served there.
     thread: ThreadId,
+    /// Who serves it ends it when all are to end.
+    ends_itself: bool,
 }
 
 /// One of them, as long as it is open.
 pub(crate) struct Connection {
     all: Connections,
     socket: Arc<TcpStream>,
+    ends_itself: bool,
     state: Mutex<State>,
 }
 
@@ -74,6 +79,9 @@ struct State {
     /// It was told to end with its answer.
     ending: bool,
 }
+
+/// A connection that is being made.
+pub(crate) struct Arriving(Connections);
 
 /// A request of a connection is being answered.
 pub(crate) struct Busy(Arc<Connection>);
@@ -92,13 +100,35 @@ impl Connections {
         Self { silent: Arc::default(), open: Arc::default(), most, stopping: CancellationToken::new() }
     }
 
+    /// A connection comes. None if all are to end: it must not get so far that its client sends a request.
+    pub(crate) fn arrive(&self) -> Option<Arriving> {
+        // Counted before the look at the end, which counts after its announcement: one of the two sees the other.
+        self.open.fetch_add(1, Ordering::AcqRel);
+        let arriving = Arriving(self.clone());
+        (!self.stopping.is_cancelled()).then_some(arriving)
+    }
+
     /// A new connection, over which nothing was sent yet. On the thread that serves it.
     pub(crate) fn enter(&self, socket: &impl AsFd) -> io::Result<Arc<Connection>> {
+        self.enter_as(socket, false)
+    }
+
+    /// One of HTTP/2, which has words for its end: whoever serves it says them, and ends it, when [`Self::stopping`] tells so.
+    pub(crate) fn enter_http2(&self, socket: &impl AsFd) -> io::Result<Arc<Connection>> {
+        self.enter_as(socket, true)
+    }
+
+    fn enter_as(&self, socket: &impl AsFd, ends_itself: bool) -> io::Result<Arc<Connection>> {
         let socket = Arc::new(socket.as_fd().try_clone_to_owned()?.into());
         self.open.fetch_add(1, Ordering::AcqRel);
-        let connection = Connection { all: self.clone(), socket, state: Mutex::default() };
+        let connection = Connection { all: self.clone(), socket, ends_itself, state: Mutex::default() };
         connection.fall_silent(&mut connection.state());
         Ok(Arc::new(connection))
+    }
+
+    /// Cancelled when all are to end.
+    pub(crate) fn stopping(&self) -> &CancellationToken {
+        &self.stopping
     }
 
     /// From now on all are to end: see [`Self::close_when_stopping`] and [`Busy::is_stopping`].
@@ -113,8 +143,7 @@ impl Connections {
         }
     }
 
-    /// Once they are to end, closes those of this thread that are silent. HTTP/2 connections end in no other way, because
-    /// actix does not say GOAWAY.
+    /// Once they are to end, closes those of this thread that are silent, unless they end themselves.
     pub(crate) async fn close_when_stopping(self) {
         self.stopping.cancelled().await;
         let mut last = Instant::now();
@@ -122,7 +151,7 @@ impl Connections {
             sleep(LOOK).await;
             let now = Instant::now();
             // Since the last look this thread has done all that was due then: answers of before are written.
-            self.lock().close(last, now - FIRST);
+            self.lock().close(last.min(now - QUIET));
             last = now;
         }
     }
@@ -146,18 +175,18 @@ impl Silent {
     }
 
     /// Closes those that have been silent since then.
-    fn close(&mut self, used_since: Instant, new_since: Instant) {
+    fn close(&mut self, since: Instant) {
         let here = thread::current().id();
-        let close = |socket: &Socket, since| {
-            let is_due = socket.thread == here && socket.since <= since && socket.is_read();
+        let close = |socket: &Socket| {
+            let is_due = !socket.ends_itself && socket.thread == here && socket.since <= since && socket.is_read();
             if is_due {
                 // Only this side: what is being written goes out.
                 socket.socket.shutdown(Shutdown::Read).ok();
             }
             is_due
         };
-        self.used.retain(|_, socket| !close(socket, used_since));
-        self.new.retain(|_, socket| !close(socket, new_since));
+        self.used.retain(|_, socket| !close(socket));
+        self.new.retain(|_, socket| !close(socket));
     }
 }
 
@@ -194,7 +223,12 @@ impl Connection {
         let mut silent = self.all.lock();
         silent.last += 1;
         let place = silent.last;
-        let socket = Socket { socket: self.socket.clone(), since: Instant::now(), thread: thread::current().id() };
+        let socket = Socket {
+            socket: self.socket.clone(),
+            since: Instant::now(),
+            thread: thread::current().id(),
+            ends_itself: self.ends_itself,
+        };
         let group = if state.used { &mut silent.used } else { &mut silent.new };
         group.insert(place, socket);
         state.place = Some(place);
@@ -210,6 +244,14 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.leave(&mut self.state());
         self.all.open.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+// === impl Arriving ===
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

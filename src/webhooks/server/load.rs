@@ -20,6 +20,9 @@ const MOST_BYTES: usize = 64 << 20;
 #[derive(Clone, Default)]
 pub(super) struct Load {
     state: Arc<Mutex<State>>,
+    /// For tests: more of a body came.
+    #[cfg(test)]
+    grown: Arc<tokio::sync::Notify>,
 }
 
 #[derive(Default)]
@@ -69,9 +72,12 @@ impl Load {
         Some(InFlight { load: self.clone(), bytes: 0, leaving: 0 })
     }
 
+    /// Waits until there are so many bytes of all bodies. For one test at a time.
     #[cfg(test)]
-    pub(super) fn bytes(&self) -> usize {
-        self.state().bytes
+    pub(super) async fn filled(&self, bytes: usize) {
+        while self.state().bytes < bytes {
+            self.grown.notified().await;
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -129,6 +135,8 @@ impl Receiving<'_> {
         part.bytes += bytes;
         self.request.bytes += bytes;
         state.bytes += bytes;
+        #[cfg(test)]
+        load.grown.notify_one();
         while state.bytes - state.leaving > MOST_BYTES {
             if !state.give_up_oldest() {
                 return false;

@@ -1,6 +1,8 @@
 //! The HTTPS server of the webhooks (spec 50 §2.1, spec 70 §11): every replica has it, leader or not.
 //!
 //! * `mod.rs`: binding, limits, the end. Start reading at [`Bound::run`].
+//! * `accept.rs`: from a TCP connection to its requests; `farewell.rs`: how an HTTP/2 connection takes leave of its client;
+//!   `frames.rs`: the words for that, between the frames of the HTTP library.
 //! * `certificate.rs`: the serving certificate, which changes while connections stay open; `pair.rs`: it and its key as files.
 //! * `handler.rs`: from an HTTP request to a message and back; `load.rs`: how many at once, and who goes first when it is
 //!   too much.
@@ -8,8 +10,11 @@
 //! * `statistics.rs`: metrics, census and log of a webhook.
 //! * `presence.rs`: the check `webhook-server` of `/readyz`.
 
+mod accept;
 mod actor;
 mod certificate;
+mod farewell;
+mod frames;
 mod handler;
 mod load;
 mod pair;
@@ -28,9 +33,9 @@ use std::{
     time::Duration,
 };
 
-use actix_tls::accept::rustls_0_23::TlsStream;
+use actix_tls::accept::max_concurrent_tls_connect;
 use actix_web::{
-    App, HttpRequest, HttpResponse, HttpServer,
+    App, HttpRequest, HttpResponse,
     dev::{Server, ServerHandle},
     web,
 };
@@ -143,7 +148,7 @@ impl Bound {
     /// A listener cannot be used.
     pub fn run(self, parts: ServerParts) -> Result<WebhookServer, ServerError> {
         let serving = Arc::new(Serving::new(parts.certificate));
-        let tls = tls(serving.clone())?;
+        let tls = Arc::new(tls(serving.clone())?);
         let (load, connections) = (Load::default(), Connections::at_most(MOST_SILENT));
         let webhooks: Vec<_> = parts
             .webhooks
@@ -188,7 +193,8 @@ impl WebhookServer {
     }
 
     /// Takes no connection any more, ends each as soon as no request is under way on it, and ends when there is none, or at
-    /// `deadline`. HTTP/1 clients learn of it with their next answer, others see the connection closed while it is idle.
+    /// `deadline`. HTTP/2 clients are told at once, and what they sent until they know is answered; HTTP/1 clients learn of it
+    /// with their next answer, or see the connection closed while it is idle.
     pub async fn stop(self, deadline: Instant) {
         self.handle.pause().await;
         self.connections.stop();
@@ -211,54 +217,48 @@ fn tls(serving: Arc<Serving>) -> Result<ServerConfig, rustls::Error> {
     // A session that is taken up again would not see a new certificate.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
+    config.alpn_protocols = accept::PROTOCOLS.map(<[u8]>::to_vec).to_vec();
     Ok(config)
 }
 
 fn serve(
     listeners: Vec<TcpListener>,
-    tls: &ServerConfig,
+    tls: &Arc<ServerConfig>,
     webhooks: Arc<[Arc<Webhook>]>,
     knowledge: Knowledge,
     load: &Load,
     connections: &Connections,
 ) -> io::Result<Server> {
-    let (load, closing, connections) = (load.clone(), connections.clone(), connections.clone());
-    let mut server = HttpServer::new(move || {
-        actix_web::rt::spawn(closing.clone().close_when_stopping());
-        // Called once in each worker: its actors live on its thread.
+    // Those who do not finish their handshake must not keep others from beginning theirs.
+    max_concurrent_tls_connect(MAX_CONNECTIONS);
+    let mut server = Server::build()
+        .workers(WORKERS)
+        .max_concurrent_connections(MAX_CONNECTIONS)
+        .shutdown_timeout(1)
+        .disable_signals();
+    let (load, tls, connections) = (load.clone(), tls.clone(), connections.clone());
+    // Called once in each worker: its actors live on its thread.
+    let service = move || {
+        actix_web::rt::spawn(connections.clone().close_when_stopping());
         let desks: Vec<_> = webhooks.iter().map(|webhook| Rc::new(Desk::open(webhook, &knowledge, &load))).collect();
-        let routes = move |config: &mut web::ServiceConfig| {
-            for desk in desks {
-                let path = desk.path();
-                let handler = move |request: HttpRequest, payload: web::Payload| {
-                    let desk = desk.clone();
-                    async move { handler::answer(&desk, &request, payload).await }
-                };
-                config.service(web::resource(path).to(handler));
-            }
-        };
-        App::new().configure(routes).default_service(web::to(not_found))
-    })
-    .on_connect(move |socket, data| {
-        let socket = socket.downcast_ref::<TlsStream<actix_web::rt::net::TcpStream>>();
-        if let Some(Ok(connection)) = socket.map(|socket| connections.enter(socket.get_ref().0)) {
-            data.insert(connection);
-        }
-    })
-    .workers(WORKERS)
-    .max_connections(MAX_CONNECTIONS)
-    // Also the handshakes at once: those who do not finish theirs must not keep others from beginning.
-    .max_connection_rate(MAX_CONNECTIONS)
-    .tls_handshake_timeout(HANDSHAKE_TIMEOUT)
-    .client_request_timeout(HEADER_TIMEOUT)
-    .keep_alive(IDLE_TIMEOUT)
-    .h1_allow_half_closed(false)
-    .shutdown_timeout(1)
-    .disable_signals();
+        let app = App::new().configure(|config| route(config, desks)).default_service(web::to(not_found));
+        accept::service(app, tls.clone(), connections.clone())
+    };
     for listener in listeners {
-        server = server.listen_rustls_0_23(listener, tls.clone())?;
+        server = server.listen("webhooks", listener, service.clone())?;
     }
     Ok(server.run())
+}
+
+fn route(config: &mut web::ServiceConfig, desks: Vec<Rc<Desk>>) {
+    for desk in desks {
+        let path = desk.path();
+        let handler = move |request: HttpRequest, payload: web::Payload| {
+            let desk = desk.clone();
+            async move { handler::answer(&desk, &request, payload).await }
+        };
+        config.service(web::resource(path).to(handler));
+    }
 }
 
 async fn not_found() -> HttpResponse {

@@ -6,6 +6,7 @@ use std::{
 };
 
 use rustls::{ClientConnection, StreamOwned};
+use tokio::sync::oneshot;
 
 use super::*;
 
@@ -170,11 +171,7 @@ async fn large_bodies_that_do_not_end_make_room_for_others() {
         slow.collect::<Vec<_>>()
     });
     let others = others.await.unwrap();
-    let end = Instant::now() + Duration::from_secs(10);
-    while rig.server.load.bytes() < 9 * 7_300_000 {
-        assert!(Instant::now() < end, "{} bytes arrived", rig.server.load.bytes());
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    rig.server.load.filled(9 * 7_300_000).await;
 
     let large = format!("{}{}", review("7c1f"), " ".repeat(4_000_000));
     let answer = rig.client(false).post(MUTATING, "application/json", large).await;
@@ -257,39 +254,67 @@ async fn the_end_does_not_wait_for_ever() {
     assert!(answer.await.unwrap().is_err());
 }
 
+/// Sends one request after another until one fails; says when it was answered so many times. Returns why the last one failed.
+fn traffic(client: &Client, answers: usize) -> (JoinHandle<String>, oneshot::Receiver<()>) {
+    let (client, (enough, is_enough)) = (client.clone(), oneshot::channel());
+    let task = actix_web::rt::spawn(async move {
+        let mut enough = Some(enough);
+        for answered in 1.. {
+            match client.try_post(MUTATING, "application/json", review("u")).await {
+                Ok(answer) => assert_eq!(answer.status, 200),
+                Err(error) => return error,
+            }
+            if answered == answers {
+                enough.take().map(|enough| enough.send(()));
+            }
+        }
+        String::new()
+    });
+    (task, is_enough)
+}
+
 /// spec 50 §2.9
 #[actix_web::test]
 async fn steady_traffic_does_not_delay_the_end_and_is_not_cut_off() {
     let rig = Rig::start();
-    let traffic: Vec<_> = [false, false, false, true, true, true]
-        .into_iter()
-        .map(|http2| {
-            let client = rig.client(http2);
-            actix_web::rt::spawn(async move {
-                let mut answers = 0;
-                loop {
-                    match client.try_post(MUTATING, "application/json", review("u")).await {
-                        Ok(answer) => assert_eq!(answer.status, 200),
-                        Err(error) => return (http2, answers, error),
-                    }
-                    answers += 1;
-                    tokio::time::sleep(Duration::from_millis(10)).await;
-                }
-            })
-        })
-        .collect();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    // HTTP/2: several connections, and several requests at once on each.
+    let clients = [(false, 1), (false, 1), (false, 1), (true, 1), (true, 2), (true, 4), (true, 8)];
+    let (mut tasks, mut begun) = (Vec::new(), Vec::new());
+    for (http2, at_once) in clients {
+        let client = rig.client(http2);
+        for _ in 0..at_once {
+            let (task, is_enough) = traffic(&client, 10);
+            tasks.push((http2, task));
+            begun.push(is_enough);
+        }
+    }
+    for is_enough in begun {
+        is_enough.await.unwrap();
+    }
 
     let begin = Instant::now();
     rig.server.stop(begin + Duration::from_secs(5)).await;
 
     assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
-    for client in traffic {
-        let (http2, answers, error) = client.await.unwrap();
-        assert!(answers > 0);
-        // Nothing can tell an HTTP/2 client of the end, as actix-web has no words for it: a request may meet the closing.
-        assert!(http2 || error.contains("Connect"), "a new connection cannot be made, but: {error}");
+    for (http2, task) in tasks {
+        let error = task.await.unwrap();
+        assert!(error.contains("Connect"), "only a new connection cannot be made, but (HTTP/2: {http2}): {error}");
     }
+}
+
+/// spec 50 §2.9
+#[actix_web::test]
+async fn idle_connections_end_without_a_timeout() {
+    let rig = Rig::start();
+    let clients = [rig.client(false), rig.client(true)];
+    for client in &clients {
+        assert_eq!(client.review(MUTATING, "u").await.status, 200);
+    }
+
+    let begin = Instant::now();
+    rig.server.stop(begin + Duration::from_secs(5)).await;
+
+    assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
 }
 
 /// Whoever sent requests keeps the connection, however many others say nothing.

@@ -1,0 +1,91 @@
+//! From a TCP connection to its requests.
+//!
+//! It is what actix-web's `HttpServer` does, which hands the connection to the HTTP library as it is. Here the library gets a
+//! [`Stream`], which takes leave of its client, and a connection counts from its first byte on: none is forgotten at the end.
+
+use std::{fmt, io, sync::Arc, time::Duration};
+
+use actix_http::{HttpService, Protocol, Request};
+use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt as _, apply_fn_factory, map_config};
+use actix_tls::accept::rustls_0_23::{Acceptor, TlsStream};
+use actix_web::{
+    Error,
+    body::MessageBody,
+    dev::{AppConfig, Response, Service as _},
+    rt::net::TcpStream,
+};
+use tokio::time::sleep;
+
+use super::{HANDSHAKE_TIMEOUT, HEADER_TIMEOUT, IDLE_TIMEOUT, farewell::Stream};
+use crate::dashboard::connections::{Arriving, Connections};
+
+/// What this server speaks, the best first (RFC 7301).
+pub(super) const PROTOCOLS: [&[u8]; 2] = [HTTP2, b"http/1.1"];
+const HTTP2: &[u8] = b"h2";
+
+/// When the server stops, a handshake that has begun has this time: several times the way around the earth.
+const LAST_HANDSHAKE: Duration = Duration::from_millis(500);
+
+/// A service of a worker that answers the requests of a connection with `app`. Its errors are the client's.
+pub(super) fn service<I, S, B>(
+    app: I,
+    tls: Arc<rustls::ServerConfig>,
+    connections: Connections,
+) -> impl ServiceFactory<TcpStream, Config = (), Response = (), Error = (), InitError = ()>
+where
+    I: IntoServiceFactory<S, Request>,
+    S: ServiceFactory<Request, Config = AppConfig, Error = Error> + 'static,
+    S::InitError: fmt::Debug,
+    S::Response: Into<Response<B>> + 'static,
+    <S::Service as actix_service::Service<Request>>::Future: 'static,
+    B: MessageBody + 'static,
+{
+    let http = HttpService::build()
+        .keep_alive(IDLE_TIMEOUT)
+        .client_request_timeout(HEADER_TIMEOUT)
+        .h1_allow_half_closed(false)
+        .on_connect_ext(|stream: &Stream<TlsStream<TcpStream>>, data| {
+            data.insert(stream.connection().clone());
+        })
+        .finish(map_config(app, |()| AppConfig::default()));
+    let mut acceptor = Acceptor::new(Arc::unwrap_or_clone(tls));
+    acceptor.set_handshake_timeout(HANDSHAKE_TIMEOUT);
+    apply_fn_factory(acceptor.map_err(drop), move |socket: TcpStream, tls| {
+        let (arriving, connections) = (connections.arrive(), connections.clone());
+        let handshake = arriving.map(|arriving| (tls.call(socket), arriving));
+        async move {
+            let (handshake, arriving) = handshake.ok_or(())?;
+            let stream = tokio::select! {
+                biased;
+                stream = handshake => stream?,
+                () = too_late(&connections) => return Err(()),
+            };
+            let (stream, protocol) = enter(stream, &connections).map_err(drop)?;
+            drop::<Arriving>(arriving);
+            Ok((stream, protocol, None))
+        }
+    })
+    .and_then(http.map_err(drop))
+}
+
+/// The connection is there.
+fn enter(
+    stream: TlsStream<TcpStream>,
+    connections: &Connections,
+) -> io::Result<(Stream<TlsStream<TcpStream>>, Protocol)> {
+    let (socket, session) = stream.get_ref();
+    // The end of an answer does not wait until the client has confirmed its beginning.
+    socket.set_nodelay(true)?;
+    if session.alpn_protocol() == Some(HTTP2) {
+        let connection = connections.enter_http2(socket)?;
+        let stopping = connections.stopping().clone();
+        return Ok((Stream::http2(stream, connection, stopping), Protocol::Http2));
+    }
+    let connection = connections.enter(socket)?;
+    Ok((Stream::http1(stream, connection), Protocol::Http1))
+}
+
+async fn too_late(connections: &Connections) {
+    connections.stopping().cancelled().await;
+    sleep(LAST_HANDSHAKE).await;
+}
