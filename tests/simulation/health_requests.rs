@@ -84,10 +84,10 @@ fn pods_are_watched_as_long_as_somebody_holds_a_deployment() {
         set_status(&world, "deployments.apps", "web", rolled_out());
         stands(&world, PROGRESSING, ROLLED_OUT).await;
         assert!(watches_pods(&world));
-        world.secret("one", &[]);
+        world.secret("one", &[config_map("d", "v")]);
         seconds(200).await;
         assert!(watches_pods(&world), "the next one may come soon");
-        seconds(300).await;
+        seconds(300).await; // nothing happens any more, and bundles at rest make no pass
 
         assert!(!watches_pods(&world));
         world.secret("one", &[workload("Deployment", "web", 1)]);
