@@ -171,6 +171,26 @@ fn a_registered_webhook_has_its_codes_at_zero() {
     assert_series(&after, r#"controller_runtime_webhook_requests_in_flight{webhook="/webhooks/seccomp-profile"}"#, 2.0);
 }
 
+/// spec 50 §2.8
+#[test]
+fn the_latency_of_a_webhook_is_counted_by_powers_of_ten() {
+    let metrics = metrics();
+    metrics.webhook("/webhooks/seccomp-profile").answered(200, Duration::from_millis(2));
+
+    let text = render(&metrics);
+
+    let buckets = text.lines().filter_map(|line| {
+        let rest = line.strip_prefix("controller_runtime_webhook_latency_seconds_bucket{")?;
+        let (_, bound) = rest.split_once("le=\"")?;
+        let (bound, count) = bound.split_once('"')?;
+        Some((bound.parse::<f64>().ok()?, count.rsplit(' ').next()?.parse::<u64>().ok()?))
+    });
+    let buckets: Vec<_> = buckets.collect();
+    let bounds = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3, f64::INFINITY];
+    let expected: Vec<_> = bounds.into_iter().map(|bound| (bound, u64::from(bound >= 2e-3))).collect();
+    assert_eq!(buckets, expected, "in\n{text}");
+}
+
 #[test]
 fn requests_without_an_answer_have_the_code_error() {
     let metrics = metrics();
