@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use checks::{decode, merge, mutate, plan};
+use checks::{decode, merge, mutate, plan, review};
 
 #[test]
 fn every_input_of_the_decoder_keeps_its_properties() {
@@ -37,6 +37,13 @@ fn every_plan_keeps_its_properties() {
     for (path, input) in corpus("plan") {
         let case = plan::Case::try_from(&input[..]).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         checked(&path, || plan::check(&case));
+    }
+}
+
+#[test]
+fn every_review_keeps_its_properties() {
+    for (path, input) in corpus("review") {
+        checked(&path, || review::check(&input[..].into()));
     }
 }
 

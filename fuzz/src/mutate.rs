@@ -1,7 +1,7 @@
-//! Changes streams of objects as objects.
+//! Changes streams of objects, and reviews, as objects.
 //!
-//! Nearly every change of single bytes makes them something that is no stream of objects any more, and nothing is learned
-//! of merge and plan. So the parts of the objects change places, go, or get values that mean something.
+//! Nearly every change of single bytes makes them something that is no JSON or YAML any more, and nothing is learned of what
+//! comes after the parser. So the parts of the objects change places, go, or get values that mean something.
 
 use libfuzzer_sys::fuzzer_mutate;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::checks;
 
 /// Field names and keys that rules look at.
-const KEYS: [&str; 67] = [
+const KEYS: [&str; 99] = [
     "metadata",
     "name",
     "namespace",
@@ -77,10 +77,42 @@ const KEYS: [&str; 67] = [
     "endpoints",
     "zone",
     "hints",
+    "request",
+    "uid",
+    "kind",
+    "group",
+    "version",
+    "apiVersion",
+    "operation",
+    "object",
+    "data",
+    "env",
+    "initContainers",
+    "controller",
+    "projected",
+    "sources",
+    "os",
+    "affinity",
+    "nodeAffinity",
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "nodeSelectorTerms",
+    "matchExpressions",
+    "topologyKey",
+    "minReplicas",
+    "maxReplicas",
+    "tolerationSeconds",
+    "automountServiceAccountToken",
+    "high-availability-config.resources.gardener.cloud/type",
+    "high-availability-config.resources.gardener.cloud/replicas",
+    "high-availability-config.resources.gardener.cloud/host-spread",
+    "high-availability-config.resources.gardener.cloud/failure-tolerance-type",
+    "high-availability-config.resources.gardener.cloud/zones",
+    "high-availability-config.resources.gardener.cloud/zone-pinning",
+    "projected-token-mount.resources.gardener.cloud/expiration-seconds",
 ];
 
 /// Texts that rules look at.
-const TEXTS: [&str; 35] = [
+const TEXTS: [&str; 60] = [
     "",
     "a",
     "b",
@@ -116,11 +148,36 @@ const TEXTS: [&str; 35] = [
     "Auto",
     "windows",
     "default-scheduler",
+    "AdmissionReview",
+    "admission.k8s.io/v1",
+    "admission.k8s.io/v1beta1",
+    "CREATE",
+    "UPDATE",
+    "DELETE",
+    "absent",
+    "apps",
+    "autoscaling",
+    "autoscaling/v2",
+    "HorizontalPodAutoscaler",
+    "discovery.k8s.io/v1",
+    "EndpointSlice",
+    "VerticalPodAutoscaler",
+    "Pod",
+    "Secret",
+    "controller",
+    "server",
+    "a,b",
+    "9223372036854775808",
+    "-1",
+    "topology.kubernetes.io/zone",
+    "kubernetes.io/hostname",
+    "node.kubernetes.io/not-ready",
+    "KUBERNETES_SERVICE_HOST",
 ];
 
 /// Changes the first `size` bytes of `data`, which has room for `max_size`; gives the new size.
 pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
-    let mut random = Random(u64::from(seed) << 1 | 1);
+    let mut random = Random::new(seed);
     let objects = checks::objects(&data[..size]).filter(|objects| !objects.is_empty());
     let Some(mut objects) = objects.filter(|_| random.below(16) > 0) else {
         return fuzzer_mutate(data, size, max_size);
@@ -134,6 +191,26 @@ pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize
     }
     data[..text.len()].copy_from_slice(text.as_bytes());
     text.len()
+}
+
+/// Changes a review, which is a line with the header and a body; most often the body, as an object.
+pub fn mutate_review(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
+    let mut random = Random::new(seed);
+    let start = data[..size].iter().position(|byte| *byte == b'\n').map_or(size, |end| end + 1);
+    let body = serde_json::from_slice::<Value>(&data[start..size]).ok();
+    let Some(body) = body.filter(|_| random.below(8) > 0) else {
+        return fuzzer_mutate(data, size, max_size);
+    };
+    let mut bodies = vec![body];
+    for _ in 0..=random.below(3) {
+        change(&mut bodies, &mut random);
+    }
+    let text = bodies[0].to_string();
+    if start + text.len() > max_size {
+        return fuzzer_mutate(data, size, max_size);
+    }
+    data[start..start + text.len()].copy_from_slice(text.as_bytes());
+    start + text.len()
 }
 
 /// Changes one place in one of the objects.
@@ -189,13 +266,15 @@ fn copy_place(objects: &mut [Value], from: usize, random: &mut Random) {
 }
 
 fn value(random: &mut Random) -> Value {
-    match random.below(8) {
+    match random.below(10) {
         0 => Value::Null,
         1 => json!({}),
         2 => json!([]),
         3 => json!(random.below(2) == 0),
         4 => json!(random.below(3)),
         5 => json!(30_000 + random.below(3)),
+        6 => json!([i64::MIN, i64::MAX, 1 << 31, -1][random.below(4)]),
+        7 => json!([0.5, 1e300, u64::MAX as f64][random.below(3)]),
         _ => json!(TEXTS[random.below(TEXTS.len())]),
     }
 }
@@ -232,6 +311,10 @@ fn nth<'a>(value: &'a mut Value, before: &mut usize) -> Option<&'a mut Value> {
 struct Random(u64);
 
 impl Random {
+    fn new(seed: u32) -> Self {
+        Self(u64::from(seed) << 1 | 1)
+    }
+
     fn below(&mut self, bound: usize) -> usize {
         // xorshift64*
         self.0 ^= self.0 >> 12;

@@ -1,4 +1,4 @@
-//! What holds for any input of what is pure: the steps of a pass (decode, plan, merge) and the mutating webhooks.
+//! What holds for any input of what is pure: the steps of a pass (decode, plan, merge) and the webhooks.
 //!
 //! Each check takes one input and panics if a property is broken. Three things call them: `tests/properties.rs` with
 //! generated values, `tests/fuzz_corpora.rs` with the files of `fuzz/corpus/`, and the targets in `fuzz/`, which search for
@@ -7,7 +7,8 @@
 //! * [`decode`]: bytes of a data key. Bounds, errors without content, one object in two languages.
 //! * [`plan`]: manifests and old references. Nothing that is wanted is removed, nothing is forgotten.
 //! * [`merge`]: manifest and live object. Idempotence, and no field lost or made up.
-//! * [`mutate`]: any object and a cluster. Idempotence, and no change where a webhook has no business.
+//! * [`mutate`]: any object and a cluster. Idempotence, no change where a webhook has no business, bounds, and the patch.
+//! * [`review`]: bytes of a request to a webhook. What is read, what is answered, texts without content, bounds.
 
 #![allow(unreachable_pub, reason = "for the fuzz targets these modules are part of a library")]
 
@@ -15,7 +16,9 @@ pub mod decode;
 mod fields;
 pub mod merge;
 pub mod mutate;
+mod patch;
 pub mod plan;
+pub mod review;
 
 use gardener_resource_manager::{
     actors::managed_resource::decode::{Decoder, Limits, SecretData},

@@ -1,34 +1,31 @@
-//! Properties of the mutating webhooks (spec 50).
+//! Properties of the mutating webhooks (spec 50, spec 51).
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use gardener_resource_manager::{
     api::{
-        config::{PodSchedulerName, ProjectedTokenMount, SystemComponentsConfig},
-        object::NamespacedName,
+        config::{
+            Config, HighAvailabilityConfig, KubernetesServiceHost, PodSchedulerName, ProjectedTokenMount,
+            SystemComponentsConfig, Webhooks,
+        },
+        object::{GroupVersionKind, NamespacedName},
     },
     webhooks::{
         mutating::{
-            Mutator, Outcome, Request,
-            endpoint_slice_hints::EndpointSliceHints,
-            load_balancing::LoadBalancing,
-            scheduler_name::SchedulerName,
-            seccomp::Seccomp,
-            system_components::SystemComponents,
+            Outcome, Request,
             system_components::node_taints::{Taint, TaintSet},
-            token_mount::TokenMount,
-            topology_spread::TopologySpread,
-            vpa_in_place::VpaInPlace,
         },
+        registry::{self, Entry},
+        review::difference,
         view::{Annotations, Failure, Scaled, ServiceAccount, View},
     },
 };
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::{
     fields::{at, differences},
-    kind_of, settings_and_objects,
+    kind_of, patch, settings_and_objects,
 };
 
 /// One object, which every webhook gets to see.
@@ -41,11 +38,25 @@ pub struct Case {
 }
 
 /// Configuration and cluster, as the first document of a file.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Settings {
     /// Nothing exists in the cluster.
     pub empty: bool,
+    /// `request.operation`.
+    pub operation: String,
+    /// `request.name`.
+    pub name: String,
+    /// Annotations of every Namespace.
+    pub namespace: Annotations,
+    /// `maxReplicas` of the HorizontalPodAutoscaler of every workload.
+    pub max_replicas: Option<i64>,
+    /// `defaultNotReadyTolerationSeconds`.
+    pub not_ready_seconds: Option<i64>,
+    /// `defaultUnreachableTolerationSeconds`.
+    pub unreachable_seconds: Option<i64>,
+    /// `host` of the API server.
+    pub host: String,
     /// `automountServiceAccountToken` of every ServiceAccount.
     pub automount: Option<bool>,
     /// Data of every ConfigMap of the load balancing.
@@ -64,107 +75,115 @@ pub struct Settings {
     pub expiration_seconds: i64,
 }
 
-/// A webhook, and what it may do.
-struct Webhook {
-    name: &'static str,
-    mutator: Box<dyn Mutator>,
-    /// Whether it may change this place.
-    may_change: fn(&[&str]) -> bool,
-    /// Whether the object may be one for it; if not, the object must stay.
-    is_concerned: fn(&Value) -> bool,
-}
-
 /// Shows the object to every webhook.
 pub fn check(case: &Case) {
-    for webhook in webhooks(&case.settings) {
-        case.check(&webhook);
+    let webhooks = registry::enabled(&case.settings.config());
+    assert_eq!(webhooks.len(), registry::KEYS.len(), "all are enabled");
+    for webhook in &webhooks {
+        case.check(webhook);
     }
 }
 
-#[rustfmt::skip]
-fn webhooks(settings: &Settings) -> [Webhook; 8] {
-    let token_mount = ProjectedTokenMount { expiration_seconds: settings.expiration_seconds };
-    let scheduler_name = PodSchedulerName { scheduler_name: settings.scheduler_name.clone() };
-    let system_components = SystemComponentsConfig {
-        node_selector: BTreeMap::new(),
-        pod_node_selector: settings.node_selector.clone(),
-        pod_tolerations: serde_json::from_value(settings.tolerations.clone()).unwrap_or_default(),
-    };
-    [
-        Webhook {
-            name: "token mount", mutator: Box::new(TokenMount::new(token_mount)),
-            may_change: |path| matches!(path, ["spec", "volumes"] | ["spec", "containers" | "initContainers", _, "volumeMounts"]),
-            is_concerned: |pod| !matches!(text(pod, &["spec", "serviceAccountName"]), "" | "default"),
+/// Whether a webhook may change this place.
+fn may_change(webhook: &str, path: &[&str]) -> bool {
+    match webhook {
+        "projectedTokenMount" => {
+            matches!(path, ["spec", "volumes"] | ["spec", "containers" | "initContainers", _, "volumeMounts"])
+        }
+        "highAvailabilityConfig" => match path {
+            ["spec", "replicas" | "minReplicas" | "maxReplicas"] => true,
+            ["spec", "template", "spec", "topologySpreadConstraints" | "tolerations", ..] => true,
+            ["spec", "template", "spec", "affinity", "nodeAffinity", group, "nodeSelectorTerms", ..] => {
+                *group == "requiredDuringSchedulingIgnoredDuringExecution"
+            }
+            _ => false,
         },
-        Webhook {
-            name: "scheduler name", mutator: Box::new(SchedulerName::new(scheduler_name)),
-            may_change: |path| matches!(path, ["spec", "schedulerName"]),
-            is_concerned: |pod| matches!(text(pod, &["spec", "schedulerName"]), "" | "default-scheduler"),
+        "podSchedulerName" => matches!(path, ["spec", "schedulerName"]),
+        "seccompProfile" => matches!(path, ["spec", "securityContext", "seccompProfile", ..]),
+        "kubernetesServiceHost" => matches!(path, ["spec", "containers" | "initContainers", _, "env"]),
+        "podKubeAPIServerLoadBalancing" => match path {
+            ["metadata", "labels", key] => key.starts_with("networking.resources.gardener.cloud/to-"),
+            _ => matches!(path, ["spec", "hostAliases"]),
         },
-        Webhook {
-            name: "seccomp", mutator: Box::new(Seccomp),
-            may_change: |path| matches!(path, ["spec", "securityContext", "seccompProfile", ..]),
-            is_concerned: |pod| text(pod, &["spec", "os", "name"]) != "windows",
+        "systemComponentsConfig" => matches!(path, ["spec", "nodeSelector", _] | ["spec", "tolerations", ..]),
+        "endpointSliceHints" => matches!(path, ["endpoints", _, "hints", ..]),
+        "podTopologySpreadConstraints" => match path {
+            ["spec", "topologySpreadConstraints", _, rest @ ..] => {
+                matches!(rest, ["labelSelector", "matchLabels", "pod-template-hash"] | ["matchLabelKeys", ..])
+            }
+            _ => false,
         },
-        Webhook {
-            name: "load balancing", mutator: Box::new(LoadBalancing),
-            may_change: |path| match path {
-                ["metadata", "labels", key] => key.starts_with("networking.resources.gardener.cloud/to-"),
-                _ => matches!(path, ["spec", "hostAliases"]),
-            },
-            is_concerned: |pod| pod.to_string().contains("\"generic-token-kubeconfig"),
+        "vpaInPlaceUpdates" => match path {
+            ["metadata", "labels", key] => *key == "vpa-in-place-updates.resources.gardener.cloud/mutated",
+            _ => matches!(path, ["spec", "updatePolicy", "updateMode"]),
         },
-        Webhook {
-            name: "system components", mutator: Box::new(SystemComponents::new(&system_components)),
-            may_change: |path| matches!(path, ["spec", "nodeSelector", _] | ["spec", "tolerations", ..]),
-            is_concerned: |_| true,
-        },
-        Webhook {
-            name: "topology spread", mutator: Box::new(TopologySpread),
-            may_change: |path| matches!(path,
-                ["spec", "topologySpreadConstraints", _, "labelSelector", "matchLabels", "pod-template-hash"]
-                | ["spec", "topologySpreadConstraints", _, "matchLabelKeys", ..]),
-            is_concerned: |pod| at(pod, &["metadata", "labels", "pod-template-hash"]).is_some(),
-        },
-        Webhook {
-            name: "in-place updates", mutator: Box::new(VpaInPlace),
-            may_change: |path| matches!(path,
-                ["spec", "updatePolicy", "updateMode"]
-                | ["metadata", "labels", "vpa-in-place-updates.resources.gardener.cloud/mutated"]),
-            is_concerned: |autoscaler| matches!(text(autoscaler, &["spec", "updatePolicy", "updateMode"]), "" | "Auto" | "Recreate"),
-        },
-        Webhook {
-            name: "endpoint hints", mutator: Box::new(EndpointSliceHints),
-            may_change: |path| matches!(path, ["endpoints", _, "hints", ..]),
-            is_concerned: |slice| slice.to_string().contains("\"zone\""),
-        },
-    ]
+        other => panic!("{other}: say what it may change"),
+    }
+}
+
+/// Whether the object may be one for a webhook; if not, the object must stay.
+fn is_concerned(webhook: &str, object: &Value) -> bool {
+    match webhook {
+        "projectedTokenMount" => !matches!(text(object, &["spec", "serviceAccountName"]), "" | "default"),
+        "highAvailabilityConfig" => {
+            let GroupVersionKind { group, kind, .. } = kind_of(object);
+            matches!(
+                (&*group, &*kind),
+                ("apps", "Deployment" | "StatefulSet") | ("autoscaling", "HorizontalPodAutoscaler")
+            )
+        }
+        "podSchedulerName" => matches!(text(object, &["spec", "schedulerName"]), "" | "default-scheduler"),
+        "seccompProfile" => text(object, &["spec", "os", "name"]) != "windows",
+        "kubernetesServiceHost" => ["containers", "initContainers"].iter().any(|list| has_any(object, &["spec", list])),
+        "podKubeAPIServerLoadBalancing" => object.to_string().contains("\"generic-token-kubeconfig"),
+        "systemComponentsConfig" => true,
+        "endpointSliceHints" => object.to_string().contains("\"zone\""),
+        "podTopologySpreadConstraints" => at(object, &["metadata", "labels", "pod-template-hash"]).is_some(),
+        "vpaInPlaceUpdates" => {
+            matches!(text(object, &["spec", "updatePolicy", "updateMode"]), "" | "Auto" | "Recreate")
+        }
+        other => panic!("{other}: say what it is concerned with"),
+    }
 }
 
 // === impl Case ===
 
 impl Case {
-    fn check(&self, Webhook { name, mutator, may_change, is_concerned }: &Webhook) {
-        let once = self.mutated(mutator.as_ref(), &self.object);
-        assert_eq!(self.mutated(mutator.as_ref(), &self.object), once, "{name}: the same object, the same result");
+    fn check(&self, webhook: &Entry) {
+        let name = webhook.key;
+        let once = self.mutated(webhook, &self.object);
+        assert_eq!(self.mutated(webhook, &self.object), once, "{name}: the same object, the same result");
 
         let Ok(once) = once else { return };
-        assert_eq!(self.mutated(mutator.as_ref(), &once).as_ref(), Ok(&once), "{name}: a second time changes nothing");
-        if !is_concerned(&self.object) {
+        assert_eq!(self.mutated(webhook, &once).as_ref(), Ok(&once), "{name}: a second time changes nothing");
+        if !is_concerned(name, &self.object) {
             assert_eq!(once, self.object, "{name}: not concerned");
         }
         for path in differences(&self.object, &once) {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
-            assert!(may_change(&path), "{name} changed {path:?}");
+            assert!(may_change(name, &path), "{name} changed {path:?}");
         }
+        let steps = json!(difference(&self.object, &once));
+        assert_eq!(patch::applied(&self.object, &steps), once, "{name}: the patch makes what the webhook made");
+        assert!(length(&once) <= self.most_bytes(), "{name}: {} bytes became {}", length(&self.object), length(&once));
     }
 
-    fn mutated(&self, mutator: &dyn Mutator, object: &Value) -> Result<Value, Failure> {
-        let request = Request { kind: kind_of(object), namespace: "ns", name: "", operation: "CREATE" };
-        let mut object = object.clone();
-        let outcome = mutator.mutate(&mut object, &request, &self.settings)?;
-        assert_eq!(outcome, Outcome::Done);
-        Ok(object)
+    fn mutated(&self, webhook: &Entry, before: &Value) -> Result<Value, Failure> {
+        let Settings { operation, name, .. } = &self.settings;
+        let request = Request { kind: kind_of(before), namespace: "ns", name, operation };
+        let mut after = before.clone();
+        match webhook.mutator.mutate(&mut after, &request, &self.settings)? {
+            Outcome::Done => {}
+            Outcome::Unexpected(_) => assert!(webhook.mutator.takes().is_none() && after == *before),
+        }
+        Ok(after)
+    }
+
+    /// What an object may grow to: by some fields in each of its lists and maps, and by the settings in each of them. Not by
+    /// one part of the object in each of its other parts.
+    fn most_bytes(&self) -> usize {
+        let settings = serde_json::to_value(&self.settings).expect("settings are JSON");
+        1024 + 32 * length(&self.object) + (8 + count(&self.object) + count(&settings)) * length(&settings)
     }
 }
 
@@ -181,6 +200,30 @@ impl TryFrom<&[u8]> for Case {
 // === impl Settings ===
 
 impl Settings {
+    /// The configuration, with all webhooks.
+    pub fn config(&self) -> Webhooks {
+        Webhooks {
+            high_availability_config: Some(HighAvailabilityConfig {
+                default_not_ready_toleration_seconds: self.not_ready_seconds,
+                default_unreachable_toleration_seconds: self.unreachable_seconds,
+            }),
+            kubernetes_service_host: Some(KubernetesServiceHost { host: self.host.clone() }),
+            system_components_config: Some(SystemComponentsConfig {
+                node_selector: BTreeMap::new(),
+                pod_node_selector: self.node_selector.clone(),
+                pod_tolerations: serde_json::from_value(self.tolerations.clone()).unwrap_or_default(),
+            }),
+            pod_kube_apiserver_load_balancing: true,
+            pod_scheduler_name: Some(PodSchedulerName { scheduler_name: self.scheduler_name.clone() }),
+            pod_topology_spread_constraints: true,
+            projected_token_mount: Some(ProjectedTokenMount { expiration_seconds: self.expiration_seconds }),
+            seccomp_profile: true,
+            vpa_in_place_updates: true,
+            endpoint_slice_hints: true,
+            ..Config::default().webhooks
+        }
+    }
+
     fn unless_empty<T>(&self, answer: T) -> Result<Option<T>, Failure> {
         Ok((!self.empty).then_some(answer))
     }
@@ -192,11 +235,11 @@ impl View for Settings {
     }
 
     fn namespace(&self, _: &str) -> Result<Option<Arc<Annotations>>, Failure> {
-        self.unless_empty(Arc::default())
+        self.unless_empty(Arc::new(self.namespace.clone()))
     }
 
     fn autoscaler(&self, _: &Scaled<'_>, _: bool) -> Result<Option<i64>, Failure> {
-        Ok(None)
+        Ok(self.max_replicas)
     }
 
     fn has_one_node(&self) -> Result<bool, Failure> {
@@ -223,4 +266,22 @@ impl View for Settings {
 /// The text at a path; empty if there is none.
 fn text<'a>(object: &'a Value, path: &[&str]) -> &'a str {
     at(object, path).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether there is anything in the list at a path.
+fn has_any(object: &Value, path: &[&str]) -> bool {
+    at(object, path).and_then(Value::as_array).is_some_and(|items| !items.is_empty())
+}
+
+fn length(value: &Value) -> usize {
+    value.to_string().len()
+}
+
+/// How many values a value is made of, itself included.
+fn count(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(count).sum::<usize>(),
+        Value::Object(fields) => 1 + fields.values().map(count).sum::<usize>(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
+    }
 }

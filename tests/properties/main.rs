@@ -8,6 +8,7 @@ mod merge;
 mod mutate;
 mod patch;
 mod plan;
+mod review;
 
 use proptest::prelude::*;
 use serde_json::Value;

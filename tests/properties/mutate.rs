@@ -49,6 +49,7 @@ fn settings() -> impl Strategy<Value = Settings> {
             tolerations: tolerations.into(),
             scheduler_name: scheduler_name.to_owned(),
             expiration_seconds,
+            ..Settings::default()
         }
     })
 }

@@ -14,6 +14,10 @@ pub const PATH: &str = "/webhooks/pod-topology-spread-constraints";
 /// The label by which the ReplicaSets of a Deployment tell their Pods apart.
 const HASH: &str = "pod-template-hash";
 
+/// Bytes that the value of a label may have. A longer one is not copied into each constraint, which could take all memory;
+/// the API server refuses such a Pod anyway.
+const LABEL_LENGTH: usize = 63;
+
 const FIELDS: [Field; 5] = [
     ("metadata.labels{}", Type::Text),
     ("spec.topologySpreadConstraints[].labelSelector.matchLabels", Type::Map),
@@ -29,7 +33,8 @@ pub struct TopologySpread;
 impl Mutator for TopologySpread {
     fn mutate(&self, pod: &mut Value, _: &Request<'_>, _: &dyn View) -> Result<Outcome, Failure> {
         fields::check(pod, &FIELDS)?;
-        if let Some(hash) = fields::text(pod, &["metadata", "labels", HASH])?.map(str::to_owned) {
+        let hash = fields::text(pod, &["metadata", "labels", HASH])?.filter(|hash| hash.len() <= LABEL_LENGTH);
+        if let Some(hash) = hash.map(str::to_owned) {
             fields::each_mut(pod, &["spec", "topologySpreadConstraints"], |constraint| spread(constraint, &hash))?;
         }
         Ok(Outcome::Done)
@@ -79,7 +84,7 @@ fn is_hash(key: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::webhooks::testing::{TestView, changes, failure, leaves};
+    use crate::webhooks::testing::{TestView, changes, failure, leaves, mutated, object};
 
     /// A Pod with the hash `7d9f` and one constraint, before and after.
     #[track_caller]
@@ -169,6 +174,25 @@ spec: {topologySpreadConstraints: [{maxSkew: 1}]}
 metadata: {labels: {pod-template-hash: ''}}
 spec: {topologySpreadConstraints: [{maxSkew: 1, labelSelector: {matchLabels: {pod-template-hash: ''}}}]}
 ",
+        );
+    }
+
+    /// It would be there once for each constraint, and the API server refuses such a Pod anyway.
+    #[test]
+    fn a_hash_that_is_too_long_for_a_label_is_not_copied() {
+        let pod = |length: usize| {
+            let hash = "a".repeat(length);
+            let mut pod = object("spec: {topologySpreadConstraints: [{}, {}]}");
+            pod["metadata"] = serde_json::json!({ "labels": { HASH: hash } });
+            pod.to_string()
+        };
+
+        leaves(&TopologySpread, &TestView::new(), &pod(64));
+
+        let made = mutated(&TopologySpread, &TestView::new(), &pod(63)).unwrap();
+        assert_eq!(
+            made["spec"]["topologySpreadConstraints"][1]["labelSelector"]["matchLabels"][HASH],
+            made["metadata"]["labels"][HASH]
         );
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
 /// Version, kind and uid of a review; what it does not say is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl<'de> DeserializeSeed<'de> for Reading<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
+        deserializer.deserialize_any(self)
     }
 }
 
@@ -61,16 +61,25 @@ impl<'de> Visitor<'de> for Reading<'_> {
         f.write_str("a review")
     }
 
+    /// `null` is the same as absent.
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(field) = map.next_key::<String>()? {
             match (self.in_request, field.as_str()) {
-                (false, "apiVersion") => self.found.api_version = map.next_value()?,
-                (false, "kind") => self.found.kind = map.next_value()?,
+                (false, "apiVersion") => self.found.api_version = text(&mut map)?,
+                (false, "kind") => self.found.kind = text(&mut map)?,
                 (false, "request") => map.next_value_seed(Reading { found: &mut *self.found, in_request: true })?,
-                (true, "uid") => self.found.uid = map.next_value()?,
+                (true, "uid") => self.found.uid = text(&mut map)?,
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
         Ok(())
     }
+}
+
+fn text<'de, A: MapAccess<'de>>(map: &mut A) -> Result<String, A::Error> {
+    Ok(map.next_value::<Option<String>>()?.unwrap_or_default())
 }

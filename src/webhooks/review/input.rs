@@ -4,7 +4,10 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, error::Category};
 
-use super::Identity;
+use super::{
+    Identity,
+    object::{self, Fields, TOO_MANY},
+};
 use crate::api::object::GroupVersionKind;
 
 /// A body of this many bytes is too large.
@@ -63,17 +66,18 @@ pub struct Refusal {
 struct Document {
     api_version: Option<String>,
     kind: Option<String>,
-    request: Option<RequestDocument>,
+    request: Option<Fields<RequestDocument>>,
 }
 
 /// What is not named here, e.g. the old object, is passed over without being kept.
 #[derive(Deserialize, Default)]
 struct RequestDocument {
     uid: Option<String>,
-    kind: Option<KindDocument>,
+    kind: Option<Fields<KindDocument>>,
     namespace: Option<String>,
     name: Option<String>,
     operation: Option<String>,
+    #[serde(default, deserialize_with = "object::bounded")]
     object: Option<Value>,
 }
 
@@ -100,8 +104,8 @@ pub fn decode(body: &Body, content_type: &str) -> Result<Review, Refusal> {
         let message = format!("contentType={content_type}, expected {JSON}");
         return refusal(Identity::found_in(bytes), 400, message);
     }
-    match serde_json::from_slice::<Document>(bytes) {
-        Ok(document) => Ok(document.into()),
+    match serde_json::from_slice::<Fields<Document>>(bytes) {
+        Ok(Fields(document)) => Ok(document.into()),
         Err(error) => refusal(Identity::found_in(bytes), 400, fault(&error)),
     }
 }
@@ -109,6 +113,8 @@ pub fn decode(body: &Body, content_type: &str) -> Result<Review, Refusal> {
 /// Where the fault is, without what stands there: it may be anybody's secret.
 fn fault(error: &serde_json::Error) -> String {
     let what = match error.classify() {
+        // The text of any other error begins otherwise, whatever it quotes.
+        Category::Data if error.to_string().starts_with(TOO_MANY) => TOO_MANY,
         Category::Data => "a field has the wrong type",
         Category::Eof => "unexpected end of JSON",
         Category::Syntax | Category::Io => "invalid JSON",
@@ -120,8 +126,8 @@ fn fault(error: &serde_json::Error) -> String {
 
 impl From<Document> for Review {
     fn from(document: Document) -> Self {
-        let request = document.request.unwrap_or_default();
-        let kind = request.kind.unwrap_or_default();
+        let request = document.request.map(|Fields(request)| request).unwrap_or_default();
+        let kind = request.kind.map(|Fields(kind)| kind).unwrap_or_default();
         let identity = Identity {
             api_version: document.api_version.unwrap_or_default(),
             kind: document.kind.unwrap_or_default(),

@@ -5,12 +5,13 @@
 //!                                     │ Err(lookup): read it live, then attempt again       patch.rs: the difference
 //! ```
 //!
-//! Start reading at [`decode`]; [`attempt`] is the middle.
+//! `object.rs` bounds what a review takes in memory. Start reading at [`decode`]; [`attempt`] is the middle.
 
 mod answer;
 mod attempt;
 mod identity;
 mod input;
+mod object;
 mod patch;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::*;
+use super::{object::MOST_VALUES, *};
 use crate::{
     api::config::HighAvailabilityConfig,
     dashboard::metrics::FAILURE_CAUSES,
@@ -140,6 +140,41 @@ fn what_cannot_be_decoded_is_refused_without_quoting_it() {
     }
 }
 
+/// spec 50 §2.2 row 5
+#[test]
+fn lists_are_no_reviews() {
+    let version = r#""admission.k8s.io/v1", "AdmissionReview""#;
+    for text in [
+        format!(r#"[{version}, {{"uid": "7c1f"}}]"#),
+        r#"{"request": ["7c1f", null, "ns", "n", "CREATE", {}]}"#.to_owned(),
+        r#"{"request": {"uid": "7c1f", "kind": ["apps", "v1", "Deployment"]}}"#.to_owned(),
+    ] {
+        let answer = refused(&Body::Whole(Bytes::from(text)), JSON);
+        let message = answer["response"]["status"]["message"].as_str().unwrap();
+        assert!(message.starts_with("couldn't decode the AdmissionReview: a field has the wrong type"), "{message}");
+    }
+}
+
+/// Each field may take a hundred times the memory of its text.
+#[test]
+fn an_object_of_more_fields_than_any_has_is_refused() {
+    let body = |items: usize| {
+        let items = vec!["{}"; items].join(",");
+        let text = format!(r#"{{"request": {{"uid": "7c1f", "oldObject": [{items}], "object": {{"a": [{items}]}}}}}}"#);
+        Body::Whole(Bytes::from(text))
+    };
+    let most = MOST_VALUES - 2; // the object itself and the list
+
+    assert!(decode(&body(most), JSON).is_ok());
+
+    let answer = refused(&body(most + 1), JSON);
+    let status = &answer["response"]["status"];
+    assert_eq!((&answer["response"]["uid"], &status["code"]), (&json!("7c1f"), &json!(400)));
+    let message = status["message"].as_str().unwrap();
+    let expected = "couldn't decode the AdmissionReview: the object has too many fields at line 1, column ";
+    assert!(message.starts_with(expected), "{message}");
+}
+
 /// spec 50, "better" 9
 #[test]
 fn a_refusal_echoes_what_can_be_read_of_the_review() {
@@ -155,6 +190,8 @@ fn a_refusal_echoes_what_can_be_read_of_the_review() {
         (Body::Whole(Bytes::from(whole)), "text/plain", v1, "7c1f"),
         (Body::Whole(Bytes::from_static(br#"{"request": {"uid": "u", "name": 5}}"#)), JSON, "", "u"),
         (Body::Whole(Bytes::from_static(br#"{"request": {"uid": 5}}"#)), JSON, "", ""),
+        (Body::Whole(Bytes::from_static(br#"{"kind": null, "request": {"uid": "u"}}"#)), "", "", "u"),
+        (Body::Whole(Bytes::from_static(br#"{"request": null, "apiVersion": "v"}"#)), "", "v", ""),
     ];
 
     for (body, content_type, version, uid) in table {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
+    Error,
     namespace::{Tolerance, Wanted},
     text,
 };
@@ -21,9 +22,12 @@ const TERMS: [&str; 7] = [
     "nodeSelectorTerms",
 ];
 
+/// Bytes that the zones of all terms may have together: more than can be stored, and not so many that memory runs out.
+const MOST_BYTES: usize = 4 << 20;
+
 /// Requires the zones in **each** term: a term of its own would be an alternative to the others (spec 51 R1). Requirements
 /// about other keys stay as they are (R2).
-pub(super) fn pin_to_zones(object: &mut Value, wanted: &Wanted) -> Result<(), WrongType> {
+pub(super) fn pin_to_zones(object: &mut Value, wanted: &Wanted) -> Result<(), Error> {
     if wanted.zones.is_empty() || (wanted.tolerance == Tolerance::Absent && !wanted.pinned) {
         return Ok(());
     }
@@ -32,7 +36,13 @@ pub(super) fn pin_to_zones(object: &mut Value, wanted: &Wanted) -> Result<(), Wr
     if terms.is_empty() {
         terms.push(json!({}));
     }
-    terms.iter_mut().try_for_each(|term| require(term, &wanted.zones))
+    let (count, zones) = (terms.len(), wanted.zones.len());
+    let bytes: usize = wanted.zones.iter().map(String::len).sum();
+    if bytes.saturating_mul(count) > MOST_BYTES {
+        let message = format!("{count} node selector terms with {zones} zones each are too many");
+        return Err(Error::denied(format!("spec.template.spec.affinity: {message}")));
+    }
+    Ok(terms.iter_mut().try_for_each(|term| require(term, &wanted.zones))?)
 }
 
 fn require(term: &mut Value, zones: &[String]) -> Result<(), WrongType> {

@@ -46,11 +46,12 @@ pub const PATH: &str = "/webhooks/high-availability-config";
 const NO_CONTENT: &str = "there is no content to decode";
 
 /// The fields of workloads that the steps read or change.
-const FIELDS: [Field; 12] = [
+const FIELDS: [Field; 13] = [
     ("metadata.labels{}", Type::Text),
     ("metadata.annotations{}", Type::Text),
     ("spec.replicas", Type::Integer32),
-    ("spec.selector", Type::Map),
+    ("spec.selector.matchLabels", Type::Map),
+    ("spec.selector.matchExpressions[].key", Type::Text),
     ("spec.template.metadata.labels{}", Type::Text),
     (
         "spec.template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution\

@@ -146,6 +146,27 @@ fn terms_that_are_missing_empty_or_null_become_one() {
     }
 }
 
+/// The copies would take all memory, and no such object can be stored.
+#[test]
+fn more_zones_in_more_terms_than_can_be_stored_are_denied() {
+    let zones: Vec<String> = (0..10_000).map(|zone| format!("zone-{zone}")).collect();
+    let view = cluster(Some("zone"), Some(&zones.join(",")));
+    let pinned = |terms: usize| {
+        let required = json!({ "nodeSelectorTerms": vec![json!({}); terms] });
+        let mut object = deployment("", 1);
+        object["spec"]["template"]["spec"]["affinity"] =
+            json!({ "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": required } });
+        object
+    };
+
+    let made = terms(&view, &pinned(2));
+    let denied = outcome(&view, &pinned(1_000), "CREATE");
+
+    assert_eq!(made[1]["matchExpressions"][0]["values"].as_array().map(Vec::len), Some(10_000));
+    let message = "spec.template.spec.affinity: 1000 node selector terms with 10000 zones each are too many";
+    assert_eq!(denied, Err(Failure::Denied(message.to_owned())));
+}
+
 /// spec 51 §8, "Reverting"
 #[test]
 fn an_affinity_is_left_when_the_namespace_asks_for_none_any_more() {

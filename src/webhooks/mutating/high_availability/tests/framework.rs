@@ -272,6 +272,15 @@ fn a_field_of_the_wrong_type_is_denied_where_nothing_would_change() {
     let selector = |selector| pods(json!({ "topologySpreadConstraints": [{ "labelSelector": selector }] }));
     let table = [
         (json!({ "selector": [] }), "spec.selector: expected a map, found a list".to_owned()),
+        // Copied into the constraints of a StatefulSet, where it would be denied when it is sent again.
+        (
+            json!({ "selector": { "matchLabels": [] } }),
+            "spec.selector.matchLabels: expected a map, found a list".to_owned(),
+        ),
+        (
+            json!({ "selector": { "matchExpressions": [{ "key": 1 }] } }),
+            "spec.selector.matchExpressions[0].key: expected a string, found a number".to_owned(),
+        ),
         (
             json!({ "template": { "metadata": { "labels": 1 } } }),
             "spec.template.metadata.labels: expected a map, found a number".to_owned(),

@@ -1,0 +1,8 @@
+#![no_main]
+
+use gardener_resource_manager_fuzz::{checks::review::check, mutate::mutate_review};
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+
+fuzz_target!(|input: &[u8]| check(&input.into()));
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| { mutate_review(data, size, max_size, seed) });

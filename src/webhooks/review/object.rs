@@ -1,0 +1,133 @@
+//! Maps of a review, and nothing else in their place; and its object, which is kept as it is, but only so large.
+
+use std::{fmt, marker::PhantomData};
+
+use serde::{
+    Deserialize,
+    de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
+};
+use serde_json::{Map, Number, Value};
+
+/// Lists, maps and scalars that an object may be made of. What etcd stores, 1.5 MiB, hardly ever has more than a tenth of
+/// that; 7 MiB of text can have millions. Each can take a hundred times the bytes of its text, and again when a webhook
+/// adds to it.
+pub(super) const MOST_VALUES: usize = 200_000;
+
+/// How the error of an object with more of them begins.
+pub(super) const TOO_MANY: &str = "the object has too many fields";
+
+/// Read from a map only. On its own a struct would also be read from a list, with its fields in their order.
+pub(super) struct Fields<T>(pub(super) T);
+
+struct FieldsVisitor<T>(PhantomData<T>);
+
+/// Reads a value like `serde_json` itself, as long as there is room.
+struct Node<'a> {
+    room: &'a mut usize,
+}
+
+/// Reads the object of a review; `None` if it is `null`.
+///
+/// # Errors
+/// When it is no JSON, or has more than [`MOST_VALUES`].
+pub(super) fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    let object = Node { room: &mut { MOST_VALUES } }.deserialize(deserializer)?;
+    Ok((!object.is_null()).then_some(object))
+}
+
+// === impl Fields ===
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Fields<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FieldsVisitor(PhantomData)).map(Self)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for FieldsVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map))
+    }
+}
+
+// === impl Node ===
+
+impl Node<'_> {
+    fn child(&mut self) -> Node<'_> {
+        Node { room: self.room }
+    }
+
+    fn take<E: Error>(&mut self) -> Result<(), E> {
+        *self.room = self.room.checked_sub(1).ok_or_else(|| E::custom(TOO_MANY))?;
+        Ok(())
+    }
+
+    fn leaf<E: Error>(mut self, value: impl Into<Value>) -> Result<Value, E> {
+        self.take()?;
+        Ok(value.into())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Node<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        self.leaf(())
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        self.leaf(value)
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+        self.leaf(value)
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        self.leaf(value)
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        self.leaf(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        self.leaf(value)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
+        self.take()?;
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element_seed(self.child())? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
+        self.take()?;
+        let mut fields = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            let value = access.next_value_seed(self.child())?;
+            fields.insert(key, value);
+        }
+        Ok(Value::Object(fields))
+    }
+}

@@ -1,0 +1,241 @@
+//! Properties of the way from the bytes of a review to the bytes of its answer (spec 50 §2).
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use gardener_resource_manager::{
+    api::object::GroupVersionKind,
+    webhooks::{
+        registry::{self, Entry},
+        review::{Body, Identity, Refusal, Review, Verdict, attempt, decode, reply},
+    },
+};
+use serde_json::{Map, Value, json};
+
+use super::{mutate::Settings, patch};
+
+const JSON: &str = "application/json";
+
+/// What an API server may have sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Case {
+    /// The header; empty if absent.
+    pub content_type: String,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// Sends the review to every webhook.
+pub fn check(case: &Case) {
+    let decoded = decode(&case.whole(), &case.content_type);
+    assert_eq!(decode(&case.whole(), &case.content_type), decoded, "the same bytes, the same review");
+    case.check_reading();
+    match decoded {
+        Ok(review) => case.check_answers(&review),
+        Err(refusal) => case.check_refusal(&refusal),
+    }
+}
+
+/// What every webhook is given to know. Nothing exists for reviews of the namespace `absent`.
+fn cluster(namespace: &str) -> Settings {
+    let settings = json!({
+        "empty": namespace == "absent",
+        "namespace": {
+            "high-availability-config.resources.gardener.cloud/failure-tolerance-type": "zone",
+            "high-availability-config.resources.gardener.cloud/zones": "b,a",
+        },
+        "notReadySeconds": 60,
+        "unreachableSeconds": 30,
+        "automount": false,
+        "expirationSeconds": 43_200,
+        "schedulerName": "bin-packing-scheduler",
+        "host": "api.example.org",
+        "loadBalancing": { "hosts": "a.example.org,b.example.org", "istio-namespace": "istio-ingress" },
+        "addresses": ["10.4.0.9", "None"],
+        "nodes": [{ "spec": { "taints": [{ "key": "pool", "value": "sys", "effect": "NoExecute" }] } }],
+        "nodeSelector": { "pool": "system" },
+        "tolerations": [{ "key": "dedicated", "operator": "Exists" }],
+    });
+    serde_json::from_value(settings).expect("settings")
+}
+
+// === impl Case ===
+
+impl Case {
+    fn whole(&self) -> Body {
+        if self.body.is_empty() { Body::None } else { Body::Whole(self.body.clone().into()) }
+    }
+
+    /// Where the body is JSON: what is read of it, also if it cannot be a review for another reason.
+    fn check_reading(&self) {
+        let Ok(document) = serde_json::from_slice::<Value>(&self.body) else { return };
+        let expected = expected(&document);
+        if let Ok(review) = decode(&self.whole(), JSON) {
+            assert_eq!(Some(review), expected, "what is read is what stands there");
+        }
+        // Without fields that come twice.
+        let bytes = document.to_string().into_bytes();
+        let body = Body::Whole(bytes.clone().into());
+        assert_eq!(decode(&body, JSON).ok(), expected, "what stands there is read");
+        if expected.is_none() {
+            return;
+        }
+
+        let echoed = |refused: Result<Review, Refusal>| refused.expect_err("refused").identity;
+        let identity = identity(&document).expect("a review has one");
+        assert_eq!(echoed(decode(&body, "text/plain")), identity, "a refusal says whose it is");
+        let beginning = bytes[..bytes.len() / 2].to_vec();
+        let found = echoed(decode(&Body::TooLarge(beginning.into()), JSON));
+        for (found, whole) in parts(found).iter().zip(parts(identity)) {
+            assert!(found.is_empty() || *found == whole, "{found} is not {whole}");
+        }
+    }
+
+    fn check_refusal(&self, refusal: &Refusal) {
+        let answer = refusal.reply();
+        assert_eq!(answer.status, 200);
+        let answer: Value = serde_json::from_slice(&answer.body).expect("an answer is JSON");
+        let status = json!({ "metadata": {}, "message": refusal.message, "code": 400 });
+        assert_eq!(answer["response"], json!({ "uid": refusal.identity.uid, "allowed": false, "status": status }));
+        check_identity(&answer, &refusal.identity);
+        if self.body.is_empty() {
+            assert_eq!(refusal.message, "request body is empty");
+        } else if self.content_type != JSON {
+            assert_eq!(refusal.message, format!("contentType={}, expected {JSON}", self.content_type));
+        } else {
+            check_fault(&refusal.message);
+        }
+    }
+
+    fn check_answers(&self, review: &Review) {
+        let cluster = cluster(&review.namespace);
+        for webhook in registry::enabled(&cluster.config()) {
+            let verdict = attempt(&*webhook.mutator, review, &cluster).expect("all is known");
+            let again = attempt(&*webhook.mutator, review, &cluster);
+            assert_eq!(again.as_ref(), Ok(&verdict), "the same review, the same verdict");
+            self.check_answer(&webhook, review, &verdict);
+            check_patch(&webhook, review, &verdict, &cluster);
+            if !matches!(verdict, Verdict::Allowed | Verdict::Patched(_)) {
+                let object = review.object.clone().map(|object| veiled(object, false));
+                let veiled = attempt(&*webhook.mutator, &Review { object, ..review.clone() }, &cluster);
+                assert_eq!(veiled.as_ref(), Ok(&verdict), "no text depends on what may be secret");
+            }
+        }
+    }
+
+    fn check_answer(&self, webhook: &Entry, review: &Review, verdict: &Verdict) {
+        let answer = reply(&review.identity, verdict, webhook.failure_policy);
+        assert_eq!(answer.status, 200, "{}", webhook.key);
+        assert!(answer.body.len() <= 8192 + 256 * self.body.len(), "{}: {} bytes", webhook.key, answer.body.len());
+        let answer: Value = serde_json::from_slice(&answer.body).expect("an answer is JSON");
+        check_identity(&answer, &review.identity);
+        let response = &answer["response"];
+        let (code, message) = verdict.told();
+        assert_eq!(response["status"]["code"], code, "{}", webhook.key);
+        assert_eq!(response["status"]["message"].as_str().unwrap_or_default(), message, "{}", webhook.key);
+        assert_eq!(response["allowed"], code == 200, "{}", webhook.key);
+        let patch = response.get("patch").map(|patch| {
+            assert_eq!(response["patchType"], "JSONPatch");
+            BASE64_STANDARD.decode(patch.as_str().expect("a patch is a text")).expect("a patch is Base64")
+        });
+        assert_eq!(response.get("patchType").is_some(), patch.is_some(), "both or none");
+        assert_eq!(patch.as_ref(), if let Verdict::Patched(patch) = verdict { Some(patch) } else { None });
+    }
+}
+
+impl From<&[u8]> for Case {
+    /// The first line is the header, the rest is the body.
+    fn from(input: &[u8]) -> Self {
+        let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
+        let body = input.get(end + 1..).unwrap_or_default().to_vec();
+        Self { content_type: String::from_utf8_lossy(&input[..end]).into_owned(), body }
+    }
+}
+
+// === answers ===
+
+/// Spec 50 §2.3 rules 2 and 3.
+fn check_identity(answer: &Value, identity: &Identity) {
+    let text = |field: &str| answer.get(field).map_or("", |value| value.as_str().expect("a text"));
+    assert_eq!([text("apiVersion"), text("kind")], [&identity.api_version, &identity.kind]);
+    assert_eq!(answer["response"]["uid"], identity.uid);
+}
+
+/// Positions, and nothing of the body.
+fn check_fault(message: &str) {
+    let fault = message.strip_prefix("couldn't decode the AdmissionReview: ").expect(message);
+    let (what, place) = fault.split_once(" at line ").expect(message);
+    let (line, column) = place.split_once(", column ").expect(message);
+    let known =
+        ["a field has the wrong type", "unexpected end of JSON", "invalid JSON", "the object has too many fields"];
+    assert!(known.contains(&what), "{message}");
+    assert!(line.parse::<usize>().is_ok() && column.parse::<usize>().is_ok(), "{message}");
+}
+
+/// The patch makes of the object that was sent what the webhook makes of it; a second time there is nothing to patch.
+fn check_patch(webhook: &Entry, review: &Review, verdict: &Verdict, cluster: &Settings) {
+    let Verdict::Patched(patch) = verdict else { return };
+    let steps: Value = serde_json::from_slice(patch).expect("a patch is JSON");
+    let before = review.object.as_ref().expect("nothing cannot be patched");
+    let after = patch::applied(before, &steps);
+    let review = Review { object: Some(after), ..review.clone() };
+    assert_eq!(attempt(&*webhook.mutator, &review, cluster), Ok(Verdict::Allowed), "{}", webhook.key);
+}
+
+/// The object with another text wherever Secrets, and the environment of containers, hold their content.
+fn veiled(value: Value, is_content: bool) -> Value {
+    match value {
+        Value::String(_) if is_content => "veiled".into(),
+        Value::Array(items) => items.into_iter().map(|item| veiled(item, is_content)).collect(),
+        Value::Object(fields) => {
+            let is_content = |key: &str| is_content || matches!(key, "data" | "stringData" | "value");
+            fields.into_iter().map(|(key, value)| (key.clone(), veiled(value, is_content(&key)))).collect()
+        }
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => other,
+    }
+}
+
+// === what stands in a review, read in another way ===
+
+/// `None`: it is no review.
+fn expected(document: &Value) -> Option<Review> {
+    let request = map(document.as_object()?, "request")?;
+    let kind = map(&request, "kind")?;
+    let mut identity = identity(document)?;
+    if identity.api_version.is_empty() && identity.kind.is_empty() {
+        identity.api_version = "admission.k8s.io/v1".to_owned();
+        identity.kind = "AdmissionReview".to_owned();
+    }
+    Some(Review {
+        identity,
+        kind: GroupVersionKind::new(text(&kind, "group")?, text(&kind, "version")?, text(&kind, "kind")?),
+        namespace: text(&request, "namespace")?,
+        name: text(&request, "name")?,
+        operation: text(&request, "operation")?,
+        object: request.get("object").filter(|object| !object.is_null()).cloned(),
+    })
+}
+
+fn identity(document: &Value) -> Option<Identity> {
+    let fields = document.as_object()?;
+    let uid = text(&map(fields, "request")?, "uid")?;
+    Some(Identity { api_version: text(fields, "apiVersion")?, kind: text(fields, "kind")?, uid })
+}
+
+fn parts(identity: Identity) -> [String; 3] {
+    [identity.api_version, identity.kind, identity.uid]
+}
+
+/// A text, empty if absent; `None` if there is something else.
+fn text(fields: &Map<String, Value>, field: &str) -> Option<String> {
+    match fields.get(field) {
+        None | Some(Value::Null) => Some(String::new()),
+        Some(value) => value.as_str().map(str::to_owned),
+    }
+}
+
+/// A map, empty if absent; `None` if there is something else.
+fn map(fields: &Map<String, Value>, field: &str) -> Option<Map<String, Value>> {
+    match fields.get(field) {
+        None | Some(Value::Null) => Some(Map::new()),
+        Some(value) => value.as_object().cloned(),
+    }
+}
