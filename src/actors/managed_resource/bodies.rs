@@ -153,7 +153,8 @@ mod tests {
     #[test]
     fn the_oldest_go_when_there_is_no_room_for_all() {
         let bodies = Bodies::default();
-        let keep = |index: usize| bodies.keep(key(&index.to_string()), &of_size(BYTES / 16));
+        let body = of_size(BYTES / 16);
+        let keep = |index: usize| bodies.keep(key(&index.to_string()), &body);
         (0..16).for_each(keep);
         assert_eq!(kept(&bodies), (0..16).collect::<Vec<_>>());
 
@@ -177,15 +178,15 @@ mod tests {
 
     #[test]
     fn what_is_kept_again_and_again_displaces_nothing() {
-        for count in [3, 16] {
+        for large in [2, 8] {
             let bodies = Bodies::default();
+            let (body, small) = (of_size(BYTES / 8 - BESIDES), of_size(8 * BESIDES)); // 8 and one fill the room
+            (0..large).for_each(|index| bodies.keep(key(&index.to_string()), &body));
 
-            for index in (0..count).chain([0; 200]) {
-                bodies.keep(key(&index.to_string()), &of_size(BYTES / 16));
-            }
+            (0..100).for_each(|_| bodies.keep(key(&large.to_string()), &small));
 
-            assert_eq!(kept(&bodies), (0..count).collect::<Vec<_>>());
-            assert_eq!(bodies.inner.borrow().ages.len(), 2 * count + 64);
+            assert_eq!(kept(&bodies), (0..=large).collect::<Vec<_>>());
+            assert_eq!(bodies.inner.borrow().ages.len(), 2 * (large + 1) + 64);
         }
     }
 }
