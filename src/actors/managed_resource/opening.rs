@@ -420,9 +420,11 @@ mod tests {
         assert!(is_to_wait(&opening, "one") && opening.all_claimed());
         opening.begin_claiming([bundle("one"), bundle("two")].into());
         assert!(opening.begin_claims(&bundle("one"), 1, None).is_some() && add(&opening, "one", "Pod", 0));
+        let all_have_claimed = opening.moment();
         opening.has_nothing_to_claim(&bundle("one"));
-        assert!(is_to_wait(&opening, "one") && !opening.all_claimed());
+        assert!(is_to_wait(&opening, "one") && !opening.all_claimed() && !all_have_claimed.has_passed());
         opening.has_nothing_to_claim(&bundle("two"));
+        assert!(all_have_claimed.has_passed());
         assert!(is_to_wait(&opening, "one") && !is_to_wait(&opening, "two") && opening.all_claimed());
 
         let kinds = opening.begin_sweeping();
