@@ -138,4 +138,56 @@ mod tests {
         assert!(inner.bytes <= BYTES && inner.ages.len() <= 2 * inner.bodies.len() + 64);
         assert!(inner.bodies.contains_key(&key("999")));
     }
+
+    /// An object whose body takes this many bytes.
+    fn of_size(size: usize) -> Value {
+        let empty = object("1", "").to_string().len();
+        object("1", &"x".repeat(size - BESIDES - empty))
+    }
+
+    /// The keys from `0` on of which there is a body.
+    fn kept(bodies: &Bodies) -> Vec<usize> {
+        let inner = bodies.inner.borrow();
+        (0..20).filter(|index| inner.bodies.contains_key(&key(&index.to_string()))).collect()
+    }
+
+    #[test]
+    fn the_oldest_go_when_there_is_no_room_for_all() {
+        let bodies = Bodies::default();
+        let body = of_size(BYTES / 16);
+        let keep = |index: usize| bodies.keep(key(&index.to_string()), &body);
+        (0..16).for_each(keep);
+        assert_eq!(kept(&bodies), (0..16).collect::<Vec<_>>());
+
+        keep(16);
+        keep(1); // young again
+        keep(17);
+
+        assert_eq!(kept(&bodies), [&[1][..], &(3..18).collect::<Vec<_>>()].concat());
+    }
+
+    #[test]
+    fn a_body_above_an_eighth_of_the_room_is_not_kept_nor_is_the_one_before_it() {
+        let bodies = Bodies::default();
+        for (size, expected) in [(BYTES / 8 + BESIDES, &[0][..]), (BYTES / 8 + BESIDES + 1, &[])] {
+            bodies.keep(key("0"), &of_size(size));
+
+            assert_eq!(kept(&bodies), expected, "{size}");
+        }
+        assert_eq!(bodies.inner.borrow().bytes, 0);
+    }
+
+    #[test]
+    fn what_is_kept_again_and_again_displaces_nothing() {
+        for large in [2, 8] {
+            let bodies = Bodies::default();
+            let (body, small) = (of_size(BYTES / 8 - BESIDES), of_size(8 * BESIDES)); // 8 and one fill the room
+            (0..large).for_each(|index| bodies.keep(key(&index.to_string()), &body));
+
+            (0..100).for_each(|_| bodies.keep(key(&large.to_string()), &small));
+
+            assert_eq!(kept(&bodies), (0..=large).collect::<Vec<_>>());
+            assert_eq!(bodies.inner.borrow().ages.len(), 2 * (large + 1) + 64);
+        }
+    }
 }

@@ -320,14 +320,24 @@ mod tests {
     /// spec 10 §10.3: what a bundle declares to be equivalent are two objects if both are listed.
     #[test]
     fn of_two_declared_equivalents_only_the_wanted_one_is_found() {
-        let old = [ResourceRef::new("a/v1", "X", "ns", "n"), ResourceRef::new("b/v1", "X", "ns", "n")];
-        let declared = Equivalences::with(&[vec![GroupKind::new("a", "X"), GroupKind::new("b", "X")]]);
-        let mut index = index(&old);
+        for (other, wanted, kind) in [
+            ("a", "b", "X"),
+            // Groups and kinds of the predefined sets, but no such set.
+            ("extensions", "apps", "X"),
+            ("extensions", "g.io", "X"),
+            ("g.io", "extensions", "X"),
+            ("extensions", "g.io", "Ingress"),
+            ("g.io", "extensions", "Ingress"),
+        ] {
+            let old = [other, wanted].map(|group| ResourceRef::new(&format!("{group}/v1"), kind, "ns", "n"));
+            let declared = Equivalences::with(&[vec![GroupKind::new(other, kind), GroupKind::new(wanted, kind)]]);
+            let mut index = index(&old);
 
-        let hit = index.find(&old[1].key(), &declared);
+            let hit = index.find(&old[1].key(), &declared);
 
-        assert_eq!(hit, Some(&old[1]));
-        assert_eq!(index.not_found(), [&old[0]]);
+            assert_eq!(hit, Some(&old[1]));
+            assert_eq!(index.not_found(), [&old[0]], "{kind} of {other} and {wanted}");
+        }
     }
 
     /// spec 10 §10.3

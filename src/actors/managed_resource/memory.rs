@@ -184,6 +184,8 @@ impl Memory {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     const CAP: Duration = Duration::from_secs(60);
@@ -238,5 +240,87 @@ mod tests {
         assert!(memory.drifted(&key("a"), later));
         memory.repaired(&key("a"), later, CAP);
         assert!(memory.drifted(&key("a"), later + Duration::from_secs(1)), "the pauses begin anew");
+    }
+
+    #[test]
+    fn a_success_is_about_what_the_status_says_of_the_set_and_nothing_else() {
+        let bundle = |at: &str, value: Value| {
+            let mut object = json!({
+                "metadata": {"namespace": "shoot", "name": "a", "uid": "u", "generation": 3},
+                "status": {"observedGeneration": 3, "secretsDataChecksum": "c", "conditions": [
+                    {"type": "ResourcesApplied", "status": "True"}, {"type": "ResourcesHealthy", "status": "True"},
+                ]},
+            });
+            *object.pointer_mut(at).unwrap() = value;
+            ManagedResource::from_slice(&serde_json::to_vec(&object).unwrap()).unwrap()
+        };
+        let applied = Applied::of(&bundle("/metadata/name", json!("a")), &[]);
+        for (at, value, is_same) in [
+            ("/metadata/name", json!("a"), true),
+            ("/status/conditions/1/status", json!("False"), true),
+            ("/metadata/uid", json!("v"), false),
+            ("/metadata/generation", json!(4), false),
+            ("/status/observedGeneration", json!(2), false),
+            ("/status/secretsDataChecksum", json!("d"), false),
+            ("/status/conditions/0/status", json!("False"), false),
+        ] {
+            assert_eq!(applied.is_about(&bundle(at, value)), is_same, "{at}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_next_pass_is_due_by_the_period_or_by_a_repair_that_was_put_off() {
+        let (now, second) = (Instant::now(), Duration::from_secs(1));
+        let mut memory = Memory::default();
+        assert_eq!(memory.next(now, CAP), CAP);
+        memory.period = Some(now + 30 * second);
+        assert_eq!(memory.next(now + 10 * second, CAP), 20 * second);
+        memory.repaired(&key("a"), now, CAP);
+        assert_eq!(memory.next(now, CAP), 30 * second, "nothing was put off");
+        memory.drifted(&key("a"), now);
+
+        assert_eq!(memory.next(now, CAP), second);
+        assert_eq!(memory.next(now + 2 * second, CAP), Duration::ZERO);
+        memory.period = Some(now);
+        assert_eq!(memory.next(now, CAP), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_ref_may_be_repaired_again_exactly_when_its_pause_is_over() {
+        let (now, pause) = (Instant::now(), FIRST_PAUSE);
+        let mut memory = Memory::default();
+        memory.repaired(&key("a"), now, CAP);
+
+        assert!(memory.drifted(&key("a"), now + pause));
+        assert_eq!(memory.next_due(), None, "it was not put off");
+        memory.take_due(now + 2 * pause - Duration::from_nanos(1));
+        assert!(memory.damping.contains_key(&key("a")));
+        memory.take_due(now + 2 * pause);
+        assert!(memory.damping.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bundle_rests_when_it_is_applied_and_nothing_goes_on() {
+        let mr = ManagedResource::from_slice(br#"{"metadata": {"namespace": "shoot", "name": "a"}}"#).unwrap();
+        let applied = || Memory { applied: Some(Applied::of(&mr, &[])), ..Memory::default() };
+        assert!(applied().is_at_rest() && !Memory::default().is_at_rest());
+
+        let mut damped = applied();
+        damped.repaired(&key("a"), Instant::now(), CAP);
+        let mut forgetful = applied();
+        forgetful.forget_objects();
+
+        assert!(!damped.is_at_rest() && !forgetful.is_at_rest());
+        assert!(!Memory { round: Some(Round::default()), ..applied() }.is_at_rest());
+    }
+
+    #[test]
+    fn what_is_applied_is_no_longer_cleaned_up() {
+        let mut round = Round { cleaned: [(key("a"), None), (key("b"), None)].into(), ..Round::default() };
+
+        round.has_applied(&key("a"), 7);
+
+        assert_eq!(round.applied, [(key("a"), 7)].into());
+        assert_eq!(round.cleaned, [(key("b"), None)].into());
     }
 }

@@ -301,9 +301,28 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::actors::managed_resource::fingerprint::Record;
 
     fn bundle(name: &str) -> NamespacedName {
         NamespacedName::new("shoot", name)
+    }
+
+    /// A bundle claims an object; `false` if there is no room.
+    fn add(opening: &Opening, name: &str, kind: &str, bytes: usize) -> bool {
+        let common = Common {
+            bundle: bundle(name),
+            origin: String::new(),
+            labels: BTreeMap::new(),
+            equivalences: Equivalences::predefined(),
+            force_overwrite_labels: false,
+            force_overwrite_annotations: false,
+            trusted: false,
+        };
+        let key = ObjectKey { kind: kind.into(), name: name.into(), ..ObjectKey::default() };
+        let wanted = vec![0; bytes].into();
+        let claim = Claim { common: Rc::new(common), key: Rc::new(key), manifest_hash: 0, wanted };
+        let resource = Resource::new("", "v1", kind, &kind.to_lowercase(), true);
+        opening.add(GroupVersionKind::new("", "v1", kind), &resource, claim)
     }
 
     /// An opening in which these bundles have claimed objects of one kind each, and the sweep is to begin.
@@ -311,23 +330,16 @@ mod tests {
         let opening = Opening::default();
         opening.begin_claiming(bundles.iter().map(|(name, _)| bundle(name)).collect());
         for (name, kind) in bundles {
-            let common = Common {
-                bundle: bundle(name),
-                origin: String::new(),
-                labels: BTreeMap::new(),
-                equivalences: Equivalences::predefined(),
-                force_overwrite_labels: false,
-                force_overwrite_annotations: false,
-                trusted: false,
-            };
-            let key = ObjectKey { kind: (*kind).into(), name: (*name).into(), ..ObjectKey::default() };
-            let claim = Claim { common: Rc::new(common), key: Rc::new(key), manifest_hash: 0, wanted: [].into() };
-            assert!(opening.begin_claims(&bundle(name), 1, None).is_some());
-            let resource = Resource::new("", "v1", kind, &kind.to_lowercase(), true);
-            assert!(opening.add(GroupVersionKind::new("", "v1", *kind), &resource, claim));
+            let applied = Applied { uid: (*name).into(), generation: 1, secrets: Vec::new(), status: 0 };
+            assert!(opening.begin_claims(&bundle(name), 1, Some(applied)).is_some());
+            assert!(add(&opening, name, kind, 0));
             opening.has_nothing_to_claim(&bundle(name));
         }
         opening
+    }
+
+    fn is_to_wait(opening: &Opening, name: &str) -> bool {
+        matches!(opening.turn(&bundle(name), &mut Memory::default()), Start::Wait(_))
     }
 
     #[test]
@@ -375,5 +387,70 @@ mod tests {
 
         let state = opening.state.borrow();
         assert_eq!(state.verdicts.keys().collect::<Vec<_>>(), [&bundle("two")]);
+    }
+
+    #[test]
+    fn what_was_found_is_remembered_and_a_bundle_is_applied_if_all_it_claimed_is_settled() {
+        let opening = claimed(&[("one", "ConfigMap"), ("two", "Pod")]);
+        let mut kinds = opening.begin_sweeping();
+        let [pods, config_maps] = ["Pod", "ConfigMap"].map(|kind| {
+            let kind = kinds.remove(&GroupVersionKind::new("", "v1", kind)).unwrap();
+            (kind.bundles(), kind.claims.into_values().flatten())
+        });
+        let settled = config_maps.1.map(|claim| claim.key).next().unwrap();
+        let content = Record::of_metadata(&serde_json::json!({})).content();
+
+        opening.is_settled(&bundle("one"), settled.clone(), Fingerprint { manifest: 7, content });
+        opening.are_absent(pods.1);
+        opening.swept(config_maps.0.union(&pods.0).cloned().collect());
+
+        let [one, two] = ["one", "two"].map(|name| {
+            let mut memory = Memory::default();
+            assert!(matches!(opening.turn(&bundle(name), &mut memory), Start::Over));
+            memory
+        });
+        assert_eq!(one.objects.keys().collect::<Vec<_>>(), [&settled]);
+        assert_eq!((one.applied.unwrap().uid.as_str(), one.absent.len()), ("one", 0));
+        assert_eq!((two.applied, two.objects.len(), two.absent.len()), (None, 0, 1));
+    }
+
+    #[test]
+    fn a_bundle_that_has_claimed_waits_until_its_kinds_are_listed() {
+        let opening = Opening::default();
+        assert!(is_to_wait(&opening, "one") && opening.all_claimed());
+        opening.begin_claiming([bundle("one"), bundle("two")].into());
+        assert!(opening.begin_claims(&bundle("one"), 1, None).is_some() && add(&opening, "one", "Pod", 0));
+        let all_have_claimed = opening.moment();
+        opening.has_nothing_to_claim(&bundle("one"));
+        assert!(is_to_wait(&opening, "one") && !opening.all_claimed() && !all_have_claimed.has_passed());
+        opening.has_nothing_to_claim(&bundle("two"));
+        assert!(all_have_claimed.has_passed());
+        assert!(is_to_wait(&opening, "one") && !is_to_wait(&opening, "two") && opening.all_claimed());
+
+        let kinds = opening.begin_sweeping();
+        assert!(is_to_wait(&opening, "one") && !is_to_wait(&opening, "two"));
+        opening.swept(kinds.values().flat_map(Kind::bundles).collect());
+
+        assert!(!is_to_wait(&opening, "one"));
+    }
+
+    #[test]
+    fn who_comes_when_the_sweep_has_begun_claims_nothing() {
+        let opening = claimed(&[("one", "Pod")]);
+        opening.begin_sweeping();
+
+        assert!(opening.begin_claims(&bundle("late"), 1, None).is_none());
+        assert!(!is_to_wait(&opening, "late"));
+    }
+
+    #[test]
+    fn claims_are_taken_as_long_as_there_is_room() {
+        let opening = Opening::default();
+
+        assert!(add(&opening, "one", "Pod", CLAIM_BYTES - 2) && add(&opening, "two", "Pod", 1));
+        assert!(!add(&opening, "three", "Pod", 2));
+        assert!(add(&opening, "four", "Pod", 1) && add(&opening, "five", "Pod", 0));
+        assert!(!add(&opening, "six", "Pod", 1));
+        assert_eq!(opening.begin_sweeping().values().flat_map(Kind::bundles).count(), 4);
     }
 }

@@ -106,6 +106,12 @@ fn finalizers_go_after_the_grace_time() {
     }
 }
 
+/// spec 10 §13.5.3. Without a resource version in it, it is no conflict when somebody else has changed the object.
+#[test]
+fn finalizers_are_taken_away_by_a_patch_without_a_lock() {
+    assert_eq!(remove_finalizers_patch().to_string(), r#"{"metadata":{"finalizers":null}}"#);
+}
+
 /// spec 10 §13.5.4, scenario 26
 #[test]
 fn a_namespace_is_finalized_whichever_finalizers_it_has() {

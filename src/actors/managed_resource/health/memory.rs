@@ -192,4 +192,49 @@ mod tests {
         memory.is_watched(&pods);
         assert_eq!(memory.has_failed_for(&pods, now + minute), Duration::ZERO);
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bundle_that_was_applied_twice_since_the_last_look_was_applied() {
+        let (now, limit) = (Instant::now(), Duration::from_secs(60));
+        let mut memory = HealthMemory::default();
+        memory.has_read(&key("a"), now, Seen::Missing);
+
+        memory.pause(true, now);
+        memory.pause(true, now);
+        memory.begins(1, now);
+
+        assert_eq!(memory.read(&key("a"), now, limit), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_cannot_be_read_since_it_was_last_read_or_watched() {
+        let (now, limit) = (Instant::now(), Duration::from_secs(60));
+        let mut memory = HealthMemory::default();
+        for ends in [
+            |memory: &mut HealthMemory, now| memory.has_read(&key("a"), now, Seen::Missing),
+            |memory: &mut HealthMemory, _| memory.forget_read(&key("a")),
+            |memory: &mut HealthMemory, _| memory.keep_read(|_| false),
+        ] {
+            assert_eq!(memory.is_unread_for(&key("a"), now), Duration::ZERO);
+            assert_eq!(memory.is_unread_for(&key("a"), now + limit), limit);
+
+            ends(&mut memory, now);
+
+            assert_eq!(memory.is_unread_for(&key("a"), now + limit), Duration::ZERO);
+            memory.forget_read(&key("a"));
+            assert_eq!(memory.read(&key("a"), now, limit), None);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_cannot_be_discovered_since_it_last_was() {
+        let (now, pods) = (Instant::now(), GroupVersionKind::new("", "v1", "Pod"));
+        let mut memory = HealthMemory::default();
+        let minute = Duration::from_secs(60);
+
+        assert_eq!(memory.is_undiscovered_for(&pods, now), Duration::ZERO);
+        assert_eq!(memory.is_undiscovered_for(&pods, now + minute), minute);
+        memory.is_discovered(&pods);
+        assert_eq!(memory.is_undiscovered_for(&pods, now + minute), Duration::ZERO);
+    }
 }

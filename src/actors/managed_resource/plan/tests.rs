@@ -309,3 +309,21 @@ fn a_planned_secret_does_not_show_its_data() {
     let (shown, object) = (format!("{plan:?}"), format!("{:?}", plan.objects[0]));
     assert!(object.contains("Secret") && !shown.contains("hunter2"), "{shown}");
 }
+
+/// spec 10 §9.4
+#[test]
+fn a_bundle_gives_away_what_it_names_in_ignore_mode() {
+    let in_mode = |kind: &str, mode: &str| {
+        let mut manifest = config_map("a");
+        manifest["kind"] = json!(kind);
+        manifest["metadata"]["annotations"] = json!({keys::MODE: mode});
+        manifest
+    };
+    let scope = |gvk: &GroupVersionKind| if gvk.kind == "Node" { Scope::Cluster } else { Scope::Namespaced };
+    let kept = [config_map("b"), in_mode("Pod", "Other")];
+    let given = [in_mode("ConfigMap", keys::MODE_IGNORE), in_mode("Node", keys::MODE_IGNORE)];
+
+    let keys = given_away(kept.into_iter().chain(given).collect(), &scope);
+
+    assert_eq!(keys.iter().map(ToString::to_string).collect::<Vec<_>>(), ["/ConfigMap/ns/a", "/Node/default/a"]);
+}

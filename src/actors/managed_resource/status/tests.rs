@@ -318,3 +318,19 @@ fn an_object_that_was_found_gone_is_said_to_be_missing_if_the_bundle_was_healthy
         assert_eq!(found_gone(&status, &BTreeSet::new(), now), status);
     }
 }
+
+#[test]
+fn only_the_whole_condition_of_a_success_reports_one() {
+    for (value, reason, message, expected) in [
+        (ConditionStatus::True, APPLY_SUCCEEDED, APPLIED_MESSAGE, true),
+        (ConditionStatus::Progressing, APPLY_SUCCEEDED, APPLIED_MESSAGE, false),
+        (ConditionStatus::True, MANAGED_RESOURCE_IGNORED, APPLIED_MESSAGE, false),
+        (ConditionStatus::True, APPLY_SUCCEEDED, IGNORED_MESSAGE, false),
+    ] {
+        let condition = Condition::new(RESOURCES_APPLIED, now()).updated(value, reason, message, now());
+        let status = Status { conditions: vec![condition], ..Status::default() };
+
+        assert_eq!(is_reported_applied(&status), expected, "{:?}", shown(&status));
+    }
+    assert!(!is_reported_applied(&Status::default()));
+}
