@@ -56,7 +56,8 @@ pub struct SecretIndex {
 
 #[derive(Default)]
 struct Index {
-    bundles: BTreeMap<NamespacedName, BTreeSet<NamespacedName>>,
+    /// Sorted; nearly all Secrets have one bundle.
+    bundles: BTreeMap<NamespacedName, Vec<NamespacedName>>,
     secrets: BTreeMap<NamespacedName, Vec<NamespacedName>>,
 }
 
@@ -122,14 +123,17 @@ impl SecretIndex {
         let before = index.secrets.remove(bundle).unwrap_or_default();
         for secret in before {
             if let Some(bundles) = index.bundles.get_mut(&secret) {
-                bundles.remove(bundle);
+                bundles.retain(|other| other != bundle);
                 if bundles.is_empty() {
                     index.bundles.remove(&secret);
                 }
             }
         }
         for secret in &secrets {
-            index.bundles.entry(secret.clone()).or_default().insert(bundle.clone());
+            let bundles = index.bundles.entry(secret.clone()).or_insert_with(|| Vec::with_capacity(1));
+            if let Err(place) = bundles.binary_search(bundle) {
+                bundles.insert(place, bundle.clone());
+            }
         }
         if !secrets.is_empty() {
             index.secrets.insert(bundle.clone(), secrets);
@@ -143,7 +147,7 @@ impl SecretIndex {
 
     /// The ManagedResources that reference the Secret.
     pub fn bundles(&self, secret: &NamespacedName) -> Vec<NamespacedName> {
-        self.inner.borrow().bundles.get(secret).into_iter().flatten().cloned().collect()
+        self.inner.borrow().bundles.get(secret).cloned().unwrap_or_default()
     }
 }
 

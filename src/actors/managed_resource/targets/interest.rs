@@ -24,7 +24,8 @@ pub(super) struct Interest {
 #[derive(Default)]
 struct Held {
     keys: BTreeSet<Rc<ObjectKey>>,
-    kinds: BTreeSet<GroupKind>,
+    /// Few, in the order of the keys.
+    kinds: Vec<GroupKind>,
     /// When there was news of one of the objects last.
     news: u64,
 }
@@ -43,13 +44,14 @@ impl Interest {
             None => (Rc::new(bundle.clone()), BTreeSet::new()),
         };
         let mut held = Held { news: self.next_news(), ..Held::default() };
-        for key in keys {
-            let key = self.add(key, &bundle);
-            if !held.kinds.iter().any(|kind| kind.group == key.group && kind.kind == key.kind) {
-                held.kinds.insert(key.group_kind());
+        let keys: Vec<_> = keys.into_iter().map(|key| self.add(key, &bundle)).collect();
+        for key in &keys {
+            if held.kinds.last().is_none_or(|kind| kind.group != key.group || kind.kind != key.kind) {
+                held.kinds.push(key.group_kind());
             }
-            held.keys.insert(key);
         }
+        // All at once, which takes half of the memory of a set that grows.
+        held.keys = keys.into_iter().collect();
         let mut lost = Vec::new();
         for key in before.difference(&held.keys) {
             if let Some(holders) = self.holders.get_mut(key) {
