@@ -216,7 +216,7 @@ impl Cluster {
         Page::decode(resource, query.metadata_only, &answer)
     }
 
-    /// A list in pages of about 2 MiB; `query.limit` and `query.continue_token` are the iterator's own.
+    /// A list in pages of about 1 MiB; `query.limit` and `query.continue_token` are the iterator's own.
     pub fn pages(&self, ctx: Context, resource: Resource, scope: Option<String>, query: ListQuery) -> Pages {
         Pages::new(self.clone(), ctx, resource, scope, query)
     }

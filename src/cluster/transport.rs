@@ -22,7 +22,7 @@ use super::{
 pub(super) const JSON: &str = "application/json";
 /// `Content-Type` of a JSON merge patch.
 pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
-/// Largest answer that is read. A page is about 2 MiB, one object at most a few; a server that ignores `limit` may send
+/// Largest answer that is read. A page is about 1 MiB, one object at most a few; a server that ignores `limit` may send
 /// more.
 const LARGEST_ANSWER: usize = 256 << 20;
 /// Largest error answer that is read.

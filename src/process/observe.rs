@@ -113,7 +113,7 @@ impl DutyObserver for ObservingDuty {
     }
 
     fn rested(&self) {
-        self.metrics.reconciled(ReconcileResult::RequeueAfter, Duration::ZERO);
+        self.metrics.rested();
     }
 
     fn panicked(&self) {

@@ -16,7 +16,7 @@ use crate::dashboard::metrics::Metrics;
 
 /// The arbiter beats this often, and is looked at as often. Each beat wakes two threads of a process that is at rest.
 const BEAT: Duration = Duration::from_secs(1);
-/// Nothing may hold it up for so long.
+/// Who holds it up for so long is reported, if the looks fall on it; for a beat and a look longer, in any case.
 const LIMIT: Duration = Duration::from_secs(1);
 
 /// Keeps watching until it is dropped.

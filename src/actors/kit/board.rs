@@ -2,8 +2,8 @@
 //!
 //! Wakes come in from filters, timers and signals; nudges go out to actors. The board is shared by the supervisor, its
 //! actors and the filters, all on one arbiter; nobody holds it across an await, and none of the controller's code runs
-//! while it is held, but [`Need::ready`](super::Need::ready), a [`Look`](super::Look) and observers, which only look. So a pass, a listener or a
-//! destructor may wake keys.
+//! while it is held, but [`Need::ready`](super::Need::ready), a [`Look`](super::Look) and observers, which only look. So a
+//! pass, a listener or a destructor may wake keys.
 //!
 //! Here: building, waking, handing out permits. `passes`: begin and end of passes. `timers`: timers, deaths of actors, end.
 

@@ -90,10 +90,10 @@
 //!    list after a lost watch becomes the differences to the store, deletions with their last known state. Filters are pure
 //!    functions of old, new and indexes. Besides them only timers and signals wake. The routers are in
 //!    [`cluster`](crate::cluster); the kit knows nothing of them.
-//! 4. **The result makes the next pass.** `Done`: the next wake. `After(time)`. `Rest(time, look)`, the
-//!    same, but for a look right before the pass: as long as it finds nothing to do, the time begins anew and there is no
-//!    pass. `At(wall time)`, which looks at the clock every 10 min, because it may jump. `Wait(moments)`: when a [`Signal`] was raised after a [`Moment`]; none is missed,
-//!    because a moment is taken before looking. `Again` and errors: back-off 5 ms · 2ⁿ up to the duty's cap; every other
+//! 4. **The result makes the next pass.** `Done`: the next wake. `After(time)`. `Rest(time, look)`, the same,
+//!    but for a look right before the pass: as long as it finds nothing to do, the time begins anew and there is no pass.
+//!    `At(wall time)`, which looks at the clock every 10 min, because it may jump. `Wait(moments)`: when a [`Signal`] was
+//!    raised after a [`Moment`]; none is missed, because a moment is taken before looking. `Again` and errors: back-off 5 ms · 2ⁿ up to the duty's cap; every other
 //!    result begins anew. `Continue`: at once, at the end of the queue. `Retire`: the actor ends when no duty of its key is
 //!    at work or woken; timers of other duties do not keep it. Nothing else ends an actor, and the next wake starts a new
 //!    one. A duty has one timer; an earlier wake replaces it. Times beyond a year are cut to a year. (`controller`,

@@ -57,6 +57,7 @@ pub(super) struct Families {
     work_seconds: HistogramVec,
     unfinished: GaugeVec,
     longest: GaugeVec,
+    rests: IntCounterVec,
     controllers: Mutex<BTreeMap<String, ControllerMetrics>>,
 }
 
@@ -80,6 +81,7 @@ struct Series {
     work_seconds: Histogram,
     unfinished: Gauge,
     longest: Gauge,
+    rests: IntCounter,
     running: Mutex<Running>,
 }
 
@@ -110,6 +112,7 @@ impl Families {
             work_seconds: declared::QUEUE_WORK_SECONDS.histograms(registry),
             unfinished: declared::QUEUE_UNFINISHED_SECONDS.float_gauges(registry),
             longest: declared::QUEUE_LONGEST_SECONDS.float_gauges(registry),
+            rests: declared::RESTS.counters(registry),
             controllers: Mutex::new(BTreeMap::new()),
         }
     }
@@ -158,6 +161,7 @@ impl Families {
             work_seconds: self.work_seconds.with_label_values(&queue),
             unfinished: self.unfinished.with_label_values(&queue),
             longest: self.longest.with_label_values(&queue),
+            rests: self.rests.with_label_values(&[name]),
             running: Mutex::new(Running::default()),
         }
     }
@@ -166,6 +170,11 @@ impl Families {
 // === impl ControllerMetrics ===
 
 impl ControllerMetrics {
+    /// A period was over, and there was nothing to do: no reconciliation.
+    pub fn rested(&self) {
+        self.series.rests.inc();
+    }
+
     /// A reconciliation ended with `result` and took `duration`.
     pub fn reconciled(&self, result: ReconcileResult, duration: Duration) {
         let series = &*self.series;

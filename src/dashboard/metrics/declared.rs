@@ -122,8 +122,10 @@ declarations! {
         "Messages that were refused because the mailbox was full.";
     WEBHOOK_FAILURES = Kind::Counter, "gardener_resource_manager_webhook_failures_total", ["webhook", "cause"], "reviews",
         "Reviews that were not allowed, by cause: denied (by a rule), status (of the target, e.g. an object that does not exist), namespace, autoscalers, nodes (could not be read for high availability), undecodable (the object), internal, panic.";
+    RESTS = Kind::Counter, "gardener_resource_manager_rests_total", ["controller"], "periods",
+        "Periods at whose end there was nothing to do, so that nothing was reconciled.";
     ARBITER_STALLS = Kind::Counter, "gardener_resource_manager_arbiter_stalls_total", [], "stalls",
-        "How often the thread of the controllers stood still for two seconds or longer.";
+        "How often the thread of the controllers stood still for three seconds or longer; one between one and three may be seen, too.";
     STORE_OBJECTS = Kind::Gauge, "gardener_resource_manager_store_objects", ["cluster", "kind"], "objects",
         "Records in a store.";
     STORE_SYNCED = Kind::Gauge, "gardener_resource_manager_store_synced", ["cluster", "kind"], "1 or 0",

@@ -1,8 +1,8 @@
 //! The actor of a webhook on one worker thread (architecture §9).
 //!
 //! It judges a review in the turn of its message, so reviews of a worker go one after the other; one that needs a live read
-//! waits beside the mailbox. It waits as the bytes that came and is decoded again for the next attempt: a tree may have twenty
-//! times the size of its JSON, and so there is one on a thread at a time, however many wait. How many may wait, and how many
+//! waits beside the mailbox. It waits as the bytes that came and is decoded again for the next attempt: a tree may have a
+//! hundred times the size of its JSON, and so there is one on a thread at a time, however many wait. How many may wait, and how many
 //! bytes, is the matter of [`Load`]. A panic of a webhook is part of its verdict; if the actor itself ends, the next request
 //! starts it again.
 

@@ -22,8 +22,12 @@ const TERMS: [&str; 7] = [
     "nodeSelectorTerms",
 ];
 
-/// Bytes that the zones of all terms may have together: more than can be stored, and not so many that memory runs out.
+/// Bytes that the zones of all terms may have together: more than can be stored, and not so many that memory runs out. A short
+/// one counts as many as it takes besides its text.
 const MOST_BYTES: usize = 4 << 20;
+
+/// See [`MOST_BYTES`].
+const BESIDES: usize = 48;
 
 /// Requires the zones in **each** term: a term of its own would be an alternative to the others (spec 51 R1). Requirements
 /// about other keys stay as they are (R2).
@@ -37,7 +41,7 @@ pub(super) fn pin_to_zones(object: &mut Value, wanted: &Wanted) -> Result<(), Er
         terms.push(json!({}));
     }
     let (count, zones) = (terms.len(), wanted.zones.len());
-    let bytes: usize = wanted.zones.iter().map(String::len).sum();
+    let bytes: usize = wanted.zones.iter().map(|zone| BESIDES + zone.len()).sum();
     if bytes.saturating_mul(count) > MOST_BYTES {
         let message = format!("{count} node selector terms with {zones} zones each are too many");
         return Err(Error::denied(format!("spec.template.spec.affinity: {message}")));

@@ -102,10 +102,10 @@ fn resident() -> usize {
 #[actix_web::test]
 async fn reviews_wait_as_bytes_and_not_as_trees() {
     let mut rig = Rig::start();
-    let maps = r#"{"a":0},"#.repeat(95_000);
+    let maps = r#"{"a":0},"#.repeat(24_000);
     let large = review("u").replace(r#""name":"p""#, &format!(r#""name":"p","x":[{maps}0]"#));
     let before = resident();
-    let waiting: Vec<_> = (0..16)
+    let waiting: Vec<_> = (0..64)
         .map(|_| {
             let (client, large) = (rig.client(true), large.clone());
             actix_web::rt::spawn(async move {
@@ -115,7 +115,7 @@ async fn reviews_wait_as_bytes_and_not_as_trees() {
         .collect();
 
     let mut asked = Vec::new();
-    while asked.len() < 16 {
+    while asked.len() < 64 {
         asked.push(rig.questions.recv().await.unwrap());
     }
     let more = resident().saturating_sub(before);
