@@ -142,10 +142,12 @@ impl ManagedResources {
     }
 }
 
-/// The period by at most a 120th longer or shorter, and by half a second, so that it ends where many others do. `elapsed` is
-/// the time since a beginning that all have in common.
+/// The period by at most a 60th and half a second longer or shorter, so that it ends where many others do, also such as are
+/// a little longer or shorter. `elapsed` is the time since a beginning that all have in common.
 fn in_step(elapsed: Duration, period: Duration) -> Duration {
-    let step = (period / 60).min(Duration::from_secs(1)).as_nanos().max(1);
+    // A power of two, so that each end of long steps is one of shorter ones.
+    let longest = u64::try_from(period.as_millis() / 30).unwrap_or(u64::MAX).min(1024);
+    let step = u128::from(longest.checked_ilog2().map_or(1, |exponent| 1_u64 << exponent)) * 1_000_000;
     let due = (elapsed + period).as_nanos();
     let rounded = (due + step / 2) / step * step;
     Duration::from_nanos(u64::try_from(rounded).unwrap_or(u64::MAX)).saturating_sub(elapsed)
@@ -158,13 +160,14 @@ mod tests {
     #[test]
     fn periods_of_calm_bundles_end_together_and_do_not_grow() {
         for (elapsed, period, due) in [
-            (0, 60_000, 60_000),
-            (60_001, 60_000, 120_000),
-            (119_600, 60_000, 180_000),
-            (119_400, 60_000, 179_000),
-            (1_000, 600, 1_600),
-            (1_004, 600, 1_600),
-            (1_006, 600, 1_610),
+            (0, 60_000, 59 * 1024),
+            (59 * 1024, 60_000, 118 * 1024),
+            (59 * 1024, 54_000, 112 * 1024),
+            (59 * 1024, 66_000, 123 * 1024),
+            (119_700, 60_000, 175 * 1024),
+            (119_800, 60_000, 176 * 1024),
+            (1_024, 600, 1_024 + 38 * 16),
+            (1_040, 600, 1_024 + 39 * 16),
             (7, 0, 7),
         ] {
             let (elapsed, period) = (Duration::from_millis(elapsed), Duration::from_millis(period));
