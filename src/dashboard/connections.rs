@@ -2,6 +2,9 @@
 //!
 //! Whoever opens connections and says nothing, or stops in the middle of a request, would else fill the server until the
 //! header time is over, and no probe would be answered meanwhile. Those that never sent a request go first.
+//! `unread.rs`: those that do not read their answers.
+
+mod unread;
 
 use std::{
     collections::BTreeMap,
@@ -19,6 +22,9 @@ use std::{
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use unread::Unread;
+pub(crate) use unread::{UnreadLimits, Waits};
+
 /// Connections at which no request is being answered, at most, unless the server says otherwise. A kubelet and a Prometheus
 /// server keep one or two.
 pub(crate) const MOST_SILENT: usize = 128;
@@ -32,12 +38,16 @@ const LOOK: Duration = Duration::from_millis(2);
 /// learns of the end from an answer.
 const QUIET: Duration = Duration::from_millis(200);
 
+/// What may be unread, unless the server says otherwise. An API server waits 30 seconds at most for an answer.
+pub(crate) const UNREAD: UnreadLimits = UnreadLimits { answers: 512, bytes: 32 << 20, time: Duration::from_secs(30) };
+
 /// The connections of a server. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Connections {
     silent: Arc<Mutex<Silent>>,
     open: Arc<AtomicUsize>,
     most: usize,
+    unread: Arc<Unread>,
     stopping: CancellationToken,
 }
 
@@ -90,14 +100,20 @@ pub(crate) struct Busy(Arc<Connection>);
 
 impl Default for Connections {
     fn default() -> Self {
-        Self::at_most(MOST_SILENT)
+        Self::within(MOST_SILENT, UNREAD)
     }
 }
 
 impl Connections {
-    /// With a limit of silent ones of its own.
-    pub(crate) fn at_most(most: usize) -> Self {
-        Self { silent: Arc::default(), open: Arc::default(), most, stopping: CancellationToken::new() }
+    /// With a limit of silent ones of its own, and limits of what is unread.
+    pub(crate) fn within(most: usize, unread: UnreadLimits) -> Self {
+        Self {
+            silent: Arc::default(),
+            open: Arc::default(),
+            most,
+            unread: Arc::new(Unread::within(unread)),
+            stopping: CancellationToken::new(),
+        }
     }
 
     /// A connection comes. None if all are to end: it must not get so far that its client sends a request.
@@ -141,6 +157,11 @@ impl Connections {
         while self.open.load(Ordering::Acquire) > 0 {
             sleep(LOOK).await;
         }
+    }
+
+    /// Closes those that do not read their answers in time, for ever. Costs nothing while there are none.
+    pub(crate) async fn close_unread(self) {
+        self.unread.close_overdue().await;
     }
 
     /// Once they are to end, closes those of this thread that are silent, unless they end themselves.
@@ -211,6 +232,12 @@ impl Connection {
         Busy(self.clone())
     }
 
+    /// So many bytes wait until the client reads, until what is returned is dropped. If there are too many, this or another
+    /// connection is closed.
+    pub(crate) fn wait(&self, bytes: usize) -> Waits {
+        self.all.unread.wait(&self.socket, bytes)
+    }
+
     fn leave(&self, state: &mut State) {
         if let Some(place) = state.place.take() {
             let mut silent = self.all.lock();
@@ -261,6 +288,11 @@ impl Busy {
     /// Whether connections are to end. HTTP/1 can say so in the answer.
     pub(crate) fn is_stopping(&self) -> bool {
         self.0.all.stopping.is_cancelled()
+    }
+
+    /// The answer is there: so many bytes wait for the client until what is returned is dropped.
+    pub(crate) fn wait(&self, bytes: usize) -> Waits {
+        self.0.wait(bytes)
     }
 
     /// The answer says that the connection ends with it, and who serves it will see to that.

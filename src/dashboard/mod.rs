@@ -4,7 +4,7 @@
 //! * [`probes`]: `/healthz` and `/readyz` as plain functions of named checks;
 //! * [`server`]: the two plain HTTP servers (probes; metrics and dashboard) with threads of their own;
 //! * `feed.rs`: the census as JSON and as server-sent events; `listen.rs`: binding;
-//!   `connections.rs`: silent connections make room;
+//!   `connections.rs`: silent connections make room, `connections/unread.rs`: so do those that do not read;
 //! * `page/`: the dashboard's page: HTML, CSS and JavaScript, embedded, no build step.
 //!
 //! Everything here reads: shared cells (the census), counters, check functions. Nothing asks an actor, so a busy or

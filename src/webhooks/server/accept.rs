@@ -23,6 +23,11 @@ use crate::dashboard::connections::{Arriving, Connections};
 pub(super) const PROTOCOLS: [&[u8]; 2] = [HTTP2, b"http/1.1"];
 const HTTP2: &[u8] = b"h2";
 
+/// A client that is still sending when it has its answer has this time to read that. Without it the socket is closed at once, and
+/// bytes that nobody read make the system reset the connection, answer included. The default of the library is none; that of
+/// actix-web's server is this one.
+const LAST_READ: Duration = Duration::from_secs(1);
+
 /// When the server stops, a handshake that has begun has this time: several times the way around the earth.
 const LAST_HANDSHAKE: Duration = Duration::from_millis(500);
 
@@ -43,6 +48,7 @@ where
     let http = HttpService::build()
         .keep_alive(IDLE_TIMEOUT)
         .client_request_timeout(HEADER_TIMEOUT)
+        .client_disconnect_timeout(LAST_READ)
         .h1_allow_half_closed(false)
         .on_connect_ext(|stream: &Stream<TlsStream<TcpStream>>, data| {
             data.insert(stream.connection().clone());

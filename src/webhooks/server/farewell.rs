@@ -1,9 +1,13 @@
-//! A TLS connection as the HTTP library gets it: one of HTTP/2 takes leave of its client when the server stops.
+//! A TLS connection as the HTTP library gets it: one of HTTP/2 takes leave of its client when the server stops, and reads nothing
+//! while its client takes nothing.
 //!
 //! The client reads a GOAWAY, sends nothing new, and gets all answers it waits for. When it has shown that it read this, or
 //! after [`PATIENCE`], and nothing is open any more, the library reads the end of the connection and closes it. Until the
 //! client has closed its side, or for [`LINGER`], what it still sends is thrown away: a socket that is closed before it is
 //! read takes answers with it that are still on their way.
+//!
+//! The HTTP/2 library takes on requests, and keeps their answers, however much it could not write yet. So it gets nothing to
+//! read as long as the client does not read, which counts as an unread answer.
 
 #[cfg(test)]
 mod tests;
@@ -24,7 +28,7 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::frames::Conversation;
-use crate::dashboard::connections::Connection;
+use crate::dashboard::connections::{Connection, Waits};
 
 /// So long a client may take to answer to the GOAWAY: several times the way around the earth. An open request has more time.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -40,6 +44,16 @@ pub(super) struct Stream<IO> {
     connection: Arc<Connection>,
     /// None if it speaks HTTP/1, which has a header for it.
     farewell: Option<Box<Farewell>>,
+    jam: Jam,
+}
+
+/// Whether the client takes what is written.
+#[derive(Default)]
+struct Jam {
+    /// It does not.
+    waits: Option<Waits>,
+    /// The library wanted to read meanwhile.
+    wants_to_read: bool,
 }
 
 /// How a connection takes leave.
@@ -63,12 +77,12 @@ struct Farewell {
 
 impl<IO> Stream<IO> {
     pub(super) fn http1(io: IO, connection: Arc<Connection>) -> Self {
-        Self { io, connection, farewell: None }
+        Self { io, connection, farewell: None, jam: Jam::default() }
     }
 
     /// Takes leave when it is told to.
     pub(super) fn http2(io: IO, connection: Arc<Connection>, stopping: CancellationToken) -> Self {
-        Self { io, connection, farewell: Some(Box::new(Farewell::when(stopping))) }
+        Self { io, connection, farewell: Some(Box::new(Farewell::when(stopping))), jam: Jam::default() }
     }
 
     pub(super) fn connection(&self) -> &Arc<Connection> {
@@ -78,8 +92,12 @@ impl<IO> Stream<IO> {
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<IO> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let Self { io, farewell, .. } = self.get_mut();
+        let Self { io, farewell, jam, .. } = self.get_mut();
         match farewell {
+            Some(_) if jam.waits.is_some() => {
+                jam.wants_to_read = true;
+                Poll::Pending
+            }
             Some(farewell) => farewell.poll_read(io, cx, buf),
             None => Pin::new(io).poll_read(cx, buf),
         }
@@ -88,11 +106,13 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<IO> {
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<IO> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let Self { io, farewell, .. } = self.get_mut();
-        match farewell {
+        let Self { io, connection, farewell, jam } = self.get_mut();
+        let written = match farewell {
             Some(farewell) => farewell.poll_write(io, cx, buf),
             None => Pin::new(io).poll_write(cx, buf),
-        }
+        };
+        jam.look(&written, connection, cx);
+        written
     }
 
     fn poll_write_vectored(
@@ -100,11 +120,13 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<IO> {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let Self { io, farewell, .. } = self.get_mut();
-        match farewell {
+        let Self { io, connection, farewell, jam } = self.get_mut();
+        let written = match farewell {
             Some(farewell) => farewell.poll_write_vectored(io, cx, bufs),
             None => Pin::new(io).poll_write_vectored(cx, bufs),
-        }
+        };
+        jam.look(&written, connection, cx);
+        written
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -112,11 +134,14 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<IO> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self { io, farewell, .. } = self.get_mut();
-        if let Some(farewell) = farewell {
-            ready!(farewell.poll_speak(io, cx))?;
-        }
-        Pin::new(io).poll_flush(cx)
+        let Self { io, connection, farewell, jam } = self.get_mut();
+        let spoken = farewell.as_mut().map_or(Poll::Ready(Ok(())), |farewell| farewell.poll_speak(io, cx));
+        let flushed = match spoken {
+            Poll::Ready(Ok(())) => Pin::new(io).poll_flush(cx),
+            Poll::Ready(Err(_)) | Poll::Pending => spoken,
+        };
+        jam.look(&flushed, connection, cx);
+        flushed
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -124,6 +149,23 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<IO> {
         match farewell {
             Some(farewell) => farewell.poll_shutdown(io, cx),
             None => Pin::new(io).poll_shutdown(cx),
+        }
+    }
+}
+
+// === impl Jam ===
+
+impl Jam {
+    /// So much came of an attempt to write.
+    fn look<T>(&mut self, attempt: &Poll<T>, connection: &Connection, cx: &Context<'_>) {
+        if attempt.is_pending() {
+            // Its size is not known; the library bounds it.
+            self.waits.get_or_insert_with(|| connection.wait(0));
+            return;
+        }
+        if self.waits.take().is_some() && std::mem::take(&mut self.wants_to_read) {
+            // The library reads before it writes.
+            cx.waker().wake_by_ref();
         }
     }
 }

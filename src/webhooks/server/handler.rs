@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use super::{actor::Desk, load::InFlight};
 use crate::{
     api::duration::GoDuration,
-    dashboard::connections::{Busy, Connection},
+    dashboard::connections::{Busy, Connection, Waits},
     webhooks::review::{Body, LIMIT, Reply},
 };
 
@@ -44,9 +44,10 @@ const HEADER: usize = 32;
 /// Of a body that is too large, so much is passed over, so that a client that only sends gets to read the answer.
 const PASSED_OVER: usize = 1 << 20;
 
-/// The body of an answer. Its connection is busy until it was handed to the connection.
+/// The body of an answer. Until it was handed to the connection, that is busy, and the answer counts as unread.
 struct Answer {
     body: BoxBody,
+    _waits: Waits,
     _busy: Busy,
 }
 
@@ -56,7 +57,7 @@ pub(super) struct Overloaded;
 /// Answers a request to a webhook.
 pub(super) async fn answer(desk: &Desk, request: &HttpRequest, payload: web::Payload) -> HttpResponse {
     let begun = Instant::now();
-    let busy = request.conn_data::<Arc<Connection>>().map(Connection::busy);
+    let busy = busy(request);
     let answering = desk.webhook.statistics.begin(begun);
     let deadline = begun + time_of(request.query_string());
     let reply = match desk.load.enter() {
@@ -72,21 +73,30 @@ pub(super) async fn answer(desk: &Desk, request: &HttpRequest, payload: web::Pay
         Err(Overloaded) => overloaded(),
     };
     answering.end(response.status().as_u16());
-    match busy {
-        Some(busy) => Answer::of(request, response, busy),
-        None => response,
-    }
+    Answer::of(request, response, busy)
+}
+
+/// Answers a request to nothing.
+pub(super) async fn not_found(request: HttpRequest) -> HttpResponse {
+    Answer::of(&request, plain(404, "404 page not found\n"), busy(&request))
 }
 
 // === impl Answer ===
 
 impl Answer {
-    fn of(request: &HttpRequest, mut response: HttpResponse, busy: Busy) -> HttpResponse {
+    fn of(request: &HttpRequest, mut response: HttpResponse, busy: Option<Busy>) -> HttpResponse {
+        let Some(busy) = busy else { return response };
         if busy.is_stopping() && request.version() < Version::HTTP_2 {
             response.head_mut().set_connection_type(ConnectionType::Close);
             busy.ends_connection();
         }
-        response.map_body(|_, body| BoxBody::new(Self { body, _busy: busy }))
+        response.map_body(|_, body| {
+            let bytes = match body.size() {
+                BodySize::Sized(bytes) => bytes.try_into().unwrap_or(usize::MAX),
+                BodySize::None | BodySize::Stream => 0,
+            };
+            BoxBody::new(Self { body, _waits: busy.wait(bytes), _busy: busy })
+        })
     }
 }
 
@@ -104,8 +114,12 @@ impl MessageBody for Answer {
 
 // === pieces ===
 
+fn busy(request: &HttpRequest) -> Option<Busy> {
+    request.conn_data::<Arc<Connection>>().map(Connection::busy)
+}
+
 /// A short text.
-pub(super) fn plain(status: u16, text: impl Into<String>) -> HttpResponse {
+fn plain(status: u16, text: impl Into<String>) -> HttpResponse {
     HttpResponse::build(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))
         .insert_header((header::CONTENT_TYPE, TEXT_TYPE))
         .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))

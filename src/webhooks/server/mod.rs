@@ -35,7 +35,7 @@ use std::{
 
 use actix_tls::accept::max_concurrent_tls_connect;
 use actix_web::{
-    App, HttpRequest, HttpResponse,
+    App, HttpRequest,
     dev::{Server, ServerHandle},
     web,
 };
@@ -49,7 +49,7 @@ use super::{knowledge::Knowledge, registry::Entry};
 use crate::{
     actors::kit::{Census, Role},
     dashboard::{
-        connections::Connections,
+        connections::{Connections, UNREAD, UnreadLimits},
         metrics::Metrics,
         server::{Bind, ListenError},
     },
@@ -68,7 +68,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Threads. A review takes fractions of a millisecond; the second is there while the first has a large one.
 const WORKERS: usize = 2;
-/// Per worker; each costs some 50 KiB. Silent ones do not fill this up: see [`Connections`].
+/// Per worker; each costs some 50 KiB. Neither silent ones fill this up nor those that do not read: see [`Connections`].
 const MAX_CONNECTIONS: usize = 1024;
 /// Connections without a request: a hundred API servers with some each. Those of others that say nothing go first.
 const MOST_SILENT: usize = 1024;
@@ -111,6 +111,8 @@ pub struct WebhookServer {
     #[cfg(test)]
     load: Load,
     follower: JoinHandle<()>,
+    /// Of connections whose clients do not read.
+    closer: JoinHandle<()>,
     census: Census,
     places: Vec<String>,
 }
@@ -147,9 +149,13 @@ impl Bound {
     /// # Errors
     /// A listener cannot be used.
     pub fn run(self, parts: ServerParts) -> Result<WebhookServer, ServerError> {
+        self.run_within(parts, UNREAD)
+    }
+
+    fn run_within(self, parts: ServerParts, unread: UnreadLimits) -> Result<WebhookServer, ServerError> {
         let serving = Arc::new(Serving::new(parts.certificate));
         let tls = Arc::new(tls(serving.clone())?);
-        let (load, connections) = (Load::default(), Connections::at_most(MOST_SILENT));
+        let (load, connections) = (Load::default(), Connections::within(MOST_SILENT, unread));
         let webhooks: Vec<_> = parts
             .webhooks
             .into_iter()
@@ -169,6 +175,7 @@ impl Bound {
             }
         });
         let follower = actix_web::rt::spawn(serving.follow(parts.certificate_directory, parts.metrics));
+        let closer = actix_web::rt::spawn(connections.clone().close_unread());
         parts.presence.show(self.address);
         tracing::info!(address = %self.address, "Serving webhooks");
         Ok(WebhookServer {
@@ -178,6 +185,7 @@ impl Bound {
             #[cfg(test)]
             load,
             follower,
+            closer,
             census: parts.census,
             places,
         })
@@ -202,6 +210,7 @@ impl WebhookServer {
             tracing::warn!("Reviews were cut off at the end of the grace period");
         }
         self.follower.abort();
+        self.closer.abort();
         self.handle.stop(false).await;
         self.places.iter().for_each(|place| self.census.leave(place));
     }
@@ -241,7 +250,7 @@ fn serve(
     let service = move || {
         actix_web::rt::spawn(connections.clone().close_when_stopping());
         let desks: Vec<_> = webhooks.iter().map(|webhook| Rc::new(Desk::open(webhook, &knowledge, &load))).collect();
-        let app = App::new().configure(|config| route(config, desks)).default_service(web::to(not_found));
+        let app = App::new().configure(|config| route(config, desks)).default_service(web::to(handler::not_found));
         accept::service(app, tls.clone(), connections.clone())
     };
     for listener in listeners {
@@ -259,8 +268,4 @@ fn route(config: &mut web::ServiceConfig, desks: Vec<Rc<Desk>>) {
         };
         config.service(web::resource(path).to(handler));
     }
-}
-
-async fn not_found() -> HttpResponse {
-    handler::plain(404, "404 page not found\n")
 }

@@ -2,6 +2,7 @@
 
 mod client;
 mod limits;
+mod unread;
 
 use std::{path::Path, process::Command, sync::Arc, time::Duration};
 
@@ -25,6 +26,10 @@ const MUTATING: &str = "/webhooks/mutating";
 const DENYING: &str = "/webhooks/denying";
 const PANICKING: &str = "/webhooks/panicking";
 const LOOKING: &str = "/webhooks/looking";
+/// Its answers are.
+const LARGE: &str = "/webhooks/large";
+
+const REQUESTS: &str = "controller_runtime_webhook_requests_total";
 
 /// A running server.
 struct Rig {
@@ -61,6 +66,10 @@ fn webhooks() -> Vec<Entry> {
             Ok(Outcome::Done)
         }),
         entry(DENYING, |_, _| Err(Failure::Denied("no".into()))),
+        entry(LARGE, |object, _| {
+            object["metadata"]["labels"] = json!({"a": "b".repeat(1 << 20)});
+            Ok(Outcome::Done)
+        }),
         entry(PANICKING, |_, _| panic!("at the disco")),
         entry(LOOKING, |_, view| {
             view.service_account(&crate::api::object::NamespacedName::new("n", "a")).map(|_| Outcome::Done)
@@ -87,6 +96,10 @@ fn write_pair(directory: &Path, name: &str) {
 
 impl Rig {
     fn start() -> Self {
+        Self::start_within(UNREAD)
+    }
+
+    fn start_within(unread: UnreadLimits) -> Self {
         let directory = tempfile::tempdir().unwrap();
         write_pair(directory.path(), "first");
         let (census, presence) = (Census::default(), Presence::default());
@@ -94,15 +107,18 @@ impl Rig {
         let (knowledge, questions) = Knowledge::without_service_accounts();
         let bound = Bound::to(&Bind { address: "127.0.0.1".into(), port: 0 }).unwrap();
         let server = bound
-            .run(ServerParts {
-                webhooks: webhooks(),
-                knowledge,
-                certificate: read_certificate(directory.path()).unwrap(),
-                certificate_directory: directory.path().to_owned(),
-                metrics: metrics.clone(),
-                census: census.clone(),
-                presence: presence.clone(),
-            })
+            .run_within(
+                ServerParts {
+                    webhooks: webhooks(),
+                    knowledge,
+                    certificate: read_certificate(directory.path()).unwrap(),
+                    certificate_directory: directory.path().to_owned(),
+                    metrics: metrics.clone(),
+                    census: census.clone(),
+                    presence: presence.clone(),
+                },
+                unread,
+            )
             .unwrap();
         Self { server, directory, metrics, census, presence, questions }
     }
@@ -206,9 +222,7 @@ async fn a_panic_costs_one_review() {
 #[actix_web::test]
 async fn denials_are_counted_as_answers() {
     let rig = Rig::start();
-    let count = |code| {
-        rig.metric(&format!("controller_runtime_webhook_requests_total{{code=\"{code}\",webhook=\"{DENYING}\"}}"))
-    };
+    let count = |code| rig.metric(&format!("{REQUESTS}{{code=\"{code}\",webhook=\"{DENYING}\"}}"));
     assert_eq!((count(200), count(500)), ("0".to_owned(), "0".to_owned()));
 
     for _ in 0..3 {

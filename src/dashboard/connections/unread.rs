@@ -1,0 +1,193 @@
+//! Answers that a client does not read. They are bounded in number, in size and in time: beyond that, the connection of the
+//! one that has waited for longest is closed, and all it waits for is dropped.
+//!
+//! Nothing else ends them. A client of HTTP/2 may forbid the server to send, and one of any version may stop to read, and
+//! still show that it is there. Reviews that are not answered yet do not count: they have a deadline of their own.
+
+use std::{
+    collections::BTreeMap,
+    net::{Shutdown, TcpStream},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+
+/// How much may be unread on all connections of a server.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UnreadLimits {
+    /// Answers. Those of a client that reads wait for less than a millisecond.
+    pub(crate) answers: usize,
+    /// Of all of them.
+    pub(crate) bytes: usize,
+    /// Of each.
+    pub(crate) time: Duration,
+}
+
+/// What is unread on the connections of a server.
+pub(super) struct Unread {
+    limits: UnreadLimits,
+    waiting: Mutex<All>,
+    /// There is one, and before there was none.
+    first: Notify,
+}
+
+#[derive(Default)]
+struct All {
+    /// By the order in which they began to wait.
+    waiting: BTreeMap<u64, Waiting>,
+    bytes: usize,
+    last: u64,
+}
+
+struct Waiting {
+    since: Instant,
+    bytes: usize,
+    socket: Arc<TcpStream>,
+}
+
+/// An answer, or a part of one, that waits for its client until this is dropped.
+pub(crate) struct Waits {
+    unread: Arc<Unread>,
+    place: u64,
+}
+
+// === impl Unread ===
+
+impl Unread {
+    pub(super) fn within(limits: UnreadLimits) -> Self {
+        Self { limits, waiting: Mutex::default(), first: Notify::new() }
+    }
+
+    /// So many bytes for this client wait. If that is too much, others go first.
+    pub(super) fn wait(self: &Arc<Self>, socket: &Arc<TcpStream>, bytes: usize) -> Waits {
+        let mut all = self.all();
+        all.last += 1;
+        let place = all.last;
+        all.bytes += bytes;
+        all.waiting.insert(place, Waiting { since: Instant::now(), bytes, socket: socket.clone() });
+        while all.waiting.len() > self.limits.answers || all.bytes > self.limits.bytes && all.waiting.len() > 1 {
+            all.close_oldest();
+        }
+        if all.waiting.len() == 1 {
+            self.first.notify_one();
+        }
+        drop(all);
+        Waits { unread: self.clone(), place }
+    }
+
+    /// Closes connections whose time is over, for ever. Sleeps without a timer while nothing waits.
+    pub(super) async fn close_overdue(&self) {
+        loop {
+            match self.look(Instant::now()) {
+                Some(next) => sleep_until(next).await,
+                None => self.first.notified().await,
+            }
+        }
+    }
+
+    /// Closes connections whose time is over. Returns when the next one is due.
+    fn look(&self, now: Instant) -> Option<Instant> {
+        let mut all = self.all();
+        loop {
+            let due = all.waiting.first_key_value()?.1.since + self.limits.time;
+            if due > now {
+                return Some(due);
+            }
+            all.close_oldest();
+        }
+    }
+
+    fn all(&self) -> MutexGuard<'_, All> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl All ===
+
+impl All {
+    fn close_oldest(&mut self) {
+        let Some((_, oldest)) = self.waiting.pop_first() else { return };
+        self.bytes -= oldest.bytes;
+        // It may be closed already.
+        oldest.socket.shutdown(Shutdown::Both).ok();
+    }
+}
+
+// === impl Waits ===
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        let mut all = self.unread.all();
+        if let Some(gone) = all.waiting.remove(&self.place) {
+            all.bytes -= gone.bytes;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io::Read as _, net::TcpListener};
+
+    use super::*;
+
+    const LIMITS: UnreadLimits = UnreadLimits { answers: 3, bytes: 100, time: Duration::from_secs(30) };
+
+    /// The server's end of a connection, and the client's.
+    fn connection() -> (Arc<TcpStream>, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        client.set_nonblocking(true).unwrap();
+        (Arc::new(listener.accept().unwrap().0), client)
+    }
+
+    fn is_open(socket: &TcpStream) -> bool {
+        socket.set_nonblocking(true).unwrap();
+        !matches!((&mut &*socket).read(&mut [0]), Ok(0))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_that_waited_for_longest_make_room() {
+        let unread = Arc::new(Unread::within(LIMITS));
+        let all: Vec<_> = (0..4).map(|_| connection()).collect();
+        let open = || all.iter().map(|(socket, _)| is_open(socket)).collect::<Vec<_>>();
+
+        let _many = all[..3].iter().map(|(socket, _)| unread.wait(socket, 10)).collect::<Vec<_>>();
+        assert_eq!(open(), [true; 4]);
+        let newest = unread.wait(&all[3].0, 10);
+        assert_eq!(open(), [false, true, true, true], "too many");
+        drop(newest);
+        let _large = unread.wait(&all[3].0, 90);
+        assert_eq!(open(), [false, false, true, true], "too large");
+        let _larger = unread.wait(&all[3].0, 1000);
+        assert_eq!(open(), [false, false, false, false], "all others, and here one of the same connection");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_too_long_is_closed_and_the_others_leave_no_trace() {
+        let unread = Arc::new(Unread::within(LIMITS));
+        let closing = tokio::spawn({
+            let unread = unread.clone();
+            async move { unread.close_overdue().await }
+        });
+        let ((first, _a), (second, _b)) = (connection(), connection());
+
+        drop(unread.wait(&first, 10));
+        tokio::time::sleep(Duration::from_secs(100)).await;
+        let slow = unread.wait(&first, 10);
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        let later = unread.wait(&second, 10);
+        tokio::time::sleep(Duration::from_secs(9)).await;
+        assert!(is_open(&first));
+        tokio::time::sleep(Duration::from_secs(2)).await;
+
+        assert!(!is_open(&first) && is_open(&second));
+        drop((slow, later));
+        let all = unread.all();
+        assert_eq!((all.waiting.len(), all.bytes), (0, 0));
+        closing.abort();
+    }
+}
