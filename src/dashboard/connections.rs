@@ -39,7 +39,7 @@ const LOOK: Duration = Duration::from_millis(2);
 const QUIET: Duration = Duration::from_millis(200);
 
 /// What may be unread, unless the server says otherwise. An API server waits 30 seconds at most for an answer.
-pub(crate) const UNREAD: UnreadLimits = UnreadLimits { answers: 512, bytes: 32 << 20, time: Duration::from_secs(30) };
+pub(crate) const UNREAD: UnreadLimits = UnreadLimits { answers: 1024, bytes: 32 << 20, time: Duration::from_secs(30) };
 
 /// The connections of a server. Cheap to clone.
 #[derive(Clone)]
