@@ -6,6 +6,7 @@
 
 mod interest;
 mod news;
+mod origins;
 mod scopes;
 mod watches;
 
@@ -19,9 +20,13 @@ use std::{
 use serde_json::Value;
 use tokio::time::Instant;
 
-use self::interest::Interest;
 pub use self::news::{Drift, DriftListener, HealthListener, News};
-use super::{bodies::Bodies, fingerprint::Record, widening::Widening};
+use self::{interest::Interest, origins::Origins};
+use super::{
+    bodies::Bodies,
+    fingerprint::{Content, Record},
+    widening::Widening,
+};
 use crate::{
     actors::{
         health::{Judgement, judge, pods::PodSummary},
@@ -73,6 +78,7 @@ struct Inner {
     drift: DriftListener,
     health: HealthListener,
     bodies: Bodies,
+    origins: Rc<Origins>,
 }
 
 struct Kind {
@@ -126,6 +132,7 @@ impl Targets {
             drift,
             health,
             bodies: Bodies::default(),
+            origins: Rc::default(),
         };
         Self { inner: Rc::new(inner) }
     }
@@ -274,6 +281,16 @@ impl Targets {
             router.store().get(&name).filter(|_| router.is_fresh_for(&name))
         });
         record.map_or(Evidence::None, Evidence::Known)
+    }
+
+    /// Whether an object is known to exist, with this content.
+    pub fn is_still(&self, key: &ObjectKey, content: &Content) -> bool {
+        let kinds = self.inner.kinds.borrow();
+        kinds.get(&key.group_kind()).is_some_and(|Kind { router, .. }| {
+            let name = name_in_store(router.resource(), key);
+            router.is_fresh_for(&name)
+                && router.store().with(&name, |record| record.content().is(content)) == Some(true)
+        })
     }
 
     /// How an object stands, for health.

@@ -53,9 +53,11 @@ impl Inner {
             let (interest, key_of) = (self.interest.clone(), keys_of(group_kind));
             Box::new(move |name: &NamespacedName| interest.borrow().is_held(&key_of(name)))
         };
+        let origins = self.origins.clone();
         let record: ReadRecord<Record> = Box::new(move |object| {
-            let record = if covered { Record::of_metadata(object) } else { Record::of_object(object) };
+            let mut record = if covered { Record::of_metadata(object) } else { Record::of_object(object) };
             let judgement = judged.as_ref().and_then(|kind| Judgement::of(kind, object));
+            record.origin = record.origin.map(|origin| origins.shared(origin));
             Some(Record { judgement, ..record })
         });
         let options = RouterOptions {
