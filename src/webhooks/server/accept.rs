@@ -2,11 +2,22 @@
 //!
 //! It is what actix-web's `HttpServer` does, which hands the connection to the HTTP library as it is. Here the library gets a
 //! [`Stream`], which takes leave of its client, and a connection counts from its first byte on: none is forgotten at the end.
+//! And the library's part is only there while somebody is connected ([`while_needed`]).
 
-use std::{fmt, io, sync::Arc, time::Duration};
+use std::{
+    cell::RefCell,
+    fmt,
+    future::poll_fn,
+    io,
+    rc::{Rc, Weak},
+    sync::Arc,
+    time::Duration,
+};
 
 use actix_http::{HttpService, Protocol, Request};
-use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt as _, apply_fn_factory, map_config};
+use actix_service::{
+    IntoServiceFactory, ServiceFactory, ServiceFactoryExt as _, apply_fn_factory, fn_service, map_config,
+};
 use actix_tls::accept::rustls_0_23::{Acceptor, TlsStream};
 use actix_web::{
     Error,
@@ -31,9 +42,9 @@ const LAST_READ: Duration = Duration::from_secs(1);
 /// When the server stops, a handshake that has begun has this time: several times the way around the earth.
 const LAST_HANDSHAKE: Duration = Duration::from_millis(500);
 
-/// A service of a worker that answers the requests of a connection with `app`. Its errors are the client's.
+/// A service of a worker that answers the requests of a connection with what `app` makes. Its errors are the client's.
 pub(super) fn service<I, S, B>(
-    app: I,
+    app: impl Fn() -> I + 'static,
     tls: Arc<rustls::ServerConfig>,
     connections: Connections,
 ) -> impl ServiceFactory<TcpStream, Config = (), Response = (), Error = (), InitError = ()>
@@ -45,15 +56,17 @@ where
     <S::Service as actix_service::Service<Request>>::Future: 'static,
     B: MessageBody + 'static,
 {
-    let http = HttpService::build()
-        .keep_alive(IDLE_TIMEOUT)
-        .client_request_timeout(HEADER_TIMEOUT)
-        .client_disconnect_timeout(LAST_READ)
-        .h1_allow_half_closed(false)
-        .on_connect_ext(|stream: &Stream<TlsStream<TcpStream>>, data| {
-            data.insert(stream.connection().clone());
-        })
-        .finish(map_config(app, |()| AppConfig::default()));
+    let http = move || {
+        HttpService::build()
+            .keep_alive(IDLE_TIMEOUT)
+            .client_request_timeout(HEADER_TIMEOUT)
+            .client_disconnect_timeout(LAST_READ)
+            .h1_allow_half_closed(false)
+            .on_connect_ext(|stream: &Stream<TlsStream<TcpStream>>, data| {
+                data.insert(stream.connection().clone());
+            })
+            .finish(map_config(app(), |()| AppConfig::default()))
+    };
     let mut acceptor = Acceptor::new(Arc::unwrap_or_clone(tls));
     acceptor.set_handshake_timeout(HANDSHAKE_TIMEOUT);
     apply_fn_factory(acceptor.map_err(drop), move |socket: TcpStream, tls| {
@@ -71,7 +84,36 @@ where
             Ok((stream, protocol, None))
         }
     })
-    .and_then(http.map_err(drop))
+    .and_then(while_needed(http))
+}
+
+/// A service that is made with the first connection and gone with the last. The clock of the HTTP library ticks twice a
+/// second as long as there is one, which would wake each worker of a process that nobody asks anything.
+fn while_needed<S, C>(
+    make: impl Fn() -> S + 'static,
+) -> impl ServiceFactory<C, Config = (), Response = (), Error = (), InitError = ()>
+where
+    S: ServiceFactory<C, Config = (), Response = ()> + 'static,
+    C: 'static,
+{
+    let (make, made) = (Rc::new(make), Rc::new(RefCell::new(Weak::<S::Service>::new())));
+    fn_service(move |connection: C| {
+        let (make, made) = (make.clone(), made.clone());
+        async move {
+            let present = made.borrow().upgrade();
+            let service = match present {
+                Some(service) => service,
+                None => {
+                    // Two that arrive at once may make one each: both work, and the later one is kept for others.
+                    let service = Rc::new(make().new_service(()).await.map_err(drop)?);
+                    *made.borrow_mut() = Rc::downgrade(&service);
+                    service
+                }
+            };
+            poll_fn(|cx| service.poll_ready(cx)).await.map_err(drop)?;
+            service.call(connection).await.map_err(drop)
+        }
+    })
 }
 
 /// The connection is there.

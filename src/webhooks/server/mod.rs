@@ -250,7 +250,8 @@ fn serve(
     let service = move || {
         actix_web::rt::spawn(connections.clone().close_when_stopping());
         let desks: Vec<_> = webhooks.iter().map(|webhook| Rc::new(Desk::open(webhook, &knowledge, &load))).collect();
-        let app = App::new().configure(|config| route(config, desks)).default_service(web::to(handler::not_found));
+        let app =
+            move || App::new().configure(|config| route(config, &desks)).default_service(web::to(handler::not_found));
         accept::service(app, tls.clone(), connections.clone())
     };
     for listener in listeners {
@@ -259,9 +260,9 @@ fn serve(
     Ok(server.run())
 }
 
-fn route(config: &mut web::ServiceConfig, desks: Vec<Rc<Desk>>) {
+fn route(config: &mut web::ServiceConfig, desks: &[Rc<Desk>]) {
     for desk in desks {
-        let path = desk.path();
+        let (desk, path) = (desk.clone(), desk.path());
         let handler = move |request: HttpRequest, payload: web::Payload| {
             let desk = desk.clone();
             async move { handler::answer(&desk, &request, payload).await }
