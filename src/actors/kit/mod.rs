@@ -93,11 +93,11 @@
 //! 4. **The result makes the next pass.** `Done`: the next wake. `After(time)`. `Rest(time, look)`, the same,
 //!    but for a look right before the pass: as long as it finds nothing to do, the time begins anew and there is no pass.
 //!    `At(wall time)`, which looks at the clock every 10 min, because it may jump. `Wait(moments)`: when a [`Signal`] was
-//!    raised after a [`Moment`]; none is missed, because a moment is taken before looking. `Again` and errors: back-off 5 ms · 2ⁿ up to the duty's cap; every other
-//!    result begins anew. `Continue`: at once, at the end of the queue. `Retire`: the actor ends when no duty of its key is
-//!    at work or woken; timers of other duties do not keep it. Nothing else ends an actor, and the next wake starts a new
-//!    one. A duty has one timer; an earlier wake replaces it. Times beyond a year are cut to a year. (`controller`,
-//!    `board/passes`, `board/timers`)
+//!    raised after a [`Moment`]; none is missed, because a moment is taken before looking. `Again` and errors: back-off
+//!    5 ms · 2ⁿ up to the duty's cap; every other result begins anew. `Continue`: at once, at the end of the queue.
+//!    `Retire`: the actor ends when no duty of its key is at work or woken; timers of other duties do not keep it. Nothing
+//!    else ends an actor, and the next wake starts a new one. A duty has one timer; an earlier wake replaces it. Times
+//!    beyond a year are cut to a year. (`controller`, `board/passes`, `board/timers`)
 //! 5. **Permits.** Each duty has its own (0 counts as 1). Live before background, first come first served within a lane, each
 //!    eighth permit to the background if somebody waits there; a live wake moves a key that waits in the background. Who
 //!    waits for a timer, a store or a signal holds none. After [`TIME_SLICE`] a pass should end with `Continue`
