@@ -23,6 +23,7 @@ mod owners;
 mod random;
 mod refused;
 mod removal;
+mod rests;
 mod rights;
 mod scenarios;
 mod scopes;

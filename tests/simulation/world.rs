@@ -26,7 +26,7 @@ static DEFINITION: LazyLock<Value> =
     LazyLock::new(|| serde_saphyr::from_str(crd::MANAGED_RESOURCES).expect("the definition is YAML"));
 
 /// The user the program is, unless a test starts more than one.
-const PROGRAM: &str = "grm";
+pub(crate) const PROGRAM: &str = "grm";
 
 /// A simulated cluster and the program in it.
 pub(crate) struct World {

@@ -12,7 +12,7 @@ use super::{
     order,
     plan::PlannedObject,
     read::Bundle,
-    release,
+    release, rest,
     run::{Run, Todo},
     shared::CHANGED,
     status,
@@ -135,7 +135,7 @@ async fn release_orphans(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle
         return Ok(());
     }
     for reference in &bundle.plan.released {
-        memory.objects.remove(&reference.key());
+        memory.forget(&reference.key());
     }
     let errors = release::release(run, &bundle.plan.released).await;
     if errors.is_empty() {
@@ -195,7 +195,6 @@ fn text_of(mut errors: Vec<(ObjectKey, ObjectError)>) -> String {
 async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &Todo) -> Result<Outcome, Failure> {
     let controller = run.controller;
     let (now, wall) = (controller.env.clock.monotonic(), controller.env.clock.wall());
-    let sync_period = controller.settings.sync_period;
     memory.round = None;
     if let Todo::All { .. } = todo {
         let generation = run.mr().metadata.generation;
@@ -207,22 +206,20 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         };
         run.write_status(|status| status::finished(status, outcome, wall)).await?;
         let keys: BTreeSet<&ObjectKey> = bundle.plan.objects.iter().map(|object| &object.key).collect();
-        // Built anew, which takes half of the memory of a map that grew.
-        let known = std::mem::take(&mut memory.objects).into_iter();
-        memory.objects = known.filter(|(key, _)| keys.contains(key.as_ref())).collect();
+        memory.keep_objects(|key| keys.contains(key));
         // What left the bundle is nobody's business any more.
         let held = keys.into_iter().cloned().chain(run.mr().status.resources.iter().map(ResourceRef::key)).collect();
         controller.targets.register(&run.pass.key, held);
         // With a kind of which nothing could be told, what left the bundle is still there: that is not the end. Nor is it
         // with one that is served since the pass began: the refs of its objects may have a namespace that they are not in.
         let complete = !bundle.uncertain && bundle.all_kinds_known();
-        memory.applied = complete.then(|| Applied::of(run.mr(), &bundle.secrets));
+        memory.applied = complete.then(|| Applied::of(run.mr(), &bundle.secrets).into());
         memory.failed = None;
         memory.announced = None;
         memory.failing.clear();
         memory.absent.clear();
         if complete || memory.period.is_none_or(|period| period <= now) {
-            memory.period = Some(now + sync_period);
+            memory.period = Some(now + rest::period(controller, memory));
         }
     }
     let count = bundle.plan.objects.len();
@@ -234,7 +231,7 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         // Some objects were repaired, others still fail; or not all is known: the back-off goes on.
         return Ok(Outcome::Again);
     }
-    Ok(Outcome::After(memory.next(now, sync_period)))
+    Ok(rest::until_due(run, memory, now, None))
 }
 
 // === objects ===
@@ -307,12 +304,12 @@ async fn apply_rank(
                 // period looks at it again.
                 if let Some(record) = done.record {
                     let key = scene.run.controller.targets.shared(&object.key);
-                    memory.objects.insert(key, Fingerprint { manifest, content: record.content() });
+                    memory.remember(key, Fingerprint { manifest, content: record.content() });
                 }
             }
             Err(error) => {
                 let since = *memory.failing.entry(object.key.clone()).or_insert(now);
-                memory.objects.remove(&object.key);
+                memory.forget(&object.key);
                 held_up |= now.saturating_duration_since(since) < PATIENCE;
                 failed.push((object.key.clone(), error));
             }

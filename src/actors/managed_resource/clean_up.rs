@@ -105,7 +105,7 @@ pub(super) async fn clean(run: &Run<'_>, memory: &mut Memory, references: &[Reso
             .collect()
             .await;
         for (key, reference, result) in looked {
-            memory.objects.remove(&key);
+            memory.forget(&key);
             let item = match result {
                 Cleaned::Done => None,
                 Cleaned::Pending(error) => Some(pending_item(run, reference, error).await),

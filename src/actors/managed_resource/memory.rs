@@ -9,7 +9,11 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{fingerprint::Content, targets::Known};
+use super::{
+    fingerprint::Content,
+    snapshot::{Head, hash_of_references},
+    targets::Known,
+};
 use crate::api::{
     conditions::RESOURCES_APPLIED,
     managed_resource::{ManagedResource, Status},
@@ -19,15 +23,18 @@ use crate::api::{
 /// A ref that drifts is repaired at once, then after 1, 2, 4 s … up to the sync period, until it is quiet.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
+/// Objects as they were when they were right.
+pub type Objects = BTreeMap<Rc<ObjectKey>, Fingerprint>;
+
 /// Memory of the duty `managedresource`.
 #[derive(Default)]
 pub struct Memory {
     /// What the last full success was about.
-    pub applied: Option<Applied>,
+    pub applied: Option<Rc<Applied>>,
     /// What the last pass was about in which objects failed.
     pub failed: Option<Applied>,
     /// The objects that were right when last looked at.
-    pub objects: BTreeMap<Rc<ObjectKey>, Fingerprint>,
+    pub objects: Rc<Objects>,
     /// The set that was announced in the conditions, by generation and checksum: it is not announced again.
     pub announced: Option<(i64, String)>,
     /// Refs that drifted lately.
@@ -99,21 +106,30 @@ impl Applied {
             uid: mr.metadata.uid.clone(),
             generation: mr.metadata.generation,
             secrets: secrets.to_vec(),
-            status: status_hash(&mr.status),
+            status: status_hash(&mr.status, hash_of_references(&mr.status.resources)),
         }
     }
 
     /// Whether it was about this ManagedResource, as far as the ManagedResource itself tells; the Secrets are the caller's.
     pub fn is_about(&self, mr: &ManagedResource) -> bool {
+        self.fits(mr, || hash_of_references(&mr.status.resources))
+    }
+
+    /// The same for one of which the references are not there.
+    pub fn is_about_head(&self, head: &Head) -> bool {
+        self.fits(&head.mr, || head.references)
+    }
+
+    fn fits(&self, mr: &ManagedResource, references: impl FnOnce() -> u64) -> bool {
         self.uid == mr.metadata.uid
             && self.generation == mr.metadata.generation
-            && self.status == status_hash(&mr.status)
+            && self.status == status_hash(&mr.status, references())
     }
 }
 
-fn status_hash(status: &Status) -> u64 {
+fn status_hash(status: &Status, references: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (&status.resources, &status.secrets_data_checksum, status.observed_generation).hash(&mut hasher);
+    (references, &status.secrets_data_checksum, status.observed_generation).hash(&mut hasher);
     let applied = status.conditions.iter().find(|condition| condition.kind == RESOURCES_APPLIED);
     applied.map(|it| (&it.status, &it.reason, &it.message, &it.codes)).hash(&mut hasher);
     hasher.finish()
@@ -173,12 +189,30 @@ impl Memory {
         self.applied.is_some() && self.damping.is_empty() && self.round.is_none()
     }
 
+    /// Takes note that an object is right.
+    pub fn remember(&mut self, key: Rc<ObjectKey>, seen: Fingerprint) {
+        Rc::make_mut(&mut self.objects).insert(key, seen);
+    }
+
+    /// Takes note that it is not known whether an object is right.
+    pub fn forget(&mut self, key: &ObjectKey) {
+        if self.objects.contains_key(key) {
+            Rc::make_mut(&mut self.objects).remove(key);
+        }
+    }
+
+    /// Forgets all other objects. The map is built anew, which takes half of the memory of one that grew.
+    pub fn keep_objects(&mut self, is_kept: impl Fn(&ObjectKey) -> bool) {
+        let kept = self.objects.iter().filter(|(key, _)| is_kept(key));
+        self.objects = Rc::new(kept.map(|(key, seen)| (key.clone(), *seen)).collect());
+    }
+
     /// Forgets what is known of objects and what was told of them.
     pub fn forget_objects(&mut self) {
         self.announced = None;
         self.applied = None;
         self.failed = None;
-        self.objects.clear();
+        self.objects = Rc::default();
     }
 }
 
@@ -302,7 +336,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_bundle_rests_when_it_is_applied_and_nothing_goes_on() {
         let mr = ManagedResource::from_slice(br#"{"metadata": {"namespace": "shoot", "name": "a"}}"#).unwrap();
-        let applied = || Memory { applied: Some(Applied::of(&mr, &[])), ..Memory::default() };
+        let applied = || Memory { applied: Some(Rc::new(Applied::of(&mr, &[]))), ..Memory::default() };
         assert!(applied().is_at_rest() && !Memory::default().is_at_rest());
 
         let mut damped = applied();

@@ -17,11 +17,12 @@
 //! * [`status`]: what is reported in each situation
 //!
 //! Around them the shell, which reads, calls and writes: [`controller`] (start and stop, duties), `shared` (what all
-//! steps use), `wakes` (filters and listeners), `pass` (one pass, from its
-//! cause to what is to be done), `run` (what its steps share), `read`, `apply`, `apply_object`, `clean_up` with `own_refs`,
-//! `release` (the steps), `start` with `opening` (claims and sweep over many bundles), [`targets`] (interest and watches), `moment` (edits
-//! of a moment belong together), `widening` (back to all namespaces), [`secrets`], `autoscalers`, [`status_cell`], [`snapshot`] and [`memory`] (what is kept
-//! between passes). `health` holds two further duties of the same actor (spec 20).
+//! steps use), `wakes` (filters and listeners), `pass` (one pass, from its cause to what is to be done), `run` (what its
+//! steps share), `read`, `apply`, `apply_object`, `clean_up` with `own_refs`, `release` (the steps), `rest` (the look that
+//! ends a period in which nothing happened), `start` with `opening` (claims and sweep over many bundles), [`targets`]
+//! (interest and watches), `moment` (edits of a moment belong together), `widening` (back to all namespaces), [`secrets`],
+//! `autoscalers`, [`status_cell`], [`snapshot`] and [`memory`] (what is kept between passes). `health` holds two further
+//! duties of the same actor (spec 20).
 
 mod apply;
 pub(crate) mod apply_object;
@@ -49,6 +50,7 @@ pub mod plan;
 pub mod quantity;
 pub(crate) mod read;
 mod release;
+mod rest;
 mod run;
 pub mod secrets;
 pub mod settled;

@@ -283,9 +283,9 @@ impl Opening {
 impl Memory {
     fn take_over(&mut self, verdicts: Verdicts) {
         let complete = verdicts.settled.len() == verdicts.claimed;
-        self.objects = verdicts.settled;
+        self.objects = Rc::new(verdicts.settled);
         self.absent = verdicts.absent;
-        self.applied = verdicts.applied.filter(|_| complete);
+        self.applied = verdicts.applied.filter(|_| complete).map(Rc::new);
     }
 }
 

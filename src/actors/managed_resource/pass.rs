@@ -6,18 +6,18 @@ use tokio::time::Instant;
 
 use super::{
     apply, clean_up,
-    memory::{Applied, Calm, Memory},
+    memory::{Applied, Memory},
     opening::Start,
     read::{self, ReadError},
+    rest,
     run::{Run, Todo},
     shared::{CHANGED, DRIFT, KIND, ManagedResources, SCALED, SECRET},
     status,
     status_cell::{StatusCell, writer},
-    targets::Evidence,
     trigger::{self, Entry, Operation},
 };
 use crate::{
-    actors::kit::{Causes, Failure, Look, MAX_REFS, Outcome, Pass, Refs},
+    actors::kit::{Causes, Failure, MAX_REFS, Outcome, Pass, Refs},
     api::object::{NamespacedName, ObjectKey},
 };
 
@@ -74,19 +74,6 @@ pub(super) async fn run(
     }
 }
 
-/// Looks whether neither the ManagedResource nor anything else that a pass goes by has changed since the moment at which
-/// everything was found as it was left.
-fn look(controller: &Rc<ManagedResources>, key: &NamespacedName, applied: &Applied, calm: Calm) -> Look {
-    let (controller, key, secrets) = (controller.clone(), key.clone(), applied.secrets.clone());
-    let secrets = secrets.into_iter().map(|(name, version)| (NamespacedName::new(&key.namespace, name), version));
-    let secrets: Vec<_> = secrets.collect();
-    Look::new(move || {
-        let is_calm = secrets.iter().all(|(name, version)| !controller.secrets.changed_since(name, *version))
-            && controller.moment(&key) == Some(calm);
-        is_calm.then(|| controller.calm_period(controller.settings.sync_period))
-    })
-}
-
 async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, Failure> {
     let controller = run.controller;
     match controller.opening.turn(&run.pass.key, memory) {
@@ -104,12 +91,11 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
     let before = (memory.period, memory.damping.clone());
     let todo = todo(run, memory, now);
     if todo == Todo::Nothing {
-        let Some(applied) = &memory.applied else { return Ok(Outcome::Again) };
-        let next = memory.next(now, controller.settings.sync_period);
-        return Ok(match moment.filter(|_| is_period && memory.is_at_rest()) {
-            Some(calm) => Outcome::Rest(next, look(controller, &run.pass.key, applied, calm)),
-            None => Outcome::After(next),
-        });
+        if memory.applied.is_none() {
+            return Ok(Outcome::Again);
+        }
+        // Only for its period does a pass look at all objects.
+        return Ok(rest::until_due(run, memory, now, moment.filter(|_| is_period)));
     }
     run.ensure_finalizer().await?;
     let bundle = match read::read(run).await {
@@ -168,7 +154,7 @@ fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
     if period_due {
         let changed = memory.objects.keys().filter(|key| !run.is_as_remembered(memory, key));
         refs.extend(changed.map(|key| ObjectKey::clone(key)));
-        memory.period = Some(now + settings.sync_period);
+        memory.period = Some(now + rest::period(run.controller, memory));
     }
     match refs.len() {
         0 => Todo::Nothing,
@@ -182,20 +168,12 @@ fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
 impl Run<'_> {
     /// Whether ManagedResource and Secrets are as they were then.
     fn is_unchanged(&self, then: &Applied) -> bool {
-        let unchanged = |(secret, version): &(String, u64)| {
-            let name = NamespacedName::new(&self.pass.key.namespace, secret);
-            !self.controller.secrets.changed_since(&name, *version)
-        };
-        then.is_about(self.mr()) && then.secrets.iter().all(unchanged)
+        then.is_about(self.mr()) && self.controller.has_secrets_of(&self.pass.key, then)
     }
 
     /// Whether an object is known to look as it did when it was last right.
     fn is_as_remembered(&self, memory: &Memory, key: &ObjectKey) -> bool {
-        let Some(seen) = memory.objects.get(key) else { return false };
-        match self.controller.targets.evidence(key) {
-            Evidence::Known(record) => record.content().is(&seen.content),
-            Evidence::None => false,
-        }
+        memory.objects.get(key).is_some_and(|seen| self.controller.targets.is_still(key, &seen.content))
     }
 
     /// Reports a Secret that cannot be read (spec 10 §9.1) and gives the error of the pass.

@@ -13,7 +13,7 @@ use super::{
     autoscalers::Autoscalers,
     health::{desk::Desk, pods::Pods},
     hpa,
-    memory::Calm,
+    memory::{Applied, Calm},
     opening::Opening,
     secrets::Secrets,
     snapshot::{BundleRecord, Snapshot},
@@ -123,6 +123,14 @@ impl ManagedResources {
         is_news
     }
 
+    /// Whether the Secrets of a bundle have the versions they had when it was applied.
+    pub(super) fn has_secrets_of(&self, bundle: &NamespacedName, applied: &Applied) -> bool {
+        applied.secrets.iter().all(|(secret, version)| {
+            let name = NamespacedName::new(&bundle.namespace, secret);
+            !self.secrets.changed_since(&name, *version)
+        })
+    }
+
     /// The present moment for a bundle and its objects; `None` if something can only be known by asking.
     pub(super) fn moment(&self, bundle: &NamespacedName) -> Option<Calm> {
         let version = self.bundles.store().with(bundle, Record::version).filter(|_| !self.settings.always_update)?;
@@ -131,7 +139,8 @@ impl ManagedResources {
         is_told.then_some(Calm { version, objects })
     }
 
-    /// The time to the next look at a bundle that is calm: about `period`, so that the process wakes once for many bundles.
+    /// The time to the next look at a bundle that nothing happens to: about `period`, so that the process wakes once for
+    /// many bundles.
     pub(super) fn calm_period(&self, period: Duration) -> Duration {
         in_step(self.env.clock.monotonic().saturating_duration_since(self.started), period)
     }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     api::{
-        managed_resource::{ManagedResource, ReadError, Status},
+        managed_resource::{ManagedResource, ReadError, ResourceRef, Status},
         object,
     },
     cluster::Record,
@@ -91,8 +91,6 @@ impl BundleRecord {
 
 impl Head {
     fn of(mr: &ManagedResource) -> Self {
-        let mut hasher = DefaultHasher::new();
-        mr.status.resources.hash(&mut hasher);
         let ManagedResource { metadata, spec, status } = mr;
         let status = Status {
             conditions: status.conditions.clone(),
@@ -102,9 +100,16 @@ impl Head {
         };
         Self {
             mr: ManagedResource { metadata: metadata.clone(), spec: spec.clone(), status },
-            references: hasher.finish(),
+            references: hash_of_references(&mr.status.resources),
         }
     }
+}
+
+/// Hash of `status.resources`.
+pub fn hash_of_references(references: &[ResourceRef]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    references.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Record for BundleRecord {

@@ -7,6 +7,7 @@
 //!
 //! * [`pass`]: one pass, from the gate to the write. **Start reading here**
 //! * [`round`]: what its steps share
+//! * [`rest`]: the look that ends a period in which nothing happened
 //! * [`survey`]: the walk over the objects of a bundle
 //! * [`desk`]: which bundles are to be woken at all, and which objects were found gone
 //! * [`pods`]: the Pods that Deployments are counted by, one watch for all
@@ -17,6 +18,7 @@ pub(super) mod desk;
 pub(super) mod memory;
 pub(super) mod pass;
 pub(super) mod pods;
+mod rest;
 pub(super) mod round;
 mod service;
 mod survey;

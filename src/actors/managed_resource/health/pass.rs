@@ -8,13 +8,13 @@ use std::{
 
 use super::{
     super::{
-        memory::Calm,
         shared::{GATE, ManagedResources},
         snapshot::BundleRecord,
         status,
         status_cell::{StatusCell, StatusTarget, writer},
     },
     memory::HealthMemory,
+    rest::{self, Stand},
     round::{Duty, Round},
     service,
     survey::{Answer, Survey, survey},
@@ -25,12 +25,12 @@ use crate::{
             gate::{self, Gate},
             report::{self, Finding, HEALTH_CHECK_ERROR, Report},
         },
-        kit::{Causes, Failure, Look, Outcome, Pass},
+        kit::{Causes, Failure, Outcome, Pass},
     },
     api::{
         conditions::{self, ConditionStatus, RESOURCES_HEALTHY, RESOURCES_PROGRESSING},
         managed_resource::{ManagedResource, ResourceRef, Status},
-        object::{GroupKind, NamespacedName, ObjectKey},
+        object::{NamespacedName, ObjectKey},
     },
     cluster::Reference,
 };
@@ -44,6 +44,8 @@ struct Surveyed {
     next: Duration,
     /// As long as nothing changes, another look would find the same.
     is_calm: bool,
+    /// How the ManagedResource stood after its write, if there was one.
+    written: Option<Stand>,
 }
 
 /// Conditions that are to be written.
@@ -68,13 +70,13 @@ pub(in super::super) async fn run(
         return Ok(Outcome::After(pause));
     }
     let round = Round { controller, pass, duty, context: controller.context(pass), writer: writer(&pass.key) };
-    controller.pods.end_if_idle(are_pods_needed(controller));
+    controller.pods.end_if_idle(rest::are_pods_needed(controller));
     let Some(mr) = controller.bundles.store().with(&pass.key, BundleRecord::managed_resource).transpose()? else {
         return Ok(Outcome::Retire);
     };
     match gate::gate(&controller.settings.class, &mr) {
         Gate::Open => {}
-        Gate::Closed => return Ok(Outcome::After(period(controller))),
+        Gate::Closed => return Ok(Outcome::After(rest::period(controller))),
         Gate::Barred => {
             pass.detail(Vec::new());
             let class = &controller.settings.class;
@@ -100,7 +102,7 @@ impl Round<'_> {
         mr: &ManagedResource,
     ) -> Result<Outcome, Failure> {
         let (controller, key) = (self.controller, &self.pass.key);
-        let moment = controller.moment(key);
+        let (moment, stand) = (controller.moment(key), self.stand());
         let refs = &mr.status.resources;
         controller.targets.hold(key, refs.iter().map(ResourceRef::key));
         let absent = match self.duty {
@@ -112,21 +114,11 @@ impl Round<'_> {
             // It was not reported.
             absent.iter().for_each(|object| controller.desk.note_absence(key, object));
         }
-        let Surveyed { next, is_calm } = surveyed?;
-        Ok(match moment.filter(|_| is_calm) {
+        let Surveyed { next, is_calm, written } = surveyed?;
+        Ok(match moment.filter(|_| is_calm).zip(written.or(stand)) {
             _ if !absent.is_empty() => Outcome::Continue,
-            Some(calm) => Outcome::Rest(next, self.next_look(calm)),
+            Some((calm, stand)) => Outcome::Rest(next, self.next_look(calm, stand)),
             None => Outcome::After(next),
-        })
-    }
-
-    /// Looks whether all is still as at this moment, when everything was fine, and known by watches.
-    fn next_look(&self, calm: Calm) -> Look {
-        let (controller, key) = (self.controller.clone(), self.pass.key.clone());
-        Look::new(move || {
-            let is_calm =
-                controller.moment(&key) == Some(calm) && !controller.pods.is_to_end(|| are_pods_needed(&controller));
-            is_calm.then(|| controller.calm_period(period(&controller)))
         })
     }
 
@@ -145,10 +137,11 @@ impl Round<'_> {
         let changes = changes(&mr.status, reports);
         let put_off = self.put_off(memory, &mr.status, &changes);
         if let Some(pause) = put_off {
-            return Ok(Surveyed { next: pause, is_calm: false });
+            return Ok(Surveyed { next: pause, is_calm: false, written: None });
         }
+        let mut written = None;
         if !changes.is_empty() {
-            self.write(cell, mr, &changes).await?;
+            written = self.write(cell, mr, &changes).await?;
             memory.written = Some(self.controller.env.clock.monotonic());
         }
         match &survey.progress_error {
@@ -156,9 +149,11 @@ impl Round<'_> {
                 Err(Failure::new(error.clone()))
             }
             Some(_) | None => {
-                let period = period(self.controller);
-                let next = survey.again.map_or(period, |again| again.min(period));
-                Ok(Surveyed { next, is_calm: survey.is_calm() && changes.is_empty() })
+                let period = rest::period(self.controller);
+                let next = survey.again.filter(|again| *again < period);
+                let next = next.unwrap_or_else(|| self.controller.calm_period(period));
+                let is_told = changes.is_empty() || written.is_some();
+                Ok(Surveyed { next, is_calm: survey.is_calm() && is_told, written })
             }
         }
     }
@@ -198,12 +193,18 @@ impl Round<'_> {
         (only_texts && !changes.is_empty() && since < TEXTS_EVERY).then(|| TEXTS_EVERY - since)
     }
 
-    /// Writes, unless the bundle has become another one meanwhile: then its own wake is under way.
-    async fn write(&self, cell: &StatusCell, mr: &ManagedResource, changes: &Changes) -> Result<(), Failure> {
+    /// Writes, unless the bundle has become another one meanwhile: then its own wake is under way. Gives how the
+    /// ManagedResource stands with what was written.
+    async fn write(
+        &self,
+        cell: &StatusCell,
+        mr: &ManagedResource,
+        changes: &Changes,
+    ) -> Result<Option<Stand>, Failure> {
         let controller = self.controller;
-        let Some(basis) = controller.snapshot(&self.pass.key)? else { return Ok(()) };
+        let Some(basis) = controller.snapshot(&self.pass.key)? else { return Ok(None) };
         if basis.mr.metadata.uid != mr.metadata.uid {
-            return Ok(());
+            return Ok(None);
         }
         let target = StatusTarget {
             cluster: &controller.source,
@@ -227,11 +228,15 @@ impl Round<'_> {
             }
             next
         });
-        write.await.map_err(|error| Failure::new(format!("could not update the ManagedResource status: {error}")))?;
+        let after = write
+            .await
+            .map_err(|error| Failure::new(format!("could not update the ManagedResource status: {error}")))?;
+        let stand =
+            Stand::of(&controller.settings.class, self.duty, after.record.head()).filter(|_| !written.is_empty());
         for (kind, before, report) in written {
             self.tell(mr, kind, before, report);
         }
-        Ok(())
+        Ok(stand)
     }
 
     /// Logs what was written, and records that a bundle is not healthy any more, or is again.
@@ -290,16 +295,6 @@ impl Round<'_> {
             tracing::debug!(managed_resource = %self.pass.key, objects, bad, progressing, shown = ?all, "objects that are not settled");
         }
     }
-}
-
-/// Time until the next look, spread a little so that bundles do not go in step; never above 1.1 periods.
-fn period(controller: &ManagedResources) -> Duration {
-    controller.env.random.jitter(controller.settings.health.sync_period * 9 / 10, 0.2)
-}
-
-/// Whether there are Deployments whose Pods are to be counted.
-fn are_pods_needed(controller: &ManagedResources) -> bool {
-    controller.targets.is_interested_in(&GroupKind::new("apps", "Deployment"))
 }
 
 /// The reports that differ from what the conditions say.
