@@ -43,7 +43,7 @@ pub struct Store<R> {
 #[derive(Debug)]
 struct Inner<R> {
     records: BTreeMap<NamespacedName, R>,
-    /// The least number of records since they were packed.
+    /// How many records there were when they were packed last; fewer if some were taken out since.
     packed: usize,
     removals: Removals,
     /// Whatever was asked of the server before this may be gone since, without that being known: its deletion may have
@@ -254,7 +254,7 @@ impl<R: Record> Store<R> {
 }
 
 impl<R> Inner<R> {
-    /// The nodes of a map that gets its entries one by one, above all in order, are half empty; those of one that is built at
+    /// The nodes of a map that gets its entries in order, as lists bring them, are half empty; those of one that is built at
     /// once are full. Building it after each eighth of growth moves each entry about nine times.
     fn pack_if_grown(&mut self) {
         if self.records.len() > self.packed + self.packed / 8 + PACK_AFTER {

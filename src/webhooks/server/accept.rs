@@ -89,6 +89,9 @@ where
 
 /// A service that is made with the first connection and gone with the last. The clock of the HTTP library ticks twice a
 /// second as long as there is one, which would wake each worker of a process that nobody asks anything.
+///
+/// A request of an HTTP/2 connection that broke may outlive the service: the library keeps the state such a request needs,
+/// and takes nothing of it back.
 fn while_needed<S, C>(
     make: impl Fn() -> S + 'static,
 ) -> impl ServiceFactory<C, Config = (), Response = (), Error = (), InitError = ()>
@@ -136,4 +139,87 @@ fn enter(
 async fn too_late(connections: &Connections) {
     connections.stopping().cancelled().await;
     sleep(LAST_HANDSHAKE).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use actix_service::{Service, fn_factory};
+    use tokio::{
+        sync::oneshot,
+        task::{LocalSet, spawn_local, yield_now},
+    };
+
+    use super::*;
+
+    /// How many services were made, and how many are there.
+    #[derive(Default)]
+    struct Count {
+        made: Cell<usize>,
+        there: Cell<usize>,
+    }
+
+    struct Counted(Rc<Count>);
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.there.set(self.0.there.get() - 1);
+        }
+    }
+
+    /// A service whose connections last until their sender says so.
+    fn lasting(
+        count: Rc<Count>,
+    ) -> impl ServiceFactory<oneshot::Receiver<()>, Config = (), Response = (), Error = (), InitError = ()> {
+        while_needed(move || {
+            let count = count.clone();
+            fn_factory(move || {
+                count.made.set(count.made.get() + 1);
+                count.there.set(count.there.get() + 1);
+                let there = Rc::new(Counted(count.clone()));
+                async move {
+                    Ok::<_, ()>(actix_service::fn_service(move |end: oneshot::Receiver<()>| {
+                        let _there = &there;
+                        async move { end.await.map_err(drop) }
+                    }))
+                }
+            })
+        })
+    }
+
+    #[tokio::test]
+    async fn the_service_of_a_worker_is_there_while_somebody_is_connected() {
+        let count = Rc::new(Count::default());
+        let service = lasting(count.clone()).new_service(()).await.unwrap();
+        LocalSet::new()
+            .run_until(async {
+                let connect = || {
+                    let (end, ended) = oneshot::channel();
+                    (end, spawn_local(service.call(ended)))
+                };
+                let counted = || (count.made.get(), count.there.get());
+                assert_eq!(counted(), (0, 0), "nobody is connected");
+
+                let (first, one) = connect();
+                yield_now().await;
+                let (second, two) = connect();
+                yield_now().await;
+                assert_eq!(counted(), (1, 1), "both share one");
+                first.send(()).unwrap();
+                assert_eq!(one.await.unwrap(), Ok(()));
+                assert_eq!(counted(), (1, 1), "the second is connected still");
+                second.send(()).unwrap();
+                assert_eq!(two.await.unwrap(), Ok(()));
+                assert_eq!(counted(), (1, 0));
+
+                let (third, three) = connect();
+                yield_now().await;
+                assert_eq!(counted(), (2, 1));
+                third.send(()).unwrap();
+                assert_eq!(three.await.unwrap(), Ok(()));
+                assert_eq!(counted(), (2, 0));
+            })
+            .await;
+    }
 }
