@@ -231,6 +231,7 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         // Some objects were repaired, others still fail; or not all is known: the back-off goes on.
         return Ok(Outcome::Again);
     }
+    // Objects that this pass did not apply it did not look at, and of others the events have yet to come.
     Ok(rest::until_due(run, memory, now, None))
 }
 
@@ -243,11 +244,11 @@ async fn apply_objects(run: &Run<'_>, memory: &mut Memory, bundle: &Bundle, todo
     let candidates: Vec<&PlannedObject> =
         bundle.plan.objects.iter().filter(|object| todo.concerns(&object.key)).collect();
     for rank in order::ranks(candidates, |object| &object.key) {
-        let (rest, unfinished) = apply_rank(&scene, memory, rank, &mut failed, now).await;
+        let (goes_on, unfinished) = apply_rank(&scene, memory, rank, &mut failed, now).await;
         if unfinished {
             return Progress::Unfinished;
         }
-        if !rest {
+        if !goes_on {
             break;
         }
     }

@@ -191,6 +191,7 @@ impl Memory {
 
     /// Takes note that an object is right.
     pub fn remember(&mut self, key: Rc<ObjectKey>, seen: Fingerprint) {
+        debug_assert_eq!(Rc::strong_count(&self.objects), 1, "a rest ends before a pass, else this would copy the map");
         Rc::make_mut(&mut self.objects).insert(key, seen);
     }
 

@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     identity::Equivalences,
-    memory::{Applied, Fingerprint, Memory},
+    memory::{Applied, Fingerprint, Memory, Objects},
 };
 use crate::{
     actors::kit::{Moment, Signal},
@@ -90,7 +90,7 @@ pub(super) struct Common {
 struct Verdicts {
     /// What the bundle is if all its objects are settled.
     applied: Option<Applied>,
-    settled: BTreeMap<Rc<ObjectKey>, Fingerprint>,
+    settled: Objects,
     absent: BTreeSet<Rc<ObjectKey>>,
     claimed: usize,
     /// Kinds of its claims that are still to be listed.

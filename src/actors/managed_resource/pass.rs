@@ -173,7 +173,7 @@ impl Run<'_> {
 
     /// Whether an object is known to look as it did when it was last right.
     fn is_as_remembered(&self, memory: &Memory, key: &ObjectKey) -> bool {
-        memory.objects.get(key).is_some_and(|seen| self.controller.targets.is_still(key, &seen.content))
+        memory.objects.get(key).is_some_and(|seen| self.controller.targets.are_still([(key, seen.content)]))
     }
 
     /// Reports a Secret that cannot be read (spec 10 §9.1) and gives the error of the pass.

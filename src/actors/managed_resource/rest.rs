@@ -25,8 +25,10 @@ struct Rest {
     calm: Cell<Option<Calm>>,
 }
 
-/// How a pass ends that left nothing undone: the next one is due by the period, unless there is nothing for it to do then,
-/// or by a repair that was put off. `calm` is the moment at which this pass found all as it was left, if it looked at all.
+/// How a pass ends that left nothing undone: the next one is due by a repair that was put off, or by the period, unless there
+/// is nothing for it to do then. `calm` is the moment at which this pass found all as it was left, if it looked at all.
+///
+/// A look leaves `memory.period` where it is: a pass that comes for another reason later looks at all objects.
 pub(super) fn until_due(run: &Run<'_>, memory: &Memory, now: Instant, calm: Option<Calm>) -> Outcome {
     let next = memory.next(now, run.controller.settings.sync_period);
     let Some(applied) = memory.applied.clone().filter(|_| memory.is_at_rest()) else { return Outcome::After(next) };
@@ -40,8 +42,8 @@ pub(super) fn until_due(run: &Run<'_>, memory: &Memory, now: Instant, calm: Opti
     Outcome::Rest(next, Look::new(move || rest.goes_on().then(|| rest.period())))
 }
 
-/// The time to the end of the next period. Exact while repairs are put off: they go by it, and two of them would be two
-/// repairs.
+/// The time to the end of the next period: exact where something is written for it, be it each update (spec 10 §3.1) or a repair
+/// that was put off, which comes as often. Else in step with other bundles.
 pub(super) fn period(controller: &ManagedResources, memory: &Memory) -> Duration {
     let period = controller.settings.sync_period;
     let is_exact = controller.settings.always_update || !memory.damping.is_empty();
@@ -72,7 +74,7 @@ impl Rest {
                 && trigger::entry(class, &head.mr) == Entry::Apply
         });
         asks_for_nothing == Some(true)
-            && objects.iter().all(|(key, seen)| controller.targets.is_still(key, &seen.content))
+            && controller.targets.are_still(objects.iter().map(|(key, seen)| (key.as_ref(), seen.content)))
     }
 
     fn period(&self) -> Duration {

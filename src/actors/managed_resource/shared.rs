@@ -139,8 +139,8 @@ impl ManagedResources {
         is_told.then_some(Calm { version, objects })
     }
 
-    /// The time to the next look at a bundle that nothing happens to: about `period`, so that the process wakes once for
-    /// many bundles.
+    /// The time to the end of a period of about this length: where it ends for other bundles too, so that the process wakes
+    /// once for many.
     pub(super) fn calm_period(&self, period: Duration) -> Duration {
         in_step(self.env.clock.monotonic().saturating_duration_since(self.started), period)
     }

@@ -283,13 +283,21 @@ impl Targets {
         record.map_or(Evidence::None, Evidence::Known)
     }
 
-    /// Whether an object is known to exist, with this content.
-    pub fn is_still(&self, key: &ObjectKey, content: &Content) -> bool {
+    /// Whether these objects are known to exist, with these contents. Quick if they are sorted.
+    pub fn are_still<'a>(&self, objects: impl IntoIterator<Item = (&'a ObjectKey, Content)>) -> bool {
         let kinds = self.inner.kinds.borrow();
-        kinds.get(&key.group_kind()).is_some_and(|Kind { router, .. }| {
-            let name = name_in_store(router.resource(), key);
-            router.is_fresh_for(&name)
-                && router.store().with(&name, |record| record.content().is(content)) == Some(true)
+        let mut last: Option<(&ObjectKey, Option<&Kind>)> = None;
+        objects.into_iter().all(|(key, content)| {
+            let kind = match last {
+                Some((last, kind)) if last.kind == key.kind && last.group == key.group => kind,
+                _ => kinds.get(&key.group_kind()),
+            };
+            last = Some((key, kind));
+            kind.is_some_and(|Kind { router, .. }| {
+                let name = name_in_store(router.resource(), key);
+                router.is_fresh_for(&name)
+                    && router.store().with(&name, |record| record.content().is(&content)) == Some(true)
+            })
         })
     }
 

@@ -14,8 +14,8 @@ use super::{
         status_cell::{StatusCell, StatusTarget, writer},
     },
     memory::HealthMemory,
-    rest::{self, Stand},
-    round::{Duty, Round},
+    rest::Stand,
+    round::{Duty, Round, are_pods_needed, period},
     service,
     survey::{Answer, Survey, survey},
 };
@@ -44,12 +44,12 @@ struct Surveyed {
     next: Duration,
     /// As long as nothing changes, another look would find the same.
     is_calm: bool,
-    /// How the ManagedResource stood after its write, if there was one.
-    written: Option<Stand>,
+    /// How the ManagedResource stands then, if its conditions are known to say what was found.
+    stand: Option<Stand>,
 }
 
-/// Conditions that are to be written.
-type Changes = Vec<(&'static str, Report)>;
+/// A condition, and what it should say.
+type NewCondition = (&'static str, Report);
 
 /// Runs a pass.
 pub(in super::super) async fn run(
@@ -70,13 +70,13 @@ pub(in super::super) async fn run(
         return Ok(Outcome::After(pause));
     }
     let round = Round { controller, pass, duty, context: controller.context(pass), writer: writer(&pass.key) };
-    controller.pods.end_if_idle(rest::are_pods_needed(controller));
+    controller.pods.end_if_idle(are_pods_needed(controller));
     let Some(mr) = controller.bundles.store().with(&pass.key, BundleRecord::managed_resource).transpose()? else {
         return Ok(Outcome::Retire);
     };
     match gate::gate(&controller.settings.class, &mr) {
         Gate::Open => {}
-        Gate::Closed => return Ok(Outcome::After(rest::period(controller))),
+        Gate::Closed => return Ok(Outcome::After(period(controller))),
         Gate::Barred => {
             pass.detail(Vec::new());
             let class = &controller.settings.class;
@@ -102,22 +102,22 @@ impl Round<'_> {
         mr: &ManagedResource,
     ) -> Result<Outcome, Failure> {
         let (controller, key) = (self.controller, &self.pass.key);
-        let (moment, stand) = (controller.moment(key), self.stand());
+        let (moment, stand) = (controller.targets.moment(key), self.stand());
         let refs = &mr.status.resources;
         controller.targets.hold(key, refs.iter().map(ResourceRef::key));
         let absent = match self.duty {
             Duty::Health => controller.desk.take_absent(key),
             Duty::Progress => BTreeSet::new(),
         };
-        let surveyed = self.surveyed(cell, memory, mr, &absent).await;
+        let surveyed = self.surveyed(cell, memory, mr, stand, &absent).await;
         if surveyed.is_err() {
             // It was not reported.
             absent.iter().for_each(|object| controller.desk.note_absence(key, object));
         }
-        let Surveyed { next, is_calm, written } = surveyed?;
-        Ok(match moment.filter(|_| is_calm).zip(written.or(stand)) {
+        let Surveyed { next, is_calm, stand } = surveyed?;
+        Ok(match moment.filter(|_| is_calm).zip(stand) {
             _ if !absent.is_empty() => Outcome::Continue,
-            Some((calm, stand)) => Outcome::Rest(next, self.next_look(calm, stand)),
+            Some((objects, stand)) => Outcome::Rest(next, self.next_look(objects, stand)),
             None => Outcome::After(next),
         })
     }
@@ -127,6 +127,7 @@ impl Round<'_> {
         cell: &StatusCell,
         memory: &mut HealthMemory,
         mr: &ManagedResource,
+        stand: Option<Stand>,
         absent: &BTreeSet<ObjectKey>,
     ) -> Result<Surveyed, Failure> {
         let refs = &mr.status.resources;
@@ -134,32 +135,32 @@ impl Round<'_> {
         let survey = survey(self, memory, refs, absent).await;
         let reports = self.reports(memory, mr, &survey).await;
         self.show(&survey, refs.len());
-        let changes = changes(&mr.status, reports);
-        let put_off = self.put_off(memory, &mr.status, &changes);
-        if let Some(pause) = put_off {
-            return Ok(Surveyed { next: pause, is_calm: false, written: None });
+        let changes = changes(&mr.status, &reports);
+        if let Some(pause) = self.put_off(memory, &mr.status, &changes) {
+            return Ok(Surveyed { next: pause, is_calm: false, stand: None });
         }
-        let mut written = None;
-        if !changes.is_empty() {
-            written = self.write(cell, mr, &changes).await?;
+        let stand = if changes.is_empty() {
+            stand
+        } else {
+            let written = self.write(cell, mr, &reports).await?;
             memory.written = Some(self.controller.env.clock.monotonic());
-        }
+            written
+        };
         match &survey.progress_error {
             Some(error) if self.duty == Duty::Progress && !matches!(survey.progress, Answer::First(_)) => {
                 Err(Failure::new(error.clone()))
             }
             Some(_) | None => {
-                let period = rest::period(self.controller);
+                let period = period(self.controller);
                 let next = survey.again.filter(|again| *again < period);
                 let next = next.unwrap_or_else(|| self.controller.calm_period(period));
-                let is_told = changes.is_empty() || written.is_some();
-                Ok(Surveyed { next, is_calm: survey.is_calm() && is_told, written })
+                Ok(Surveyed { next, is_calm: survey.is_calm(), stand })
             }
         }
     }
 
     /// What the conditions should say, as far as that is known.
-    async fn reports(&self, memory: &mut HealthMemory, mr: &ManagedResource, survey: &Survey) -> Changes {
+    async fn reports(&self, memory: &mut HealthMemory, mr: &ManagedResource, survey: &Survey) -> Vec<NewCondition> {
         let refs = &mr.status.resources;
         let mut reports = Vec::new();
         let health = match &survey.health {
@@ -184,7 +185,7 @@ impl Round<'_> {
     }
 
     /// How long a write has to wait that would only change texts.
-    fn put_off(&self, memory: &HealthMemory, status: &Status, changes: &Changes) -> Option<Duration> {
+    fn put_off(&self, memory: &HealthMemory, status: &Status, changes: &[&NewCondition]) -> Option<Duration> {
         let only_texts = changes.iter().all(|(kind, report)| {
             let known = conditions::find(&status.conditions, kind);
             known.is_some_and(|known| known.status == report.status && known.reason == report.reason)
@@ -193,13 +194,13 @@ impl Round<'_> {
         (only_texts && !changes.is_empty() && since < TEXTS_EVERY).then(|| TEXTS_EVERY - since)
     }
 
-    /// Writes, unless the bundle has become another one meanwhile: then its own wake is under way. Gives how the
-    /// ManagedResource stands with what was written.
+    /// Writes what the conditions do not say yet, unless the bundle has become another one meanwhile: then its own wake is
+    /// under way. Gives how the ManagedResource stands when they say it.
     async fn write(
         &self,
         cell: &StatusCell,
         mr: &ManagedResource,
-        changes: &Changes,
+        reports: &[NewCondition],
     ) -> Result<Option<Stand>, Failure> {
         let controller = self.controller;
         let Some(basis) = controller.snapshot(&self.pass.key)? else { return Ok(None) };
@@ -212,15 +213,17 @@ impl Round<'_> {
             bundles: &controller.bundles,
         };
         let now = controller.env.clock.wall();
-        let mut written = Vec::new();
+        let (mut written, mut is_same) = (Vec::new(), false);
         let write = cell.write(target, &self.context, &basis, |present| {
             let still = ManagedResource { status: present.clone(), ..basis.mr.clone() };
             let is_open = gate::gate(&controller.settings.class, &still) == Gate::Open;
             if !is_open || present.resources != mr.status.resources {
                 return present.clone();
             }
+            is_same = true;
             let mut next = present.clone();
-            for (kind, report) in changes {
+            // Somebody may have changed a condition since the look began.
+            for (kind, report) in changes(present, reports) {
                 let before = conditions::find(&present.conditions, kind).map(|condition| condition.status.clone());
                 let (reason, message) = (&report.reason, &report.message);
                 conditions::set(&mut next.conditions, kind, report.status.clone(), reason, message, now);
@@ -231,8 +234,7 @@ impl Round<'_> {
         let after = write
             .await
             .map_err(|error| Failure::new(format!("could not update the ManagedResource status: {error}")))?;
-        let stand =
-            Stand::of(&controller.settings.class, self.duty, after.record.head()).filter(|_| !written.is_empty());
+        let stand = Stand::of(&controller.settings.class, self.duty, after.record.head()).filter(|_| is_same);
         for (kind, before, report) in written {
             self.tell(mr, kind, before, report);
         }
@@ -298,7 +300,7 @@ impl Round<'_> {
 }
 
 /// The reports that differ from what the conditions say.
-fn changes(status: &Status, reports: Changes) -> Changes {
+fn changes<'a>(status: &Status, reports: &'a [NewCondition]) -> Vec<&'a NewCondition> {
     let differs = |kind: &str, report: &Report| {
         let condition = conditions::find(&status.conditions, kind);
         !condition.is_some_and(|known| {
@@ -306,5 +308,5 @@ fn changes(status: &Status, reports: Changes) -> Changes {
             codes && known.status == report.status && known.reason == report.reason && known.message == report.message
         })
     };
-    reports.into_iter().filter(|(kind, report)| differs(kind, report)).collect()
+    reports.iter().filter(|(kind, report)| differs(kind, report)).collect()
 }

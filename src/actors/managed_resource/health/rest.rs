@@ -1,17 +1,13 @@
 //! A bundle whose objects are settled, and known by watches: its period ends with a look instead of a pass.
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    time::Duration,
-};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::{
     super::{
-        memory::Calm,
-        shared::ManagedResources,
         snapshot::{BundleRecord, Head},
+        targets::Known,
     },
-    round::{Duty, Round},
+    round::{Duty, Round, are_pods_needed, period},
 };
 use crate::{
     actors::{
@@ -21,12 +17,11 @@ use crate::{
     api::{
         class::OwnClass,
         conditions::{self, RESOURCES_HEALTHY, RESOURCES_PROGRESSING},
-        object::GroupKind,
     },
 };
 
-/// What a pass goes by of a ManagedResource whose objects are judged, as a hash: its references, and what the conditions say
-/// that the duty writes. Others may change.
+/// What a pass goes by of a ManagedResource whose objects are judged: its references, and what the conditions say that the
+/// duty writes, as a hash. What the gate goes by is no part of it: the gate is asked anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stand(u64);
 
@@ -62,27 +57,17 @@ impl Round<'_> {
     }
 
     /// Looks whether all is still as at the moment when the objects were settled.
-    pub(super) fn next_look(&self, calm: Calm, stand: Stand) -> Look {
+    pub(super) fn next_look(&self, objects: Known, stand: Stand) -> Look {
         let (controller, key, duty) = (self.controller.clone(), self.pass.key.clone(), self.duty);
         Look::new(move || {
             let class = &controller.settings.class;
             let stands = |record: &BundleRecord| Stand::of(class, duty, record.head()) == Some(stand);
-            let is_calm = controller.moment(&key).is_some_and(|moment| moment.objects == calm.objects)
+            let is_calm = controller.targets.moment(&key) == Some(objects)
                 && controller.bundles.store().with(&key, stands) == Some(true)
                 && !controller.pods.is_to_end(|| are_pods_needed(&controller));
             is_calm.then(|| controller.calm_period(period(&controller)))
         })
     }
-}
-
-/// Time until the next look, spread a little so that bundles do not go in step; never above 1.1 periods.
-pub(super) fn period(controller: &ManagedResources) -> Duration {
-    controller.env.random.jitter(controller.settings.health.sync_period * 9 / 10, 0.2)
-}
-
-/// Whether there are Deployments whose Pods are to be counted.
-pub(super) fn are_pods_needed(controller: &ManagedResources) -> bool {
-    controller.targets.is_interested_in(&GroupKind::new("apps", "Deployment"))
 }
 
 #[cfg(test)]

@@ -1,9 +1,13 @@
 //! A pass under way: what its steps share.
 
-use std::rc::Rc;
+use std::{rc::Rc, time::Duration};
 
 use super::super::shared::ManagedResources;
-use crate::{actors::kit::Pass, api::object::NamespacedName, cluster::Context};
+use crate::{
+    actors::kit::Pass,
+    api::object::{GroupKind, NamespacedName},
+    cluster::Context,
+};
 
 /// Which of the two duties.
 ///
@@ -25,4 +29,15 @@ pub(super) struct Round<'a> {
     pub(super) context: Context,
     /// The name under which what was read is entered into stores.
     pub(super) writer: String,
+}
+
+/// Time until the next pass or look, spread over a tenth of the period, so that not all bundles are looked at together; never
+/// above 1.1 periods.
+pub(super) fn period(controller: &ManagedResources) -> Duration {
+    controller.env.random.jitter(controller.settings.health.sync_period * 9 / 10, 0.2)
+}
+
+/// Whether there are Deployments whose Pods are to be counted.
+pub(super) fn are_pods_needed(controller: &ManagedResources) -> bool {
+    controller.targets.is_interested_in(&GroupKind::new("apps", "Deployment"))
 }

@@ -6,14 +6,14 @@ use std::{
     sync::Arc,
 };
 
-/// Origins that are forgotten late cost less than looking for them often.
+/// Fewer new origins than this are no reason to look for those that no object has any more.
 const FORGET_AFTER: usize = 64;
 
 /// The origins that objects have.
 #[derive(Default)]
 pub(super) struct Origins {
     known: RefCell<BTreeSet<Arc<str>>>,
-    /// Origins there were when those were forgotten last that no object has.
+    /// How many were left when those were forgotten last that no object has.
     left: Cell<usize>,
 }
 
