@@ -15,6 +15,14 @@ async fn seconds(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
 
+/// Ten periods go by without a pass.
+async fn rests(world: &World) {
+    let before = passes(world);
+    seconds(600).await;
+
+    assert_eq!(passes(world), before);
+}
+
 /// Seconds after which the events of a bundle's own writes have come.
 const SETTLED: u64 = 5;
 
@@ -25,10 +33,8 @@ fn a_bundle_rests_from_its_first_application_on() {
         world.bundle("one", &[config_map("a", "v"), config_map("b", "v")]);
         world.applied("one").await;
         seconds(SETTLED).await;
-        let before = passes(&world);
-        seconds(600).await;
 
-        assert_eq!(passes(&world), before);
+        rests(&world).await;
     });
 }
 
@@ -41,10 +47,8 @@ fn a_bundle_that_stands_as_described_rests_from_the_start_on() {
         world.crash().await;
         world.start().await;
         seconds(SETTLED).await;
-        let before = passes(&world);
-        seconds(600).await;
 
-        assert_eq!(passes(&world), before);
+        rests(&world).await;
     });
 }
 
@@ -59,10 +63,8 @@ fn a_bundle_whose_objects_were_repaired_rests_again_after_a_period() {
         world.sim.edit("configmaps", NAMESPACE, "a", |live| live["data"]["k"] = "edited".into());
         world.eventually("it is repaired", || world.value("a").as_deref() == Some("v")).await;
         seconds(SETTLED + 62).await;
-        let before = passes(&world);
-        seconds(600).await;
 
-        assert_eq!(passes(&world), before);
+        rests(&world).await;
     });
 }
 
