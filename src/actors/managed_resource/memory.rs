@@ -222,6 +222,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::actors::managed_resource::fingerprint::Record;
 
     const CAP: Duration = Duration::from_secs(60);
 
@@ -347,6 +348,25 @@ mod tests {
 
         assert!(!damped.is_at_rest() && !forgetful.is_at_rest());
         assert!(!Memory { round: Some(Round::default()), ..applied() }.is_at_rest());
+    }
+
+    #[test]
+    fn what_is_forgotten_of_an_object_is_forgotten_of_no_other_and_not_by_a_look() {
+        let content = Record::of_object(&json!({"metadata": {"uid": "u"}})).content();
+        let mut memory = Memory::default();
+        for name in ["a", "b", "c"] {
+            memory.remember(Rc::new(key(name)), Fingerprint { manifest: 7, content });
+        }
+        let look = memory.objects.clone();
+
+        memory.forget(&key("b"));
+        memory.forget(&key("x"));
+        let names = |objects: &Objects| objects.keys().map(|key| key.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&memory.objects), ["a", "c"]);
+        memory.keep_objects(|key| key.name == "c");
+
+        assert_eq!(names(&memory.objects), ["c"]);
+        assert_eq!(names(&look), ["a", "b", "c"]);
     }
 
     #[test]
