@@ -1,7 +1,6 @@
-//! The actors: the kit they stand on, one folder per controller, and the tree that starts them.
+//! The actors: one folder per controller, and the tree that starts them. What they stand on is the crate [`kit`].
 
 pub mod health;
-pub mod kit;
 pub mod leader;
 pub mod managed_resource;
 pub mod root;

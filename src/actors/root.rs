@@ -13,7 +13,9 @@ use std::{
     time::Duration,
 };
 
+use cluster::{ApiError, Cluster, Context, Record, Recorder, Resource, Router, RouterOptions, Start, StoreState};
 use futures::future::select;
+use kit::{Activity, Deadline, Env, Lane, Listening, Role, Signal};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
@@ -22,13 +24,9 @@ use super::managed_resource::{
     secrets::{SecretIndex, SecretRecord},
     snapshot::BundleRecord,
 };
-use crate::{
-    actors::kit::{Activity, Deadline, Env, Lane, Listening, Role, Signal},
-    api::{
-        config::ClusterIdSource,
-        object::{self, NamespacedName},
-    },
-    cluster::{ApiError, Cluster, Context, Record, Recorder, Resource, Router, RouterOptions, Start, StoreState},
+use crate::api::{
+    config::ClusterIdSource,
+    object::{self, NamespacedName},
 };
 
 /// After an event of a CustomResourceDefinition it takes the server some 30 ms until the kind is served (measured).
@@ -315,7 +313,7 @@ fn watch_names(name: &str, cluster: &Cluster, resource: Resource, env: &Env) -> 
     let router = Router::start(cluster, options, env);
     let cluster = cluster.clone();
     router.subscribe(move |change| {
-        if change.how == crate::cluster::How::First {
+        if change.how == cluster::How::First {
             return;
         }
         if let Some((_, group)) = change.name.name.split_once('.') {

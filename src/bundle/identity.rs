@@ -103,7 +103,7 @@ pub fn display_of_object(object: &Value) -> String {
 }
 
 /// Group, version and kind of an object; missing fields are empty.
-pub(super) fn gvk_of(object: &Value) -> GroupVersionKind {
+pub(crate) fn gvk_of(object: &Value) -> GroupVersionKind {
     GroupVersionKind::from_api_version(text(object, "apiVersion"), text(object, "kind"))
 }
 

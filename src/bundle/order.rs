@@ -91,7 +91,7 @@ pub fn deletion_ranks<T>(items: Vec<T>, key: impl Fn(&T) -> &ObjectKey) -> Vec<V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actors::managed_resource::identity::index_key;
+    use crate::bundle::identity::index_key;
 
     fn keys(list: &[(&str, &str, &str)]) -> Vec<ObjectKey> {
         list.iter().map(|(group, kind, name)| index_key(group, kind, "", name)).collect()

@@ -30,6 +30,7 @@ use std::{
 
 use actix::System;
 use futures::future::LocalBoxFuture;
+use kit::Clock;
 use tracing_subscriber::{
     layer::SubscriberExt as _,
     util::{SubscriberInitExt as _, TryInitError},
@@ -40,7 +41,7 @@ use self::{
     screen::Screen,
     story::{STORY, Stage},
 };
-use crate::{actors::kit::Clock, cli::DemoOptions, logging};
+use crate::{cli::DemoOptions, logging};
 
 /// How long the end waits for the disk of the log.
 const LAST_RECORDS: Duration = Duration::from_millis(500);

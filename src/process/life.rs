@@ -3,12 +3,13 @@
 use std::rc::Rc;
 
 use actix::{Actor as _, Addr};
+use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, RequestObserver, Side};
+use kit::{Env, Role};
 use tokio::{sync::watch, task::JoinHandle};
 
 use super::Vitals;
 use crate::{
     actors::{
-        kit::{Env, Role},
         leader::{Election, ElectionError, LeaderActor, LeaderSetup, Leadership, Timing, check_lock_type},
         managed_resource::controller::{HealthSettings, Settings},
         root::{BootstrapError, Parts, Root},
@@ -17,7 +18,6 @@ use crate::{
         class::OwnClass,
         config::{Config, Connection, LeaderElection, cluster_id_source},
     },
-    cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, RequestObserver, Side},
     webhooks::{
         knowledge::{Knowledge, Watches},
         registry,

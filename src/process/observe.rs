@@ -2,13 +2,11 @@
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
+use cluster::{RequestObserver, Side};
+use kit::{DutyObserver, Lane, Observers, PassResult};
 use tokio::time::Instant;
 
-use crate::{
-    actors::kit::{DutyObserver, Lane, Observers, PassResult},
-    cluster::{RequestObserver, Side},
-    dashboard::metrics::{ControllerMetrics, GateMetrics, Metrics, ReconcileResult, RunningWork},
-};
+use crate::dashboard::metrics::{ControllerMetrics, GateMetrics, Metrics, ReconcileResult, RunningWork};
 
 /// Shows in the metrics what is observed.
 #[derive(Debug, Clone)]
@@ -127,8 +125,9 @@ impl DutyObserver for ObservingDuty {
 
 #[cfg(test)]
 mod tests {
+    use kit::Census;
+
     use super::*;
-    use crate::actors::kit::Census;
 
     fn value(metrics: &Metrics, series: &str) -> String {
         let text = metrics.render();

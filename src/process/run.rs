@@ -3,7 +3,9 @@
 use std::{ffi::OsString, io, io::Write as _, path::Path, rc::Rc, sync::Arc, time::Duration};
 
 use actix::System;
+use cluster::{Connection, ConnectionError, user_agent};
 use futures::future::join;
+use kit::{Census, Clock, Cpu, Deadline, Env, Random};
 use rustls::sign::CertifiedKey;
 use tokio::time::timeout_at;
 
@@ -15,13 +17,11 @@ use super::{
 };
 use crate::{
     actors::{
-        kit::{Census, Clock, Cpu, Deadline, Env, Random},
         leader::{ElectionError, Leadership},
         root::PATIENCE,
     },
     api::config::{Config, Endpoint, Loaded, LogFormat, LogLevel, Logging},
     cli::{self, Cli, Command, PROGRAM, RunOptions, StartError, UsageError},
-    cluster::{Connection, ConnectionError, user_agent},
     commands,
     dashboard::{
         metrics::Metrics,

@@ -11,25 +11,23 @@ use std::{
 };
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use cluster::NoObserver;
+use kit::{
+    Census, Env,
+    testing::{self, Universe, universe},
+};
 use serde_json::{Value, json};
+use sim::{ClientOptions, Fault, Seen, Sim, SimOptions};
 use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::{
-    actors::{
-        kit::{
-            Census, Env,
-            testing::{self, Universe, universe},
-        },
-        root::PATIENCE,
-    },
+    actors::root::PATIENCE,
     api::{
         config::{Config, HighAvailabilityConfig, LeaderElection},
         crd,
     },
-    cluster::NoObserver,
     dashboard::probes::ProbeQuery,
-    sim::{self, ClientOptions, Fault, Seen, Sim, SimOptions},
     webhooks::{knowledge::Answers, view::View as _},
 };
 

@@ -8,15 +8,16 @@ use std::{
     time::Duration,
 };
 
+use cluster::{ApiError, Cluster};
 use futures::FutureExt as _;
+use kit::Deadline;
 use tokio::{
     sync::{Notify, watch},
     time::{Instant, timeout},
 };
 
 use crate::{
-    actors::{kit::Deadline, leader::Leadership, root::Synced},
-    cluster::{ApiError, Cluster},
+    actors::{leader::Leadership, root::Synced},
     dashboard::probes::{CheckFn, Checks, with_grace},
 };
 

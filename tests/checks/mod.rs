@@ -21,8 +21,8 @@ pub mod plan;
 pub mod review;
 
 use gardener_resource_manager::{
-    actors::managed_resource::decode::{Decoder, Limits, SecretData},
     api::object::GroupVersionKind,
+    bundle::decode::{Decoder, Limits, SecretData},
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_resource_manager::{
-    actors::managed_resource::{
-        identity::{self, Equivalences},
-        normalise::{self, Scope},
-        plan::{self, Input, Plan, sort_references},
-    },
     api::{
         keys,
         managed_resource::ResourceRef,
         object::{GroupKind, GroupVersionKind, ObjectKey, annotation},
+    },
+    bundle::{
+        identity::{self, Equivalences},
+        normalise::{self, Scope},
+        plan::{self, Input, Plan, sort_references},
     },
 };
 use serde::Deserialize;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use gardener_resource_manager::sim::{Fault, RequestInfo, Seen};
 use serde_json::{Value, json};
+use sim::{Fault, RequestInfo, Seen};
 
 use crate::{
     health_objects::{

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use gardener_resource_manager::sim::{Fault, RequestInfo};
 use serde_json::{Value, json};
+use sim::{Fault, RequestInfo};
 
 use crate::world::{NAMESPACE, World, brief, config_map, settings, world};
 

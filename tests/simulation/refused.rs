@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use gardener_resource_manager::sim::{Fault, RequestInfo, Seen};
 use serde_json::json;
+use sim::{Fault, RequestInfo, Seen};
 
 use crate::world::{NAMESPACE, World, config_map, namespace, world};
 

@@ -1,7 +1,7 @@
 //! Rights that are missing, or that come and go: what they are missing for is said, and all else goes on.
 
-use gardener_resource_manager::sim::{Fault, Seen, WatchEnd};
 use serde_json::{Value, json};
+use sim::{Fault, Seen, WatchEnd};
 
 use crate::{
     health_objects::{

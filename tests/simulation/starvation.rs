@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use gardener_resource_manager::sim::{Fault, Seen};
 use serde_json::{Value, json};
+use sim::{Fault, Seen};
 
 use crate::world::{NAMESPACE, World, config_map, managed_resource, world_with};
 

@@ -3,20 +3,20 @@
 use std::{cell::RefCell, collections::BTreeMap, future::Future, rc::Rc, sync::LazyLock, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side};
 use gardener_resource_manager::{
     actors::{
-        kit::{
-            ActorState, Census, Env,
-            testing::{self, Universe},
-        },
         managed_resource::controller::{HealthSettings, Settings},
         root::{Parts, Root},
     },
     api::{class::OwnClass, config::ClusterIdSource, crd},
-    cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side},
-    sim::{ClientOptions, Process, Recorded, Sim, SimOptions},
+};
+use kit::{
+    ActorState, Census, Env,
+    testing::{self, Universe},
 };
 use serde_json::{Value, json};
+use sim::{ClientOptions, Process, Recorded, Sim, SimOptions};
 
 /// Namespace of the bundles and, unless a test says otherwise, of their objects.
 pub(crate) const NAMESPACE: &str = "shoot";

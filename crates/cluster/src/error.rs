@@ -9,7 +9,7 @@ use serde_json::Value;
 
 pub(super) use self::texts::without_content;
 use self::texts::{LEFT_OUT, plain_text, without_keys, without_objects};
-use crate::api::object::{GroupKind, GroupVersionKind};
+use crate::object::{GroupKind, GroupVersionKind};
 
 /// A request did not succeed. Clonable, so that those who share a request share its error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -190,7 +190,7 @@ impl ApiError {
 
     /// From an error of a client's own methods, which do not use this module's transport. `secret`: the request was about
     /// a Secret, so quoted values are left out.
-    pub(crate) fn of_kube(error: &kube::Error, secret: bool) -> Self {
+    pub fn of_kube(error: &kube::Error, secret: bool) -> Self {
         match error {
             kube::Error::Api(status) => {
                 let object = serde_json::to_value(status).unwrap_or_default();

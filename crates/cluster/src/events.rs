@@ -12,13 +12,12 @@ use std::{
 };
 
 use jiff::Timestamp;
+use kit::{Deadline, Lane};
 use serde_json::{Value, json};
 use tokio::{
     sync::{Mutex, Notify},
     time::{Instant, timeout_at},
 };
-
-use crate::actors::kit::{Deadline, Lane};
 
 use super::{ApiError, Cluster, Context, Resource};
 
@@ -109,7 +108,7 @@ struct Entry {
 impl Reference {
     /// To an object as the server sent it (with `apiVersion` and `kind`).
     pub fn of(object: &Value) -> Self {
-        use crate::api::object;
+        use crate::object;
 
         let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
         Self {

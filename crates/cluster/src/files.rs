@@ -1,6 +1,7 @@
 //! Files of bounded size.
 //!
-//! A path may name anything, e.g. `/dev/zero`: no file is read without a limit.
+//! A path may name anything, e.g. `/dev/zero`: no file is read without a limit. In this crate, because kubeconfigs and tokens are
+//! read here; the component configuration and certificates are read above, and the actors below read no files.
 
 use std::{
     io::{self, Read as _},

@@ -3,9 +3,8 @@
 use std::rc::Rc;
 
 use http::Method;
+use kit::{Clock, Deadline, Lane, Random};
 use serde_json::{Map, Value, json};
-
-use crate::actors::kit::{Clock, Deadline, Lane, Random};
 
 use super::{
     ApiError, Discovery, Fence, Gate, ListQuery, Page, Pages, RequestObserver, Resource, Target, WatchQuery,
@@ -283,7 +282,7 @@ impl Cluster {
         let call = Call::new(Method::DELETE, at.path(None)?).with_body(JSON, &options.body());
         let answer = self.object(ctx, at, call).await?;
         let is_status = answer["kind"] == "Status" && answer["metadata"]["name"].is_null();
-        let pending = !is_status && crate::api::object::deletion_timestamp(&answer).is_some();
+        let pending = !is_status && crate::object::deletion_timestamp(&answer).is_some();
         Ok(if pending { Deleted::Pending(answer) } else { Deleted::Gone })
     }
 

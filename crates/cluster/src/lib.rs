@@ -4,6 +4,7 @@
 //! `fence` (may this process still write?) → `gate` (rate, writes in flight, whose turn it is) → `transport` (one HTTP
 //! exchange, repeated by the rules of `retry`) → `error` (what the server said).
 //!
+//! * [`object`]: names of kinds and objects, metadata of raw objects.
 //! * `resource`: names of kinds and objects as the server addresses them, paths and queries.
 //! * `pages`, `watch`: lists in pages of bounded size, and watch streams line by line.
 //! * `discovery/`: which kinds the server serves.
@@ -11,7 +12,7 @@
 //! * `client`, `token`: from a kubeconfig or the Pod's environment to a `kube::Client`.
 //! * [`kubeconfig`]: how each cluster is reached, and which kubeconfigs are acceptable.
 //! * `router`, `store`: watch routers and what they know of the objects of a kind.
-//! * `metrics`: what others may observe of it; `warnings`: `Warning` headers, logged once.
+//! * `metrics`: what others may observe of it; `warnings`: `Warning` headers, logged once; [`files`]: files of bounded size.
 //!
 //! Everything runs on one thread; handles are `Rc`s and cheap to clone.
 
@@ -20,10 +21,12 @@ mod discovery;
 mod error;
 mod events;
 mod fence;
+pub mod files;
 mod gate;
 mod handle;
 pub mod kubeconfig;
 mod metrics;
+pub mod object;
 mod pages;
 mod resource;
 mod retry;
@@ -35,8 +38,8 @@ mod transport;
 mod warnings;
 mod watch;
 
-#[cfg(test)]
-pub(crate) mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use client::{Connection, ConnectionError, PodEnvironment, SERVICE_ACCOUNT, read_kubeconfig, user_agent};
 pub use discovery::{Discovery, is_list_kind};
@@ -47,8 +50,7 @@ pub use gate::Gate;
 pub use handle::{Cluster, ClusterEnv, ClusterOptions, Context, DeleteOptions, Deleted, Propagation, Side};
 pub use metrics::{NoObserver, RequestObserver};
 pub use pages::{ListQuery, Page, Pages};
-pub(crate) use resource::uri;
-pub use resource::{Resource, Target};
+pub use resource::{Resource, Target, uri};
 pub use router::{Change, Found, How, ReadRecord, Router, RouterOptions, Start};
 pub use store::{IDLE_LIMIT, Record, Store, StoreState};
 pub use watch::{WatchEvent, WatchKind, WatchQuery, WatchStream};

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
+use kit::Deadline;
 use serde_json::Value;
-
-use crate::actors::kit::Deadline;
 
 use super::{
     ApiError, Cluster, Context, Resource,

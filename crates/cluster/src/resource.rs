@@ -2,7 +2,7 @@
 
 use std::{fmt, fmt::Write as _, sync::Arc};
 
-use crate::api::object::{GroupKind, GroupVersionKind};
+use crate::object::{GroupKind, GroupVersionKind};
 
 use super::ApiError;
 
@@ -70,7 +70,7 @@ impl Resource {
     }
 
     /// The path of the collection: of one namespace, or of all (and of cluster-scoped kinds).
-    pub(crate) fn collection_path(&self, namespace: Option<&str>) -> String {
+    pub fn collection_path(&self, namespace: Option<&str>) -> String {
         let mut path = if self.group.is_empty() {
             format!("/api/{}", self.version)
         } else {
@@ -100,7 +100,7 @@ impl Target {
     /// The path of the object, or of one of its subresources.
     ///
     /// An empty or malformed name is refused here: a DELETE without a name would be one of the whole collection.
-    pub(crate) fn path(&self, subresource: Option<&str>) -> Result<String, ApiError> {
+    pub fn path(&self, subresource: Option<&str>) -> Result<String, ApiError> {
         if self.name.is_empty() {
             return Err(ApiError::BadRequest("resource name may not be empty".into()));
         }
@@ -118,7 +118,7 @@ impl Target {
     }
 
     /// The path of the collection the object belongs to.
-    pub(crate) fn collection_path(&self) -> Result<String, ApiError> {
+    pub fn collection_path(&self) -> Result<String, ApiError> {
         if self.resource.namespaced && self.namespace.is_empty() {
             let message = format!("an empty namespace may not be set for {} {:?}", self.resource, self.name);
             return Err(ApiError::BadRequest(message));
@@ -170,7 +170,7 @@ impl Query {
 }
 
 /// A path with parameters, those with a value.
-pub(crate) fn uri<'a>(path: &str, parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+pub fn uri<'a>(path: &str, parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let parameters = parameters.into_iter();
     parameters.fold(Query::default(), |query, (name, value)| query.maybe(name, Some(value))).after(path)
 }

@@ -56,7 +56,7 @@ impl Attempts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::Status;
+    use crate::Status;
 
     const LONG: Duration = Duration::from_secs(60);
     const SECOND: Duration = Duration::from_secs(1);

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::api::object::NamespacedName;
+use crate::object::NamespacedName;
 
 /// A store is fresh while its router heard of the server within this time. The server sends a bookmark about each
 /// minute, so two may be missed.

@@ -1,4 +1,6 @@
-//! A scripted API server for the tests of this folder.
+//! A scripted API server, for the tests of this crate and of those above it.
+
+#![allow(clippy::unwrap_used, reason = "only tests are built with it")]
 
 use std::{
     cell::RefCell,
@@ -13,67 +15,76 @@ use http::{HeaderMap, Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
 use jiff::Timestamp;
+use kit::{Clock, Deadline, Lane, Random};
 use kube::client::Body;
 use serde_json::Value;
-
-use crate::actors::kit::{Clock, Deadline, Lane, Random};
 
 use super::{Cluster, ClusterEnv, ClusterOptions, Context, Fence, RequestObserver, Resource, Side};
 
 /// What the server got.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
-    pub(crate) line: String,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Value,
+pub struct Seen {
+    /// `METHOD path?query`.
+    pub line: String,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body; null if it has none or none that is JSON.
+    pub body: Value,
 }
 
 /// What the server does with a request.
-pub(crate) enum Reply {
+pub enum Reply {
+    /// Answers.
     Answer(Box<Response<Answered>>),
+    /// Breaks the connection.
     Broken,
+    /// Does the rest after this time.
     Late(Duration, Box<Reply>),
 }
 
-type Answered = UnsyncBoxBody<Bytes, std::io::Error>;
+/// What the server answers with: a body that may break.
+pub type Answered = UnsyncBoxBody<Bytes, std::io::Error>;
 type Script = Box<dyn FnMut(&Seen) -> Reply + Send>;
 
 /// A server that asks a closure; clones share the record of requests.
 #[derive(Clone)]
-pub(crate) struct Server {
+pub struct Server {
     script: Arc<Mutex<Script>>,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
 /// Records what it is told.
 #[derive(Default)]
-pub(crate) struct Recorded(pub(crate) RefCell<Vec<String>>);
+pub struct Recorded(pub RefCell<Vec<String>>);
 
 impl Server {
-    pub(crate) fn new(script: impl FnMut(&Seen) -> Reply + Send + 'static) -> Self {
+    /// A server that does with each request what `script` says.
+    pub fn new(script: impl FnMut(&Seen) -> Reply + Send + 'static) -> Self {
         Self { script: Arc::new(Mutex::new(Box::new(script))), seen: Arc::default() }
     }
 
     /// Does something else from now on.
-    pub(crate) fn replace(&self, script: impl FnMut(&Seen) -> Reply + Send + 'static) {
+    pub fn replace(&self, script: impl FnMut(&Seen) -> Reply + Send + 'static) {
         *self.script.lock().unwrap() = Box::new(script);
     }
 
     /// `METHOD path?query` of all requests so far.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         self.requests().into_iter().map(|seen| seen.line).collect()
     }
 
-    pub(crate) fn requests(&self) -> Vec<Seen> {
+    /// All requests so far.
+    pub fn requests(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
 
     /// A cluster without limits and without leader election.
-    pub(crate) fn cluster(&self) -> Cluster {
+    pub fn cluster(&self) -> Cluster {
         self.cluster_with(Fence::open(), Rc::new(super::NoObserver))
     }
 
-    pub(crate) fn cluster_with(&self, fence: Fence, observer: Rc<dyn RequestObserver>) -> Cluster {
+    /// A cluster without limits.
+    pub fn cluster_with(&self, fence: Fence, observer: Rc<dyn RequestObserver>) -> Cluster {
         let options =
             ClusterOptions { side: Side::Target, host: "api:443".into(), qps: -1.0, burst: 0, namespaces: Vec::new() };
         let start: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
@@ -125,15 +136,18 @@ impl RequestObserver for Recorded {
     fn gate(&self, _: Side, _: usize, _: usize, _: usize) {}
 }
 
-pub(crate) fn json(code: u16, body: &Value) -> Reply {
+/// An answer with a JSON body.
+pub fn json(code: u16, body: &Value) -> Reply {
     answer(code, &[("content-type", "application/json")], body.to_string())
 }
 
-pub(crate) fn text(code: u16, body: &str) -> Reply {
+/// An answer with a body of plain text.
+pub fn text(code: u16, body: &str) -> Reply {
     answer(code, &[("content-type", "text/plain")], body.to_owned())
 }
 
-pub(crate) fn answer(code: u16, headers: &[(&str, &str)], body: String) -> Reply {
+/// An answer.
+pub fn answer(code: u16, headers: &[(&str, &str)], body: String) -> Reply {
     let body = Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed_unsync();
     let mut response = Response::builder().status(code);
     for (name, value) in headers {
@@ -143,7 +157,7 @@ pub(crate) fn answer(code: u16, headers: &[(&str, &str)], body: String) -> Reply
 }
 
 /// An answer whose body comes in pieces, or breaks.
-pub(crate) fn pieces(pieces: Vec<Result<String, &'static str>>) -> Reply {
+pub fn pieces(pieces: Vec<Result<String, &'static str>>) -> Reply {
     let frame = |piece: Result<String, &'static str>| match piece {
         Ok(text) => Ok(Frame::data(Bytes::from(text))),
         Err(error) => Err(std::io::Error::other(error)),
@@ -152,7 +166,8 @@ pub(crate) fn pieces(pieces: Vec<Result<String, &'static str>>) -> Reply {
     Reply::Answer(Box::new(Response::new(StreamBody::new(frames).boxed_unsync())))
 }
 
-pub(crate) fn status(code: u16, reason: &str, message: &str) -> Reply {
+/// An answer that is a `Status`.
+pub fn status(code: u16, reason: &str, message: &str) -> Reply {
     let details = serde_json::json!({"name": "a", "kind": "configmaps"});
     json(
         code,
@@ -161,19 +176,22 @@ pub(crate) fn status(code: u16, reason: &str, message: &str) -> Reply {
     )
 }
 
-pub(crate) fn late(seconds: u64, then: Reply) -> Reply {
+/// The same, later.
+pub fn late(seconds: u64, then: Reply) -> Reply {
     Reply::Late(Duration::from_secs(seconds), Box::new(then))
 }
 
-pub(crate) fn ctx() -> Context {
+/// The context of a request that has a minute.
+pub fn ctx() -> Context {
     Context::new(Lane::Live, Deadline::after(Duration::from_secs(60)), "test")
 }
 
-pub(crate) fn config_maps() -> Resource {
+/// The resource of ConfigMaps.
+pub fn config_maps() -> Resource {
     Resource::new("", "v1", "ConfigMap", "configmaps", true)
 }
 
 /// A server that answers each watch with these pieces.
-pub(crate) fn reply_watch(all: Vec<Result<String, &'static str>>) -> Server {
+pub fn reply_watch(all: Vec<Result<String, &'static str>>) -> Server {
     Server::new(move |_| pieces(all.clone()))
 }

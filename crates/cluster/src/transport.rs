@@ -8,11 +8,10 @@ use http::{
     header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, RETRY_AFTER},
 };
 use http_body_util::{BodyExt as _, Limited};
+use kit::Deadline;
 use kube::client::Body;
 use serde_json::Value;
 use tokio::time::timeout_at;
-
-use crate::actors::kit::Deadline;
 
 use super::{
     ApiError, RequestObserver, Status, WriteGuard, gate::Permit, retry::Attempts, slim::Slim, warnings::Warnings,

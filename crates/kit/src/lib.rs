@@ -19,7 +19,7 @@
 //!
 //! ```
 //! use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
-//! use gardener_resource_manager::actors::kit::{testing::{settle, universe_on}, *};
+//! use kit::{testing::{settle, universe_on}, *};
 //!
 //! /// Keeps copies as their originals are.
 //! #[derive(Default)]
@@ -89,7 +89,7 @@
 //! 3. **A wake is never ahead of its store.** A router changes store and indexes, then calls the filter, in one turn; a new
 //!    list after a lost watch becomes the differences to the store, deletions with their last known state. Filters are pure
 //!    functions of old, new and indexes. Besides them only timers and signals wake. The routers are in
-//!    [`cluster`](crate::cluster); the kit knows nothing of them.
+//!    the crate `cluster`; the kit knows nothing of them.
 //! 4. **The result makes the next pass.** `Done`: the next wake. `After(time)`. `Rest(time, look)`, the same,
 //!    but for a look right before the pass: as long as it finds nothing to do, the time begins anew and there is no pass.
 //!    `At(wall time)`, which looks at the clock every 10 min, because it may jump. `Wait(moments)`: when a [`Signal`] was
@@ -115,7 +115,7 @@
 //!    away stops those who still queue. What a duty can do without is a `Wait`, a live read or a report. How long the process
 //!    waits for a store at its start is decided by those who start it. (`board`)
 //! 9. **Leadership** is not the kit's. Supervisors are started when the process leads, and taking over is a first list out of
-//!    stores that are filled already. Requests that are not reads pass the fence ([`cluster`](crate::cluster)). Losing the
+//!    stores that are filled already. Requests that are not reads pass the fence (crate `cluster`). Losing the
 //!    lease ends the process.
 //! 10. **Stopping**: [`Supervised::stop`] begins no pass any more, not even for permits already given, waits for those under
 //!     way, then drops them with their actors, timers and listeners. Wakes after that do nothing. (`supervisor`)
@@ -153,12 +153,13 @@ mod governor;
 mod lane;
 mod mailbox;
 mod object;
+mod object_key;
 mod signal;
 mod slot;
 mod supervisor;
 mod wake;
 
-#[cfg(any(test, feature = "sim"))]
+#[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]
 mod tests;
@@ -169,6 +170,7 @@ pub use controller::{Controller, Duty, Failure, Key, Look, Need, Outcome, Pass, 
 pub use env::{Cpu, DutyObserver, Env, JobPanicked, Observers, PassResult, Unobserved};
 pub use lane::Lane;
 pub use mailbox::post;
+pub use object_key::{GroupKind, ObjectKey};
 pub use signal::{Listening, Moment, Signal};
 pub use supervisor::Supervised;
 pub use wake::{Causes, MAX_REFS, Refs, Wake};

@@ -111,7 +111,7 @@ impl fmt::Debug for Moment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actors::kit::testing::{settle, universe};
+    use crate::testing::{settle, universe};
 
     type Heard = Rc<RefCell<Vec<&'static str>>>;
 

@@ -24,7 +24,6 @@ pub struct Universe {
 ///
 /// # Panics
 /// If the test does, or if it leaves actors behind.
-#[cfg(test)]
 pub fn universe<F: Future>(seed: u64, test: impl FnOnce(Universe) -> F) -> F::Output {
     // No I/O driver: a socket opened by accident panics instead of breaking the clock.
     let paused = || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();

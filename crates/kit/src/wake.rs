@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::Lane;
-use crate::api::object::ObjectKey;
+use crate::ObjectKey;
 
 /// Up to this many refs are named one by one; more mean *all*. A pass over more than a few dozen objects is as cheap as
 /// a full one, and the bound keeps a slot small however busy the cluster is.

@@ -55,7 +55,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::kinds::built_in;
+    use crate::kinds::built_in;
 
     fn kind(group: &str, version: &str, plural: &str) -> Kind {
         let wanted = |kind: &Kind| kind.group == group && kind.version == version && kind.plural == plural;

@@ -164,7 +164,7 @@ fn add_names(resource: &mut Value, kind: &Kind) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::kinds;
+    use crate::kinds;
 
     fn all() -> Vec<Arc<Kind>> {
         let definition = json!({"spec": {"group": "g.io", "scope": "Cluster",

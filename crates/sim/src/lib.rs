@@ -58,6 +58,7 @@ use std::{
     time::Duration,
 };
 
+use kit::{Clock, Random};
 use serde_json::Value;
 use tokio::sync::Notify;
 
@@ -78,8 +79,6 @@ use service::ApiService;
 use state::{ServerClock, State};
 use storage::Storage;
 use watch::Watches;
-
-use crate::actors::kit::{Clock, Random};
 
 /// A simulated API server. Clones are the same server.
 #[derive(Clone)]

@@ -359,7 +359,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::kinds;
+    use crate::kinds;
 
     #[test]
     fn labels_are_selected() {

@@ -282,7 +282,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::kinds::built_in;
+    use crate::kinds::built_in;
 
     fn kind(plural: &str) -> Kind {
         built_in().into_iter().find(|kind| kind.plural == plural).unwrap()

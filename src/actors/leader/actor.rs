@@ -4,15 +4,12 @@ use actix::{
     Actor, ActorContext as _, ActorFutureExt as _, AsyncContext as _, Context, Handler, Message, ResponseActFuture,
     SpawnHandle, WrapFuture as _,
 };
+use cluster::{ApiError, Cluster, Context as RequestContext, Fence, Recorder, Reference, Resource, Target};
+use kit::{Activity, Cell, Deadline, Lane};
 use serde_json::Value;
 use tokio::{
     sync::{oneshot, watch},
     time::Instant,
-};
-
-use crate::{
-    actors::kit::{Activity, Cell, Deadline, Lane},
-    cluster::{ApiError, Cluster, Context as RequestContext, Fence, Recorder, Reference, Resource, Target},
 };
 
 use super::election::{Action, Answer, Election, Moment};

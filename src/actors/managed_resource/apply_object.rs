@@ -5,6 +5,7 @@ use std::{
     fmt,
 };
 
+use cluster::{ApiError, DeleteOptions, Deleted, Propagation, Resource, Target};
 use serde_json::Value;
 use tokio::{sync::Mutex, time::Instant};
 
@@ -14,13 +15,9 @@ use super::{
         invalid_update::{self, Reaction},
     },
     fingerprint::{self, Record},
-    identity,
     memory::Fingerprint,
-    merge::{self, MergeContext, MergeError},
-    plan::PlannedObject,
     read::{self, Bundle},
     run::{Run, Todo},
-    settled,
     targets::Evidence,
 };
 use crate::{
@@ -29,7 +26,12 @@ use crate::{
         object::{self, GroupVersionKind, NamespacedName, ObjectKey},
         origin::Origin,
     },
-    cluster::{ApiError, DeleteOptions, Deleted, Propagation, Resource, Target},
+    bundle::{
+        identity,
+        merge::{self, MergeContext, MergeError},
+        plan::PlannedObject,
+        settled,
+    },
 };
 
 /// Field manager of our own writes: the API server derives it from the user agent.
@@ -155,7 +157,7 @@ impl<'a> Scene<'a> {
             old: planned.old.as_ref(),
             force_overwrite_labels: spec.force_overwrite_labels,
             force_overwrite_annotations: spec.force_overwrite_annotations,
-            preserve_replicas: super::hpa::is_scalable(&planned.key.group_kind())
+            preserve_replicas: crate::bundle::hpa::is_scalable(&planned.key.group_kind())
                 && self.run.controller.autoscalers.scales(&planned.key, &self.bundle.equivalences),
         }
     }

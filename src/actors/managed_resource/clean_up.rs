@@ -2,27 +2,25 @@
 
 use std::collections::BTreeSet;
 
+use cluster::{ApiError, DeleteOptions, Deleted, ListQuery, Resource, Target};
 use futures::{StreamExt, stream};
+use kit::{Failure, Outcome};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
     apply_object::in_request,
     clean::{self, ForcedFinalization, claims},
-    identity,
     memory::Memory,
-    order, own_refs,
+    own_refs,
     run::Run,
     status,
     targets::Evidence,
 };
 use crate::{
-    actors::{
-        health::warnings::{Warnings, field_selector},
-        kit::{Failure, Outcome},
-    },
+    actors::health::warnings::{Warnings, field_selector},
     api::{keys::ORIGIN, managed_resource::ResourceRef, object, origin::Origin},
-    cluster::{ApiError, DeleteOptions, Deleted, ListQuery, Resource, Target},
+    bundle::{identity, order},
 };
 
 /// How long until objects that are being deleted are looked at again, if no watch tells of them earlier (spec 10 §17.2).

@@ -2,7 +2,9 @@
 
 use std::{cell::RefCell, panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
+use cluster::{Cluster, Recorder, Router};
 use futures::FutureExt;
+use kit::{Controller, Duty, Env, Failure, Outcome, Pass, Supervised};
 use tokio::task::JoinHandle;
 
 pub use super::shared::{HealthSettings, ManagedResources, Settings};
@@ -18,11 +20,7 @@ use super::{
     targets::Targets,
     wakes::{self, Waker},
 };
-use crate::{
-    actors::kit::{Controller, Duty, Env, Failure, Outcome, Pass, Supervised},
-    api::{keys::MANAGED_BY, object::NamespacedName},
-    cluster::{Cluster, Recorder, Router},
-};
+use crate::api::{keys::MANAGED_BY, object::NamespacedName};
 
 /// Name of the duty in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "managedresource";

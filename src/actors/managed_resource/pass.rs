@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, rc::Rc};
 
+use kit::{Causes, Failure, MAX_REFS, Outcome, Pass, Refs};
 use tokio::time::Instant;
 
 use super::{
@@ -16,10 +17,7 @@ use super::{
     status_cell::{StatusCell, writer},
     trigger::{self, Entry, Operation},
 };
-use crate::{
-    actors::kit::{Causes, Failure, MAX_REFS, Outcome, Pass, Refs},
-    api::object::{NamespacedName, ObjectKey},
-};
+use crate::api::object::{NamespacedName, ObjectKey};
 
 /// Runs a pass.
 pub(super) async fn run(

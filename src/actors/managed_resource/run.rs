@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, rc::Rc, time::Duration};
 
+use cluster::{ApiError, Context, Reference};
+use kit::{Causes, Deadline, Failure, Pass};
 use tokio::time::Instant;
 
 use super::{
@@ -10,13 +12,9 @@ use super::{
     status_cell::{StatusCell, StatusTarget},
     trigger,
 };
-use crate::{
-    actors::kit::{Causes, Deadline, Failure, Pass},
-    api::{
-        managed_resource::{ManagedResource, Status},
-        object::{NamespacedName, ObjectKey},
-    },
-    cluster::{ApiError, Context, Reference},
+use crate::api::{
+    managed_resource::{ManagedResource, Status},
+    object::{NamespacedName, ObjectKey},
 };
 
 /// Time of its own that a status write has, whatever the pass has used up (contract rule 7).

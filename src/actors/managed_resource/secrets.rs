@@ -11,13 +11,13 @@ use std::{
     time::Duration,
 };
 
+use cluster::{ApiError, Cluster, Context, ListQuery, Record, Resource, Router};
+use kit::Deadline;
 use serde_json::Value;
 
-use super::decode;
 use crate::{
-    actors::kit::Deadline,
     api::object::{self, NamespacedName},
-    cluster::{ApiError, Cluster, Context, ListQuery, Record, Resource, Router},
+    bundle::decode,
 };
 
 /// Up to so many Secrets are read one by one.

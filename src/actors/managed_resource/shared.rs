@@ -7,12 +7,13 @@ use std::{
     time::Duration,
 };
 
+use cluster::{Cluster, Context, Record, Recorder, Router};
+use kit::{Causes, Env, Failure, Pass};
 use tokio::time::Instant;
 
 use super::{
     autoscalers::Autoscalers,
     health::{desk::Desk, pods::Pods},
-    hpa,
     memory::{Applied, Calm},
     opening::Opening,
     secrets::Secrets,
@@ -20,9 +21,8 @@ use super::{
     targets::Targets,
 };
 use crate::{
-    actors::kit::{Causes, Env, Failure, Pass},
     api::{class::OwnClass, object::NamespacedName},
-    cluster::{Cluster, Context, Record, Recorder, Router},
+    bundle::hpa,
 };
 
 /// A ManagedResource changed in a way that asks for a pass (spec 10 §5.1).

@@ -5,15 +5,13 @@ use std::{
     sync::Arc,
 };
 
+use cluster::Record;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
-use crate::{
-    api::{
-        managed_resource::{ManagedResource, ReadError, ResourceRef, Status},
-        object,
-    },
-    cluster::Record,
+use crate::api::{
+    managed_resource::{ManagedResource, ReadError, ResourceRef, Status},
+    object,
 };
 
 /// What the store keeps of a ManagedResource: its JSON without `managedFields`, in one piece.

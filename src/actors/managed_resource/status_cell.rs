@@ -6,15 +6,13 @@
 
 use std::cell::RefCell;
 
+use cluster::{ApiError, Cluster, Context, Record, Resource, Router};
 use tokio::sync::Mutex;
 
 use super::{snapshot::Snapshot, status::needs_write};
-use crate::{
-    api::{
-        managed_resource::{Status, with_status},
-        object::NamespacedName,
-    },
-    cluster::{ApiError, Cluster, Context, Record, Resource, Router},
+use crate::api::{
+    managed_resource::{Status, with_status},
+    object::NamespacedName,
 };
 
 use super::snapshot::BundleRecord;

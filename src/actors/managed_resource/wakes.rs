@@ -6,12 +6,13 @@ use std::{
     rc::{Rc, Weak},
 };
 
+use cluster::{How, Record, Router};
+use kit::{Causes, Supervised, Wake};
 use tokio::sync::watch;
 
 use super::{
     autoscalers,
     health::{desk::Desk, pods},
-    identity::Equivalences,
     moment::Moments,
     secrets::{SecretIndex, SecretRecord},
     shared::{CHANGED, DRIFT, GATE, HEALTH, KIND, ManagedResources, ROLLOUT, SCALED, SECRET},
@@ -20,15 +21,12 @@ use super::{
     trigger::{self, SecretWake},
 };
 use crate::{
-    actors::{
-        health::gate::{self, Gate},
-        kit::{Causes, Supervised, Wake},
-    },
+    actors::health::gate::{self, Gate},
     api::{
         class::OwnClass,
         object::{GroupKind, NamespacedName, ObjectKey},
     },
-    cluster::{How, Record, Router},
+    bundle::identity::Equivalences,
 };
 
 /// The way from filters, which exist before the supervisor, to it.

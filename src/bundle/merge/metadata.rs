@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::MergeContext;
 use crate::{
-    actors::managed_resource::inject::{string_map, to_value},
     api::keys,
+    bundle::inject::{string_map, to_value},
 };
 
 /// Overlays live with desired entries, and drops what was desired before and is unchanged since (spec 10 §12.2).

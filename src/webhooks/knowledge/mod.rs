@@ -74,7 +74,7 @@ impl Knowledge {
     #[cfg(test)]
     pub(super) fn without_service_accounts() -> (Self, mpsc::Receiver<Question>) {
         let (questions, asked) = mpsc::channel(128);
-        let stores = Stores { service_accounts: Some(crate::cluster::Store::default()), ..Stores::default() };
+        let stores = Stores { service_accounts: Some(cluster::Store::default()), ..Stores::default() };
         (Self { stores: Arc::new(stores), questions }, asked)
     }
 

@@ -5,6 +5,8 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
+use cluster::{Cluster, Resource, Router, RouterOptions, Start, Store};
+use kit::{Env, Listening};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -15,11 +17,7 @@ use super::{
     records::{self, Autoscaler, Node, Projected, Space},
 };
 use crate::{
-    actors::{
-        kit::{Env, Listening},
-        root::Synced,
-    },
-    cluster::{Cluster, Resource, Router, RouterOptions, Start, Store},
+    actors::root::Synced,
     webhooks::{
         mutating::{
             load_balancing::{CONFIG_MAP, SERVICE},

@@ -5,11 +5,9 @@ use std::{
     time::Duration,
 };
 
-use gardener_resource_manager::{
-    actors::kit::{Activity, Role},
-    sim::Recorded,
-};
+use kit::{Activity, Role};
 use serde_json::Value;
+use sim::Recorded;
 
 use super::{
     items::{Form, ITEMS, Item, VALUE, Want},

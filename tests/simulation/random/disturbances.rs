@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gardener_resource_manager::sim::{EventFault, Fault, RequestInfo, Seen, WatchEnd};
+use sim::{EventFault, Fault, RequestInfo, Seen, WatchEnd};
 
 use super::watchman::Watchman;
 use crate::world::World;

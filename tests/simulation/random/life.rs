@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
-use gardener_resource_manager::sim::WatchEnd;
 use serde_json::{Value, json};
+use sim::WatchEnd;
 
 use super::{
     check,
@@ -98,9 +98,8 @@ pub(super) async fn live(world: Rc<World>, seed: u64, steps: Steps) {
 /// The programs' last requests.
 pub(super) fn trace(world: &World) -> Vec<String> {
     let requests = world.sim.requests().into_iter().rev().filter(|request| request.info.user.starts_with("grm"));
-    let line = |r: gardener_resource_manager::sim::Recorded| {
-        format!("{} {} {}{} {:?}", r.info.number, r.info.user, r.info.verb, r.info.path, r.code)
-    };
+    let line =
+        |r: sim::Recorded| format!("{} {} {}{} {:?}", r.info.number, r.info.user, r.info.verb, r.info.path, r.code);
     let mut lines: Vec<_> = requests.take(50).map(line).collect();
     lines.reverse();
     lines

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
-use crate::api::object::{GroupKind, GroupVersionKind};
+use crate::object::{GroupKind, GroupVersionKind};
 
 use super::super::{ApiError, Resource};
 

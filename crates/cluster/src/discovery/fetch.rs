@@ -7,8 +7,7 @@ use http::{
     HeaderValue,
     header::{ETAG, IF_NONE_MATCH},
 };
-
-use crate::actors::kit::Deadline;
+use kit::Deadline;
 
 use super::{
     super::{

@@ -1,6 +1,6 @@
 //! The list kinds of the built-in API: a manifest of such a kind is no object (spec 10 §11.3).
 
-use crate::api::object::GroupVersionKind;
+use crate::object::GroupVersionKind;
 
 /// Kinds that have a list kind, by built-in group. List kinds are theirs with the suffix `List`; a custom kind may
 /// bear such a name and is an ordinary object.

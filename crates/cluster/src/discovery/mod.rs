@@ -25,7 +25,7 @@ use tokio::{
     time::Instant,
 };
 
-use crate::api::object::{GroupKind, GroupVersionKind};
+use crate::object::{GroupKind, GroupVersionKind};
 
 pub use self::list_kinds::is_list_kind;
 use self::{documents::Served, fetch::Cached};

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::*;
-use crate::cluster::WatchQuery;
-use crate::cluster::testing::{Reply, Server, answer, json as reply, text};
+use crate::WatchQuery;
+use crate::testing::{Reply, Server, answer, json as reply, text};
 
 fn core() -> Value {
     json!({"kind": "APIGroupDiscoveryList", "items": [{"metadata": {}, "versions": [{"version": "v1", "freshness": "Current",
@@ -234,7 +234,7 @@ async fn a_404_of_the_path_requests_a_refresh() {
     *apis.lock().unwrap() = groups(&[]);
     sleep(PER_GROUP).await;
 
-    let error = cluster.get(&crate::cluster::testing::ctx(), &resource.at("", "x")).await.unwrap_err();
+    let error = cluster.get(&crate::testing::ctx(), &resource.at("", "x")).await.unwrap_err();
 
     assert!(error.is_no_match());
     assert!(cluster.discovery().mapping(&kind("v1", "A")).await.is_err());

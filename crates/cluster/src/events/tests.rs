@@ -3,7 +3,7 @@ use std::{cell::Cell, future::Future};
 use tokio::time::sleep;
 
 use super::*;
-use crate::cluster::{
+use crate::{
     Fence, RequestObserver, Side,
     testing::{Reply, Server, json as reply, status},
 };
@@ -141,7 +141,7 @@ async fn an_event_of_unknown_outcome_is_not_created_twice() {
 async fn flush_writes_what_is_left_also_behind_a_shut_fence() {
     let server = accepting();
     let fence = Fence::open();
-    let recorder = Recorder::new(&server.cluster_with(fence.clone(), Rc::new(crate::cluster::NoObserver)), "me");
+    let recorder = Recorder::new(&server.cluster_with(fence.clone(), Rc::new(crate::NoObserver)), "me");
     recorder.normal(&regarding("a"), "R", "m");
     recorder.normal(&regarding("b"), "R", "m");
     recorder.flush(Deadline::after(REQUEST)).await;

@@ -14,9 +14,8 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use kit::Lane;
 use tokio::time::{Instant, Sleep};
-
-use crate::actors::kit::Lane;
 
 use self::schedule::{Asked, Schedule, Wish};
 use super::{RequestObserver, Resource, Side};

@@ -9,9 +9,8 @@ use std::{
     time::Duration,
 };
 
+use kit::Lane;
 use tokio::time::Instant;
-
-use crate::actors::kit::Lane;
 
 /// Writes in flight per cluster (architecture §5): the server serves about a thousand a second, at a few milliseconds each.
 pub(super) const WRITES_AT_ONCE: usize = 16;

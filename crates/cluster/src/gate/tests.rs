@@ -3,7 +3,7 @@ use std::time::Duration;
 use futures::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
 
 use super::{schedule::WRITES_AT_ONCE, *};
-use crate::cluster::NoObserver;
+use crate::NoObserver;
 
 fn gate(qps: f32, burst: u32) -> Gate {
     Gate::new(qps, burst, Side::Target, Rc::new(NoObserver))

@@ -4,7 +4,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::*;
-use crate::cluster::testing::{Recorded, Reply, Server, answer, config_maps, ctx, json as reply, late, status, text};
+use crate::testing::{Recorded, Reply, Server, answer, config_maps, ctx, json as reply, late, status, text};
 
 fn object() -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "ns"}})
@@ -221,7 +221,7 @@ async fn a_request_ends_at_its_deadline() {
 async fn a_shut_fence_stops_writes_but_no_reads() {
     let server = Server::new(|_| reply(200, &object()));
     let fence = Fence::leased(Duration::from_secs(10));
-    let cluster = server.cluster_with(fence.clone(), Rc::new(crate::cluster::NoObserver));
+    let cluster = server.cluster_with(fence.clone(), Rc::new(crate::NoObserver));
 
     cluster.get(&ctx(), &at()).await.unwrap();
     let error = cluster.create(&ctx(), &at(), &object()).await.unwrap_err();
@@ -238,7 +238,7 @@ async fn a_shut_fence_stops_writes_but_no_reads() {
 async fn a_write_that_was_queued_when_the_fence_shut_is_not_sent() {
     let server = Server::new(|_| late(5, reply(200, &object())));
     let fence = Fence::open();
-    let cluster = server.cluster_with(fence.clone(), Rc::new(crate::cluster::NoObserver));
+    let cluster = server.cluster_with(fence.clone(), Rc::new(crate::NoObserver));
     let writes = (0..17).map(|_| {
         let cluster = cluster.clone();
         async move { cluster.create(&ctx(), &at(), &object()).await }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
 use futures::{FutureExt, StreamExt};
+use kit::{Deadline, Lane};
 
 use super::{
     super::{
@@ -11,10 +12,7 @@ use super::{
     },
     Core, How, Start,
 };
-use crate::{
-    actors::kit::{Deadline, Lane},
-    api::object::{self, NamespacedName},
-};
+use crate::object::{self, NamespacedName};
 
 /// Back-off after a failed list or watch: 0.8 s · 2ⁿ, at most this, stretched by up to 100 %.
 const MAX_BACK_OFF: Duration = Duration::from_secs(30);

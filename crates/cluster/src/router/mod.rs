@@ -9,7 +9,7 @@ mod course;
 mod host;
 mod options;
 
-#[cfg(all(test, feature = "sim"))]
+#[cfg(test)]
 mod tests;
 
 use std::{
@@ -18,6 +18,7 @@ use std::{
 };
 
 use actix::{Actor, Addr};
+use kit::{Activity, Env, Need, Role, Signal};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -25,10 +26,7 @@ use super::{
     Cluster, Resource,
     store::{IDLE_LIMIT, Put, Record, Store, StoreState},
 };
-use crate::{
-    actors::kit::{self, Activity, Env, Need, Role, Signal},
-    api::object::{self, NamespacedName},
-};
+use crate::object::{self, NamespacedName};
 
 use host::{RouterActor, Stop};
 pub use options::{Change, Found, How, ReadRecord, RouterOptions, Start};

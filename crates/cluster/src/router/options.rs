@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{api::object::NamespacedName, cluster::Resource};
+use crate::{Resource, object::NamespacedName};
 
 /// What a router watches, and what it keeps of it.
 pub struct RouterOptions<R> {

@@ -2,15 +2,15 @@
 
 use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
 
+use kit::testing::{Universe, eventually, settle, universe};
 use serde_json::{Value, json};
+use sim::{Fault, Seen, Sim, SimOptions, WatchEnd};
 use tokio::time::Instant;
 
 use super::{Found, How, Router, RouterOptions, Start};
 use crate::{
-    actors::kit::testing::{Universe, eventually, settle, universe},
-    api::object::{self, NamespacedName},
-    cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, IDLE_LIMIT, NoObserver, Record, Resource, Side, StoreState},
-    sim::{Fault, Seen, Sim, SimOptions, WatchEnd},
+    Cluster, ClusterEnv, ClusterOptions, Fence, IDLE_LIMIT, NoObserver, Record, Resource, Side, StoreState,
+    object::{self, NamespacedName},
 };
 
 /// What these tests keep of a ConfigMap.

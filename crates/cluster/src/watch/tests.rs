@@ -2,7 +2,7 @@ use futures::StreamExt as _;
 use serde_json::json;
 
 use super::*;
-use crate::cluster::testing::{Server, config_maps, late, pieces, reply_watch, status};
+use crate::testing::{Server, config_maps, late, pieces, reply_watch, status};
 
 fn line(kind: &str, object: &Value) -> String {
     format!("{}\n", json!({"type": kind, "object": object}))

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::{Board, Ended, Job};
-use crate::actors::kit::{
+use crate::{
     Causes, Controller, Deadline, Failure, Moment, Outcome, Pass, PassResult, Wake,
     slot::{LONGEST, Phase, QUARANTINE, Slot, TimerKind, UnderWay, WALL_CLOCK_CHECK},
 };
 
 impl<C: Controller> Board<C> {
     /// The passes that the actor of `key` has permits for.
-    pub(in crate::actors::kit) fn begin(&mut self, key: &C::Key) -> Vec<Job<C::Key>> {
+    pub(crate) fn begin(&mut self, key: &C::Key) -> Vec<Job<C::Key>> {
         let Some(slot) = self.slots.get_mut(key).filter(|_| !self.closing) else { return Vec::new() };
         slot.nudged = false;
         let (now, started) = (self.env.clock.wall(), self.env.clock.monotonic());
@@ -39,7 +39,7 @@ impl<C: Controller> Board<C> {
     }
 
     /// Takes note of the end of a pass; true if the actor's life ends with it.
-    pub(in crate::actors::kit) fn ended(&mut self, key: &C::Key, duty: usize, ended: Ended) -> bool {
+    pub(crate) fn ended(&mut self, key: &C::Key, duty: usize, ended: Ended) -> bool {
         let under_way = self.slots.get_mut(key).and_then(|slot| slot.duties[duty].running.take());
         let Some(UnderWay { wake, started }) = under_way else { return false };
         self.duties[duty].governor.release();

@@ -7,7 +7,7 @@ use futures::task::{Context, Poll};
 use jiff::Timestamp;
 
 use super::Board;
-use crate::actors::kit::{
+use crate::{
     Causes, Controller, Moment, PassResult, Wake,
     object::ObjectActor,
     slot::{LONGEST, Phase, QUARANTINE, Timer, TimerKind, WALL_CLOCK_CHECK},
@@ -25,7 +25,7 @@ impl<C: Controller> Board<C> {
     }
 
     /// The next timer that ends; pending while there is none.
-    pub(in crate::actors::kit) fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<(C::Key, usize)> {
+    pub(crate) fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<(C::Key, usize)> {
         match self.timers.poll_expired(cx) {
             Poll::Ready(Some(expired)) => Poll::Ready(expired.into_inner()),
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
@@ -33,7 +33,7 @@ impl<C: Controller> Board<C> {
     }
 
     /// A timer ended.
-    pub(in crate::actors::kit) fn timer_ended(&mut self, key: &C::Key, duty: usize) {
+    pub(crate) fn timer_ended(&mut self, key: &C::Key, duty: usize) {
         let Some(slot) = self.slots.get_mut(key) else { return };
         let state = &mut slot.duties[duty];
         let Some(Timer { kind, .. }) = state.timer.take() else { return };
@@ -75,7 +75,7 @@ impl<C: Controller> Board<C> {
     }
 
     /// An actor died of a panic outside of a pass: its slot gets a new one, which knows nothing.
-    pub(in crate::actors::kit) fn died(&mut self, key: &C::Key, generation: u64) {
+    pub(crate) fn died(&mut self, key: &C::Key, generation: u64) {
         let (now, wall) = (self.env.clock.monotonic(), self.env.clock.wall());
         let Some(slot) = self.slots.get_mut(key).filter(|slot| slot.generation == generation) else { return };
         slot.actor = None;
@@ -125,7 +125,7 @@ impl<C: Controller> Board<C> {
     }
 
     /// No new pass from now on. Gives the moment after which [`Board::raise_if_over`] is raised, unless no pass is under way.
-    pub(in crate::actors::kit) fn close(&mut self) -> Option<Moment> {
+    pub(crate) fn close(&mut self) -> Option<Moment> {
         self.closing = true;
         (self.running() > 0).then(|| self.idle.moment())
     }
@@ -138,7 +138,7 @@ impl<C: Controller> Board<C> {
     }
 
     /// Forgets all keys and gives the addresses of their actors, to stop them.
-    pub(in crate::actors::kit) fn clear(&mut self) -> Vec<Addr<ObjectActor<C>>> {
+    pub(crate) fn clear(&mut self) -> Vec<Addr<ObjectActor<C>>> {
         self.timers.clear();
         let slots = std::mem::take(&mut self.slots);
         let left = slots.into_values().filter_map(|slot| {

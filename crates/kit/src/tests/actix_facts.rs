@@ -15,7 +15,7 @@ use actix::{
 };
 use tokio::time::Instant;
 
-use crate::actors::kit::testing::{settle, universe};
+use crate::testing::{settle, universe};
 
 /// An actor that notes what happens to it.
 #[derive(Default)]

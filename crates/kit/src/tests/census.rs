@@ -5,7 +5,7 @@ use std::{cell::RefCell, rc::Rc, time::Duration};
 use jiff::SignedDuration;
 
 use super::support::*;
-use crate::actors::kit::{
+use crate::{
     testing::{settle, universe},
     *,
 };

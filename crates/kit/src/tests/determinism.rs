@@ -11,7 +11,7 @@ use std::{
 use futures::poll;
 
 use super::support::*;
-use crate::actors::kit::{testing::universe, *};
+use crate::{testing::universe, *};
 
 /// More than is worked on at once.
 const LARGE: usize = 1024 * 1024;

@@ -1,7 +1,7 @@
 //! Rules 7 and 8: deadlines and needs.
 
 use super::support::*;
-use crate::actors::kit::{testing::settle, *};
+use crate::{testing::settle, *};
 
 #[test]
 fn rule_7_a_pass_that_ignores_its_deadline_is_dropped_ten_seconds_later() {

@@ -3,7 +3,7 @@
 use std::{cell::Cell as StdCell, rc::Rc};
 
 use super::support::*;
-use crate::actors::kit::{testing::settle, *};
+use crate::{testing::settle, *};
 
 #[test]
 fn rule_6_a_panic_costs_the_memory_of_that_key_only() {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use super::support::*;
-use crate::actors::kit::{testing::settle, *};
+use crate::{testing::settle, *};
 
 #[test]
 fn rule_5_no_more_passes_than_permits_live_first_and_each_eighth_for_the_background() {

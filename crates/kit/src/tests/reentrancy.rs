@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::support::*;
-use crate::actors::kit::{testing::settle, *};
+use crate::{testing::settle, *};
 
 /// A controller's way to itself, filled when it runs.
 type Itself = Rc<OnceCell<Supervised<Scripted>>>;

@@ -5,7 +5,7 @@ use std::{cell::Cell as StdCell, rc::Rc, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 
 use super::support::*;
-use crate::actors::kit::{testing::settle, *};
+use crate::{testing::settle, *};
 
 #[test]
 fn rule_4_after_runs_again_after_its_time() {

@@ -3,7 +3,7 @@
 use std::{rc::Rc, time::Duration};
 
 use super::support::*;
-use crate::actors::kit::{
+use crate::{
     testing::{settle, universe},
     *,
 };

@@ -11,11 +11,8 @@ use futures::future::LocalBoxFuture;
 use tokio::time::Instant;
 
 use crate::{
-    actors::kit::{
-        testing::{Universe, universe},
-        *,
-    },
-    api::object::ObjectKey,
+    testing::{Universe, universe},
+    *,
 };
 
 /// The cause that concerns each scripted duty.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::support::*;
-use crate::actors::kit::{testing::settle, *};
+use crate::{testing::settle, *};
 
 #[test]
 fn rule_1_any_number_of_wakes_before_a_pass_makes_one_pass_with_their_union() {

@@ -43,7 +43,7 @@ impl State {
     }
 
     /// Accepts a definition's names, unless another one has them, and serves it.
-    pub(in crate::sim) fn establish(&mut self, name: &str) {
+    pub(crate) fn establish(&mut self, name: &str) {
         let key = Key::new(DEFINITIONS, "customresourcedefinitions", "", name);
         let Some(definition) = self.storage.get(&key).cloned() else { return };
         let spec = &definition.value["spec"];
@@ -90,7 +90,7 @@ impl State {
         self.watches.end(Some((&group, &plural)), WatchEnd::Close);
     }
 
-    pub(in crate::sim) fn is_definition_terminating(&self, kind: &Kind) -> bool {
+    pub(crate) fn is_definition_terminating(&self, kind: &Kind) -> bool {
         let name = format!("{}.{}", kind.plural, kind.group);
         let key = Key::new(DEFINITIONS, "customresourcedefinitions", "", &name);
         self.storage.get(&key).is_some_and(|definition| is_deleting(&definition.value))

@@ -31,7 +31,7 @@ const EMPTYING: Duration = Duration::from_secs(5);
 
 impl State {
     /// Looks at each change and puts on the agenda what follows from it.
-    pub(in crate::sim) fn observe(&mut self, change: &Change) {
+    pub(crate) fn observe(&mut self, change: &Change) {
         self.observe_definition(change);
         self.observe_namespace(change);
         if self.behaviour.garbage_collection {
@@ -46,7 +46,7 @@ impl State {
     }
 
     /// Does what is due.
-    pub(in crate::sim) fn perform(&mut self, duty: Duty) {
+    pub(crate) fn perform(&mut self, duty: Duty) {
         match duty {
             Duty::Establish { name } => self.establish(&name),
             Duty::EmptyDefinition { name } => self.empty_definition(&name),

@@ -13,7 +13,7 @@ pub(super) const PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
 /// Taken addresses and node ports of Services, by what is taken.
 #[derive(Debug, Default, Clone)]
-pub(in crate::sim) struct Allocations {
+pub(crate) struct Allocations {
     addresses: BTreeMap<u32, Owner>,
     ports: BTreeMap<u16, Owner>,
     /// Where the search for the next free one begins: numbers are not used again at once.
@@ -55,7 +55,7 @@ impl Owner {
 
 impl Allocations {
     /// Gives back what an object has taken: a Service that is removed, or was refused.
-    pub(in crate::sim) fn release(&mut self, plural: &str, value: &Value) {
+    pub(crate) fn release(&mut self, plural: &str, value: &Value) {
         if plural == "services" {
             self.release_all(&Owner::of(value, None));
         }

@@ -46,7 +46,7 @@ pub(super) fn canonicalize(value: &mut Value) {
 }
 
 /// Writes numbers as texts where both mean a quantity: decoders of types know texts only.
-pub(in crate::sim) fn numbers_to_texts(value: &mut Value) {
+pub(crate) fn numbers_to_texts(value: &mut Value) {
     let to_text = |value: &mut Value| {
         if value.is_number() {
             *value = value.to_string().into();

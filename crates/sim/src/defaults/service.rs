@@ -8,7 +8,7 @@ use super::{
     allocations::{Allocations, Owner, PORTS, Refused},
     child, fill, items, remove,
 };
-use crate::sim::{
+use crate::{
     kinds::Kind,
     status::{Cause, Failure},
 };

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::sim::kinds::Kind;
+use crate::kinds::Kind;
 
 /// Maps that are left out when empty.
 const MAPS: [&str; 10] = [

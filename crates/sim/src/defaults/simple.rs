@@ -8,7 +8,7 @@ use super::{
     quantity::{canonicalize, canonicalize_all},
     workload,
 };
-use crate::sim::kinds::Kind;
+use crate::kinds::Kind;
 
 /// The group of roles and of those they are bound to.
 const RBAC: &str = "rbac.authorization.k8s.io";

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{child, empty, fill, quantity};
-use crate::sim::kinds::Kind;
+use crate::kinds::Kind;
 
 /// Gives a new object the status with which its kind starts; one that is there is only completed.
 pub(super) fn initialize(kind: &Kind, object: &mut Value) {

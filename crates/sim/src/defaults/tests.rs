@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::sim::kinds;
+use crate::kinds;
 
 fn kind(plural: &str) -> Kind {
     kinds::built_in().into_iter().rfind(|kind| kind.plural == plural).unwrap()
@@ -209,8 +209,8 @@ fn fields_of_any_shape_are_survived() {
             });
             for mut object in [object, json!({"spec": value}), value.clone()] {
                 let _ = apply(&kind, &mut object, None, &mut Allocations::default());
-                let _ = crate::sim::validate::create(&kind, &object);
-                let _ = crate::sim::validate::update(&kind, &object.clone(), &object, "");
+                let _ = crate::validate::create(&kind, &object);
+                let _ = crate::validate::update(&kind, &object.clone(), &object, "");
             }
         }
     }

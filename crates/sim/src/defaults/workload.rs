@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{child, empty, fill, items, pod, remove};
-use crate::sim::kinds::Kind;
+use crate::kinds::Kind;
 
 /// Counts the templates that a DaemonSet had.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";

@@ -10,7 +10,7 @@ use super::{Generation, Kind, Scale, Subresource, version_order};
 const CUSTOM_VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
 /// The kinds that a CustomResourceDefinition defines: one per served version.
-pub(in crate::sim) fn of_definition(definition: &Value) -> Vec<Kind> {
+pub(crate) fn of_definition(definition: &Value) -> Vec<Kind> {
     let spec = &definition["spec"];
     let versions = spec["versions"].as_array().into_iter().flatten();
     versions.filter(|version| version["served"] == true).map(|version| kind(spec, version)).collect()

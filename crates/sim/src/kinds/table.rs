@@ -111,7 +111,7 @@ const AROUND: &[Row] = &[
 pub(super) const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 /// The kinds that are compiled into the server.
-pub(in crate::sim) fn built_in() -> Vec<Kind> {
+pub(crate) fn built_in() -> Vec<Kind> {
     [CORE, WORKLOADS, NETWORK_AND_STORAGE, ACCESS, AROUND].into_iter().flatten().map(kind).collect()
 }
 

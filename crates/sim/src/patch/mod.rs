@@ -71,7 +71,7 @@ fn bad(text: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::kinds;
+    use crate::kinds;
 
     #[test]
     fn bodies_and_types_that_do_not_fit_are_refused() {

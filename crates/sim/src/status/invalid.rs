@@ -28,7 +28,7 @@ impl Failure {
     // --- 422
 
     /// 422: the object's content. `name` may be empty.
-    pub(in crate::sim) fn invalid(kind: &Kind, name: &str, causes: Vec<Cause>) -> Self {
+    pub(crate) fn invalid(kind: &Kind, name: &str, causes: Vec<Cause>) -> Self {
         let message = format!("{} \"{name}\" is invalid: {}", qualified(&kind.kind, &kind.group), summary(&causes));
         let details = Details {
             name: name.into(),
@@ -41,12 +41,12 @@ impl Failure {
     }
 
     /// 422 of an object if there are findings.
-    pub(in crate::sim) fn unless_empty(kind: &Kind, name: &str, causes: Vec<Cause>) -> Result<(), Self> {
+    pub(crate) fn unless_empty(kind: &Kind, name: &str, causes: Vec<Cause>) -> Result<(), Self> {
         if causes.is_empty() { Ok(()) } else { Err(Self::invalid(kind, name, causes)) }
     }
 
     /// 422: this kind is only updated with a version. It names the resource, unlike the others.
-    pub(in crate::sim) fn version_required(kind: &Kind, name: &str) -> Self {
+    pub(crate) fn version_required(kind: &Kind, name: &str) -> Self {
         let cause = Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
         let resource = qualified(&kind.plural, &kind.group);
         let message = format!("{resource} \"{name}\" is invalid: {}", cause.line());
@@ -55,59 +55,59 @@ impl Failure {
     }
 
     /// 422: a custom object of another kind than the path's.
-    pub(in crate::sim) fn wrong_custom_kind(kind: &Kind, name: &str, sent: &str) -> Self {
+    pub(crate) fn wrong_custom_kind(kind: &Kind, name: &str, sent: &str) -> Self {
         let cause = Cause::invalid("kind", &sent.into(), &format!("must be {}", kind.kind));
         Self::invalid(kind, name, vec![cause])
     }
 
     /// 422: an operation of a JSON patch does not fit the object.
-    pub(in crate::sim) fn patch_does_not_apply() -> Self {
+    pub(crate) fn patch_does_not_apply() -> Self {
         Self::generic(422, "Invalid", "the server rejected our request due to an error in our request")
     }
 
     /// 422: the outcome of a patch is no object of the kind. The real server repeats the object here; it may be a Secret.
-    pub(in crate::sim) fn patch_result(text: &str) -> Self {
+    pub(crate) fn patch_result(text: &str) -> Self {
         let cause = Cause::invalid("patch", &"<object>".into(), text);
         let message = format!(" \"\" is invalid: {}", cause.line());
         Self::new(422, "Invalid", message, Some(Details { causes: vec![cause], ..Details::default() }))
     }
 
     /// 422: a patch changed `kind` or `apiVersion`.
-    pub(in crate::sim) fn patched_to_another_type() -> Self {
+    pub(crate) fn patched_to_another_type() -> Self {
         Self::patch_result("the type of the object does not match the one of the path")
     }
 
     /// 422: a DELETE's `propagationPolicy`.
-    pub(in crate::sim) fn unknown_propagation_policy(policy: &str) -> Self {
+    pub(crate) fn unknown_propagation_policy(policy: &str) -> Self {
         let supported = ["Foreground", "Background", "Orphan", "nil"];
         let cause = Cause::not_supported("propagationPolicy", &policy.into(), &supported);
         Self::options("DeleteOptions.meta.k8s.io", "DeleteOptions", cause)
     }
 
     /// 422: `resourceVersionMatch` without `resourceVersion`.
-    pub(in crate::sim) fn match_without_version() -> Self {
+    pub(crate) fn match_without_version() -> Self {
         Self::list_option("resourceVersionMatch is forbidden unless resourceVersion is provided")
     }
 
     /// 422: an unknown `resourceVersionMatch`.
-    pub(in crate::sim) fn unknown_match(text: &str) -> Self {
+    pub(crate) fn unknown_match(text: &str) -> Self {
         let supported = ["Exact", "NotOlderThan", ""];
         let cause = Cause::not_supported("resourceVersionMatch", &text.into(), &supported);
         Self::options(LIST_OPTIONS, "ListOptions", cause)
     }
 
     /// 422: the state at version 0.
-    pub(in crate::sim) fn exact_match_of_zero() -> Self {
+    pub(crate) fn exact_match_of_zero() -> Self {
         Self::list_option("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")
     }
 
     /// 422: `sendInitialEvents` alone.
-    pub(in crate::sim) fn initial_events_without_match() -> Self {
+    pub(crate) fn initial_events_without_match() -> Self {
         Self::list_option("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
     }
 
     /// 422: `resourceVersionMatch` of a watch.
-    pub(in crate::sim) fn match_on_watch() -> Self {
+    pub(crate) fn match_on_watch() -> Self {
         Self::list_option("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
     }
 
@@ -125,17 +125,17 @@ impl Failure {
     // --- 429, 503, 504
 
     /// 429 of a server that has too much to do.
-    pub(in crate::sim) fn too_many_requests() -> Self {
+    pub(crate) fn too_many_requests() -> Self {
         Self { retry_after: Some(1), ..Self::plain(429, "Too many requests, please try again later.\n") }
     }
 
     /// 503 of a group whose own server is missing.
-    pub(in crate::sim) fn service_unavailable_text() -> Self {
+    pub(crate) fn service_unavailable_text() -> Self {
         Self::plain(503, "service unavailable\n")
     }
 
     /// 504: a read of a version that did not come in time.
-    pub(in crate::sim) fn version_in_future(asked: u64, present: u64) -> Self {
+    pub(crate) fn version_in_future(asked: u64, present: u64) -> Self {
         let text = "Too large resource version";
         let cause = Cause { reason: "ResourceVersionTooLarge", message: text.into(), field: String::new() };
         let details = Details { causes: vec![cause], retry_after_seconds: Some(1), ..Details::default() };
@@ -146,22 +146,22 @@ impl Failure {
     // --- 500, 501
 
     /// 500 with any text, without a reason.
-    pub(in crate::sim) fn internal(text: &str) -> Self {
+    pub(crate) fn internal(text: &str) -> Self {
         Self::of(Status { code: 500, message: text.into(), ..Status::new() })
     }
 
     /// 500: a new object with a version.
-    pub(in crate::sim) fn version_on_create() -> Self {
+    pub(crate) fn version_on_create() -> Self {
         Self::internal("resourceVersion should not be set on objects to be created")
     }
 
     /// 500: the version of an update is no number.
-    pub(in crate::sim) fn bad_version(text: &str) -> Self {
+    pub(crate) fn bad_version(text: &str) -> Self {
         Self::internal(&format!("strconv.ParseUint: parsing {}: invalid syntax", Value::from(text)))
     }
 
     /// 500: the version of a watch is no number.
-    pub(in crate::sim) fn watch_version(text: &str) -> Self {
+    pub(crate) fn watch_version(text: &str) -> Self {
         let text = Value::from(text);
         Self::internal(&format!(
             "resourceVersion: Invalid value: {text}: strconv.ParseUint: parsing {text}: invalid syntax"
@@ -169,12 +169,12 @@ impl Failure {
     }
 
     /// 500: a custom object that the database does not take.
-    pub(in crate::sim) fn request_too_large_for_storage() -> Self {
+    pub(crate) fn request_too_large_for_storage() -> Self {
         Self::internal("etcdserver: request is too large")
     }
 
     /// 501: the real server can do this, the simulator cannot.
-    pub(in crate::sim) fn not_simulated(what: &str) -> Self {
+    pub(crate) fn not_simulated(what: &str) -> Self {
         Self::new(501, "NotImplemented", format!("the simulated API server does not know {what}"), None)
     }
 }
@@ -182,7 +182,7 @@ impl Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::kinds;
+    use crate::kinds;
 
     fn kind(plural: &str) -> Kind {
         kinds::built_in().into_iter().find(|kind| kind.plural == plural).unwrap()

@@ -4,7 +4,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use super::{Cause, names, workload};
-use crate::sim::kinds::Kind;
+use crate::kinds::Kind;
 
 /// Bytes of all values of a ConfigMap or Secret.
 const MOST_DATA: usize = 1_048_576;

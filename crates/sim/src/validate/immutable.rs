@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::Cause;
-use crate::sim::kinds::Kind;
+use crate::kinds::Kind;
 
 const IMMUTABLE: &str = "field is immutable";
 const FROZEN: &str = "field is immutable when `immutable` is set";

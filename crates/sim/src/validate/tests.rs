@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::sim::kinds;
+use crate::kinds;
 
 fn kind(plural: &str) -> Kind {
     kinds::built_in().into_iter().find(|kind| kind.plural == plural).unwrap()

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Cause;
-use crate::sim::kinds::Kind;
+use crate::kinds::Kind;
 
 /// Checks a workload or pod; `false` if the kind is none.
 pub(super) fn check(kind: &Kind, new: &Value, causes: &mut Vec<Cause>) -> bool {

@@ -6,20 +6,16 @@ use std::{
 };
 
 use actix::{Addr, System};
+use cluster::{
+    NoObserver,
+    testing::{Reply, Seen, Server, json as reply, late, status},
+};
+use kit::{Census, Role};
 use serde_json::json;
 use tokio::time::sleep;
 
 use super::*;
-use crate::{
-    actors::{
-        kit::{Census, Role},
-        leader::Timing,
-    },
-    cluster::{
-        NoObserver,
-        testing::{Reply, Seen, Server, json as reply, late, status},
-    },
-};
+use crate::actors::leader::Timing;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -15,12 +15,15 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::{fingerprint::Record, identity};
-use crate::api::{
-    duration::{DurationError, GoDuration},
-    keys,
-    object::{self, GroupVersionKind, NamespacedName, truthy},
-    origin::Origin,
+use super::fingerprint::Record;
+use crate::{
+    api::{
+        duration::{DurationError, GoDuration},
+        keys,
+        object::{self, GroupVersionKind, NamespacedName, truthy},
+        origin::Origin,
+    },
+    bundle::identity,
 };
 
 pub mod claims;

@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use cluster::{ApiError, Context, Resource};
+use kit::Deadline;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -16,20 +18,16 @@ use super::{
     round::{Duty, Round},
 };
 use crate::{
-    actors::{
-        health::{
-            Judgement, Verdict, judge,
-            pods::{OLD_PODS, Quota},
-            report::{self, Finding, Report},
-        },
-        kit::Deadline,
+    actors::health::{
+        Judgement, Verdict, judge,
+        pods::{OLD_PODS, Quota},
+        report::{self, Finding, Report},
     },
     api::{
         keys::MANAGED_BY,
         managed_resource::ResourceRef,
         object::{self, GroupKind, GroupVersionKind, ObjectKey},
     },
-    cluster::{ApiError, Context, Resource},
 };
 
 /// Objects that are shown on the dashboard; the others are counted.
