@@ -6,7 +6,7 @@
 //!
 //! * `resource`: names of kinds and objects as the server addresses them, paths and queries.
 //! * `pages`, `watch`: lists in pages of bounded size, and watch streams line by line.
-//! * `discovery/`: which kinds the server serves.
+//! * `discovery/`: which kinds the server serves; `definitions`: hears when that changes.
 //! * `events`: the recorder of core/v1 Events.
 //! * `client`, `token`: from a kubeconfig or the Pod's environment to a `kube::Client`.
 //! * [`kubeconfig`]: how each cluster is reached, and which kubeconfigs are acceptable.
@@ -16,6 +16,7 @@
 //! Everything runs on one thread; handles are `Rc`s and cheap to clone.
 
 mod client;
+mod definitions;
 mod discovery;
 mod error;
 mod events;
@@ -39,6 +40,7 @@ mod watch;
 pub(crate) mod testing;
 
 pub use client::{Connection, ConnectionError, PodEnvironment, SERVICE_ACCOUNT, read_kubeconfig, user_agent};
+pub use definitions::{Definition, Definitions};
 pub use discovery::{Discovery, is_list_kind};
 pub use error::{ApiError, Cause, Status};
 pub use events::{Recorder, Reference};

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    actors::{kit::Deadline, leader::Leadership, root::Synced},
+    actors::{kit::Deadline, leader::Leadership, synced::Synced},
     cluster::{ApiError, Cluster},
     dashboard::probes::{CheckFn, Checks, with_grace},
 };

@@ -283,7 +283,7 @@ fn a_status_that_the_health_controller_writes_meanwhile_is_not_lost() {
 #[test]
 fn always_update_sends_each_object_each_period() {
     world(1, |world| async move {
-        world.settings.borrow_mut().always_update = true;
+        world.managed_resource().always_update = true;
         world.start().await;
         world.bundle("one", &[config_map("a", "v"), config_map("b", "v")]);
         world.applied("one").await;

@@ -1,15 +1,17 @@
 //! Scenarios of spec 10 about what is deleted, what is kept, and who is responsible.
 
-use gardener_resource_manager::{actors::managed_resource::controller::Settings, api::class::OwnClass};
+use std::time::Duration;
+
+use gardener_resource_manager::api::config::{Config, GarbageCollector};
 use serde_json::{Value, json};
 
 use crate::{
     objects::{annotated, object, with},
-    world::{NAMESPACE, World, config_map, namespace, seconds, settings, world},
+    world::{NAMESPACE, World, config, config_map, namespace, seconds, world},
 };
 
-fn of_class(class: &str) -> Settings {
-    Settings { class: OwnClass::new(class), ..settings() }
+fn of_class(class: &str) -> Config {
+    Config { resource_class: class.into(), ..config() }
 }
 
 fn finalizers(world: &World) -> Value {
@@ -131,7 +133,9 @@ fn what_the_garbage_collector_takes_is_left_to_it() {
                 object
             };
             let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n" } });
-            world.settings.borrow_mut().garbage_collector = enabled;
+            let sync_period = Duration::from_secs(3600);
+            world.config.borrow_mut().controllers.garbage_collector =
+                enabled.then_some(GarbageCollector { sync_period });
             world.start().await;
             world.bundle("one", &[labelled(config_map("a", "v")), labelled(node)]);
             world.applied("one").await;

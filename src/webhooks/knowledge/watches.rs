@@ -17,7 +17,7 @@ use super::{
 use crate::{
     actors::{
         kit::{Env, Listening},
-        root::Synced,
+        synced::Synced,
     },
     cluster::{Cluster, Resource, Router, RouterOptions, Start, Store},
     webhooks::{

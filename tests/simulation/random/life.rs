@@ -131,8 +131,8 @@ impl Life {
     }
 
     async fn start_leader(&self) {
-        let settings = self.world.settings.borrow().clone();
-        self.world.start_as(&self.leader, settings).await;
+        let config = self.world.config.borrow().clone();
+        self.world.start_as(&self.leader, config).await;
     }
 
     fn any_item(&mut self) -> Item {
