@@ -233,7 +233,8 @@ impl Step<'_> {
         }
         let merged = merge::merge(&self.planned.manifest, live, &self.scene.merge_context(self.planned))
             .map_err(|error| ObjectError::during(&self.display, &error))?;
-        if !self.must_send(&merged, live) {
+        let differs = self.differs(&merged, live);
+        if !differs && !self.forced {
             self.seen(live);
             return Ok(Done { record: Some(self.record(live).await), repaired: false });
         }
@@ -241,7 +242,7 @@ impl Step<'_> {
             Ok(answer) => {
                 self.written(&answer);
                 let record = self.record(&answer).await;
-                Ok(Done { record: Some(record), repaired: self.same_manifest })
+                Ok(Done { record: Some(record), repaired: differs && self.same_manifest })
             }
             Err(error) if error.is_conflict() || error.is_not_found() => Err(NotSettled::Overtaken(error)),
             Err(error) => Ok(self.not_updated(&merged, error).await?),
@@ -257,10 +258,8 @@ impl Step<'_> {
         }
     }
 
-    fn must_send(&self, merged: &Value, live: &Value) -> bool {
-        if self.forced {
-            return true;
-        }
+    /// Whether an update would change something that counts.
+    fn differs(&self, merged: &Value, live: &Value) -> bool {
         if !settled::differs(merged, live) {
             return false;
         }
