@@ -223,6 +223,28 @@ fn operations_are_carried_out_or_waited_for() {
     });
 }
 
+/// spec 10 §5.1 C, §5.5: also if a pass comes that had another reason before.
+#[test]
+fn an_ignored_bundle_keeps_its_operation_until_it_is_ignored_no_longer() {
+    let annotation = |key: &str, value: Value| json!({ "metadata": { "annotations": { key: value } } });
+    let operation =
+        |world: &World| world.mr("one").unwrap()["metadata"]["annotations"]["gardener.cloud/operation"].clone();
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+        world.sim.edit("configmaps", NAMESPACE, "a", |live| live["data"]["k"] = json!("edited"));
+        world.patch_bundle("one", annotation("resources.gardener.cloud/ignore", json!("true"))).await;
+        world.patch_bundle("one", annotation("gardener.cloud/operation", json!("reconcile"))).await;
+        seconds(130).await;
+        assert_eq!((operation(&world), world.value("a").as_deref()), (json!("reconcile"), Some("edited")));
+        world.patch_bundle("one", annotation("resources.gardener.cloud/ignore", Value::Null)).await;
+        seconds(2).await;
+
+        assert_eq!((operation(&world), world.value("a").as_deref()), (Value::Null, Some("v")));
+    });
+}
+
 /// spec 10 scenario 35.
 #[test]
 fn a_changed_secret_makes_health_unknown_even_where_no_ref_changed() {
