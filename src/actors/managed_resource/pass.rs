@@ -28,19 +28,24 @@ pub(super) async fn run(
     memory: &mut Memory,
     pass: &Pass<NamespacedName>,
 ) -> Result<Outcome, Failure> {
-    let Some(bundle) = controller.snapshot(&pass.key)? else {
+    let context = controller.context(pass);
+    let Some(bundle) = controller.bundle(status, &context, &pass.key).await? else {
         controller.targets.register(&pass.key, BTreeSet::new());
         controller.opening.leaves(&pass.key);
         return Ok(Outcome::Retire);
     };
-    let context = controller.context(pass);
     let mut run = Run { controller, status, pass, context, writer: writer(&pass.key), bundle };
     match trigger::operation(&run.bundle.mr) {
         Operation::Stop => {
             controller.opening.leaves(&pass.key);
             return Ok(Outcome::Done);
         }
-        Operation::RemoveAndContinue => run.remove_operation().await?,
+        Operation::RemoveAndContinue => {
+            run.remove_operation().await?;
+            if status.is_doubtful() {
+                return Ok(Outcome::Again);
+            }
+        }
         Operation::Continue => {}
     }
     if pass.because_of(Causes::RESTARTED) {
