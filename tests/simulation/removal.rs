@@ -1,11 +1,11 @@
 //! Scenarios of spec 10 about what is deleted, what is kept, and who is responsible.
 
-use gardener_resource_manager::{actors::managed_resource::controller::Settings, api::class::OwnClass};
+use gardener_resource_manager::{actors::managed_resource::controller::Settings, api::class::OwnClass, sim::Fault};
 use serde_json::{Value, json};
 
 use crate::{
     objects::{annotated, object, with},
-    world::{NAMESPACE, World, config_map, namespace, seconds, settings, world},
+    world::{NAMESPACE, PROGRAM, World, config_map, namespace, seconds, settings, world},
 };
 
 fn of_class(class: &str) -> Settings {
@@ -171,6 +171,40 @@ fn finalizers_are_taken_away_when_the_grace_time_is_over() {
         let writes = world.writes();
         assert!(writes.contains(&"update namespaces/finalize stuck".to_owned()), "{writes:#?}");
     });
+}
+
+/// spec 10 §13.5: between the look at an object and the write that takes its finalizers away it may be made anew.
+#[test]
+fn finalizers_of_an_object_made_anew_meanwhile_are_not_taken_away() {
+    let held = |object: Value| with(object, "/metadata/finalizers", json!(["a.b/c"]));
+    for (resource, verb, scope, object) in [
+        ("configmaps", "patch", NAMESPACE, held(config_map("a", "v"))),
+        ("namespaces", "update", "", held(namespace("a"))),
+    ] {
+        world(1, |world| async move {
+            world.start().await;
+            world.bundle("one", &[annotated(object.clone(), "finalize-deletion-after", "1s")]);
+            world.applied("one").await;
+            let first = world.sim.object(resource, scope, "a").unwrap()["metadata"]["uid"].clone();
+            let (sim, again) = (world.sim.clone(), annotated(object, "keep-object", "true"));
+            world.sim.set_faults(move |info| {
+                let live = |object: &Value| object["metadata"]["uid"] == first;
+                let is_first = sim.look_at(resource, scope, "a", live) == Some(true);
+                if is_first && info.resource == resource && info.verb == verb && info.user == PROGRAM {
+                    sim.remove(resource, scope, "a");
+                    sim.put(again.clone()).unwrap();
+                }
+                Fault::None
+            });
+            world.secret("one", &[]);
+            seconds(20).await;
+
+            let live = world.sim.object(resource, scope, "a").unwrap();
+            assert_eq!(live["metadata"]["finalizers"], json!(["a.b/c"]), "{resource}: {:#?}", world.asked());
+            assert_eq!(live["metadata"]["annotations"]["resources.gardener.cloud/keep-object"], "true");
+            assert!(world.is_applied("one"), "{resource}: {:#?}", world.mr("one"));
+        });
+    }
 }
 
 /// spec 10 scenario 29.
