@@ -386,6 +386,27 @@ fn an_equivalent_kind_is_the_same_object_with_its_old_labels() {
     });
 }
 
+/// spec 10 §10.2: a kind that stands together with two others is equivalent to both.
+#[test]
+fn an_object_that_becomes_one_of_a_kind_with_two_equivalents_is_not_deleted() {
+    let kind = |group: &str, kind: &str| json!({ "group": group, "kind": kind });
+    let lists = json!([[kind("", "Secret"), kind("", "ConfigMap")], [kind("apps", "Deployment"), kind("", "Secret")]]);
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle_with("one", &[config_map("a", "v")], json!({ "equivalences": lists }));
+        world.applied("one").await;
+        world.sim.clear_requests();
+        world.secret("one", &[object("v1", "Secret", "a", json!({ "data": { "k": "djE=" } }))]);
+        world
+            .eventually("the ref is new", || world.mr("one").unwrap()["status"]["resources"][0]["kind"] == "Secret")
+            .await;
+        seconds(5).await;
+
+        assert!(world.is_applied("one") && world.config_map("a").is_some());
+        assert!(world.writes().iter().all(|write| !write.starts_with("delete")), "{:#?}", world.writes());
+    });
+}
+
 /// Nothing tells of the end of a bundle that is another class's business by then.
 #[test]
 fn a_bundle_that_was_handed_over_leaves_no_actor_behind() {
