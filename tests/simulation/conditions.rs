@@ -338,7 +338,7 @@ fn edit(world: &World) {
 fn with_always_update_an_edit_is_repaired_at_once_however_many_periods_were_quiet() {
     for quiet in [1, 3, 8] {
         world(1, |world| async move {
-            world.settings.borrow_mut().always_update = true;
+            world.managed_resource().always_update = true;
             world.start().await;
             world.bundle("one", &[config_map("a", "v")]);
             world.applied("one").await;
@@ -359,7 +359,7 @@ fn with_always_update_an_edit_is_repaired_at_once_however_many_periods_were_quie
 #[test]
 fn with_always_update_the_pauses_between_repairs_begin_anew_after_quiet_periods() {
     world(1, |world| async move {
-        world.settings.borrow_mut().always_update = true;
+        world.managed_resource().always_update = true;
         world.start().await;
         world.bundle("one", &[config_map("a", "v")]);
         world.applied("one").await;
