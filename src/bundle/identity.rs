@@ -53,9 +53,9 @@ const PREDEFINED: [(&str, &str, &str); 6] = [
 #[derive(Debug, Clone)]
 pub struct Equivalences {
     sets: Vec<BTreeSet<GroupKind>>,
-    /// The set in which equivalents of a member are looked up. A member that joined a second set stays listed in the
-    /// first, but looks in the second: a list never unites two sets.
-    set_of: BTreeMap<GroupKind, usize>,
+    /// The sets of each member, without repetition; the one it joined last, which further lists join, comes last. A member
+    /// that joins a second set stays in the first: equivalents are looked up in all of them. A list never unites two sets.
+    sets_of: BTreeMap<GroupKind, Vec<usize>>,
 }
 
 /// The references of the status, by key, with marks for those that are still wanted (spec 10 §10.3).
@@ -124,7 +124,7 @@ fn is_one_object(a: &ObjectKey, b: &ObjectKey) -> bool {
 impl Equivalences {
     /// The predefined sets alone.
     pub fn predefined() -> Self {
-        let mut equivalences = Self { sets: Vec::new(), set_of: BTreeMap::new() };
+        let mut equivalences = Self { sets: Vec::new(), sets_of: BTreeMap::new() };
         for (old, new, kind) in PREDEFINED {
             equivalences.add(&[GroupKind::new(old, kind), GroupKind::new(new, kind)]);
         }
@@ -140,23 +140,27 @@ impl Equivalences {
         equivalences
     }
 
-    /// All members join the set of the first member that has one; otherwise they make a new set.
+    /// All members join the set that the first member that has one joined last; otherwise they make a new set.
     fn add(&mut self, members: &[GroupKind]) {
-        let existing = members.iter().find_map(|member| self.set_of.get(member).copied());
+        let existing = members.iter().find_map(|member| self.sets_of.get(member)?.last().copied());
         let set = existing.unwrap_or_else(|| {
             self.sets.push(BTreeSet::new());
             self.sets.len() - 1
         });
         for member in members {
             self.sets[set].insert(member.clone());
-            self.set_of.insert(member.clone(), set);
+            let joined = self.sets_of.entry(member.clone()).or_default();
+            joined.retain(|other| *other != set);
+            joined.push(set);
         }
     }
 
-    /// The *other* groups and kinds that stand for the same objects, in byte order.
+    /// The *other* groups and kinds that stand for the same objects, in byte order: those that are in any one set with this
+    /// one. So it goes both ways, but not on from one set to the next.
     pub fn of(&self, kind: &GroupKind) -> impl Iterator<Item = &GroupKind> {
-        let set = self.set_of.get(kind).map(|set| &self.sets[*set]);
-        set.into_iter().flatten().filter(move |member| *member != kind)
+        let sets = self.sets_of.get(kind).into_iter().flatten().map(|set| &self.sets[*set]);
+        let others: BTreeSet<&GroupKind> = sets.flatten().filter(|member| *member != kind).collect();
+        others.into_iter()
     }
 
     /// The keys the same object has under its other groups and kinds.
@@ -297,8 +301,8 @@ mod tests {
 
         let others = |of: &GroupKind| -> Vec<String> { equivalences.of(of).map(|other| other.group.clone()).collect() };
         assert_eq!(others(&kind("a", "X")), ["b", "c", "new"]);
-        assert_eq!(others(&kind("c", "X")), ["a", "b", "new"]);
-        assert_eq!(others(&kind("d", "X")), ["c"]);
+        assert_eq!(others(&kind("c", "X")), ["a", "b", "d", "new"], "it stays in its own");
+        assert_eq!(others(&kind("d", "X")), ["c"], "what joined the other set is not its equivalent");
     }
 
     /// spec 10 §10.3

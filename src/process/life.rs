@@ -11,13 +11,9 @@ use super::Vitals;
 use crate::{
     actors::{
         leader::{Election, ElectionError, LeaderActor, LeaderSetup, Leadership, Timing, check_lock_type},
-        managed_resource::controller::{HealthSettings, Settings},
         root::{BootstrapError, Parts, Root},
     },
-    api::{
-        class::OwnClass,
-        config::{Config, Connection, LeaderElection, cluster_id_source},
-    },
+    api::config::{Config, Connection, LeaderElection},
     webhooks::{
         knowledge::{Knowledge, Watches},
         registry,
@@ -102,6 +98,7 @@ impl Process {
     /// When the settings of the election do not fit together.
     pub fn start(parts: ProcessParts) -> Result<Self, ElectionError> {
         let ProcessParts { source: link, target, election, identity, config, env, requests, vitals } = parts;
+        let config = Rc::new(config);
         let timing = config.leader_election.as_ref().map(timing).transpose()?;
         let fence = timing.as_ref().map_or_else(Fence::open, |timing| Fence::leased(timing.renew_deadline()));
         let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: fence.clone() };
@@ -115,23 +112,18 @@ impl Process {
             None => source.as_side(Side::Target, config.target.namespaces.clone()),
         };
         let watches = watch_for_webhooks(&target_cluster, &config, &env);
-        let tree = Parts {
-            source: source.clone(),
-            target: target_cluster,
-            same: target.is_none(),
-            managed_resource: managed_resource(&config),
-            cluster_id: cluster_id_source(&config.cluster_id),
-        };
+        let tree =
+            Parts { source: source.clone(), target: target_cluster, same: target.is_none(), config: config.clone() };
         let root = Rc::new(Root::start(tree, &env));
         vitals.show(root.source_synced(), root.target_synced().and(watches.synced()));
         let prober = actix::spawn(vitals.clone().probe(source));
 
         let leadership = vitals.tell_leadership();
-        let elected = config.leader_election.zip(timing).map(|(settings, timing)| {
+        let elected = config.leader_election.clone().zip(timing).map(|(settings, timing)| {
             let link = Link { client: election.unwrap_or_else(|| link.client.clone()), host: link.host };
             let now = env.clock.monotonic();
             let (namespace, name) = (settings.resource_namespace, settings.resource_name);
-            let recorder = root.recorder().for_component(identity.as_str());
+            let recorder = root.ground().source.events.for_component(identity.as_str());
             let setup = LeaderSetup {
                 election: Election::new(identity, namespace.clone(), name.clone(), timing, now),
                 namespace,
@@ -224,22 +216,4 @@ fn source_options(config: &Config, link: &Link, same: bool) -> ClusterOptions {
     let unlimited = source.qps < 0.0 || target.qps < 0.0;
     let qps = if unlimited { -1.0 } else { source.qps.max(target.qps) };
     ClusterOptions { qps, burst: source.burst.max(target.burst), ..source }
-}
-
-/// The cluster id is filled in when it is known.
-fn managed_resource(config: &Config) -> Settings {
-    let settings = &config.controllers.managed_resource;
-    Settings {
-        concurrent_syncs: settings.concurrent_syncs,
-        sync_period: settings.sync_period,
-        always_update: settings.always_update,
-        managed_by: settings.managed_by_label_value.clone(),
-        class: OwnClass::new(&config.resource_class),
-        cluster_id: String::new(),
-        garbage_collector: config.controllers.garbage_collector.is_some(),
-        health: HealthSettings {
-            concurrent_syncs: config.controllers.health.concurrent_syncs,
-            sync_period: config.controllers.health.sync_period,
-        },
-    }
 }

@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use crate::{
-    actors::{leader::Leadership, root::Synced},
+    actors::{leader::Leadership, synced::Synced},
     dashboard::probes::{CheckFn, Checks, with_grace},
 };
 

@@ -63,13 +63,32 @@ fn merge() -> Vec<Row> {
 
             again.fails_with(409, "Conflict", "the object has been modified")
         }),
-        row("another uid in a merge patch is refused", "facts §4", |api| async move {
-            api.create_map("a", json!({})).await?;
+        row(
+            "another uid in a merge patch is refused: Conflict, or Invalid because of the uid, and nothing is changed",
+            "facts §4",
+            |api| async move {
+                let path = format!("{}/a", api.maps());
+                let object = api.create_map("a", json!({"finalizers": ["a.b/c"]})).await?;
+                let foreign = "00000000-0000-0000-0000-000000000000";
 
-            let patch = json!({"metadata": {"uid": "00000000-0000-0000-0000-000000000000"}});
-            let answer = api.patch(format!("{}/a", api.maps()), MERGE, &patch).await?;
+                let patch = json!({"metadata": {"uid": foreign, "finalizers": null}});
+                let answer = api.patch(&path, MERGE, &patch).await?;
 
-            holds(answer.code == 409 || answer.code == 422, "409 or 422", &answer.body)
+                let is_about_uid = answer.body["details"]["causes"][0]["field"] == "metadata.uid";
+                let is_refused = answer.code == 409 || (answer.code == 422 && is_about_uid);
+                holds(is_refused, "409, or 422 about metadata.uid", &answer.body)?;
+                equal("object", &api.get(&path).await?.body, &object)
+            },
+        ),
+        row("the right uid in a merge patch is no lock", "facts §4", |api| async move {
+            let path = format!("{}/a", api.maps());
+            let object = api.create_map("a", json!({})).await?;
+            api.patch(&path, MERGE, &json!({"data": {"v": "2"}})).await?.code(200)?;
+
+            let patch = json!({"metadata": {"uid": object["metadata"]["uid"]}, "data": {"v": "3"}});
+            let answer = api.patch(&path, MERGE, &patch).await?.code(200)?;
+
+            equal("data", &answer.body["data"], &json!({"v": "3"}))
         }),
         row("a merge patch that is no object is BadRequest", "facts §5", |api| async move {
             api.create_map("a", json!({})).await?;

@@ -12,6 +12,7 @@ mod creation;
 mod deletion;
 mod doubt;
 mod faults;
+mod ghosts;
 mod health;
 mod health_faults;
 mod health_objects;

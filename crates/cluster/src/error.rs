@@ -132,6 +132,13 @@ impl ApiError {
         self.is_answer(409, "Conflict")
     }
 
+    /// A patch that carries a uid met an object made anew under the same name: a change of the uid is invalid. A DELETE and a
+    /// PUT are answered with [`Self::is_conflict`].
+    pub fn is_other_object(&self) -> bool {
+        let of_uid = |status: &Status| status.causes.iter().any(|cause| cause.field == "metadata.uid");
+        self.is_invalid() && self.status().is_some_and(of_uid)
+    }
+
     /// A creation found an object of that name.
     pub fn is_already_exists(&self) -> bool {
         self.is_answer(409, "AlreadyExists")
@@ -321,6 +328,19 @@ mod tests {
                 assert_eq!(predicate(&error), expected, "{error:?}");
             }
         }
+    }
+
+    /// api-facts §4, "uid by patch"
+    #[test]
+    fn only_a_refusal_because_of_the_uid_tells_of_another_object() {
+        let invalid = |field: &str| {
+            let causes = json!([{"field": "spec.a"}, {"reason": "FieldValueInvalid", "message": "m", "field": field}]);
+            answer(422, &json!({"kind": "Status", "reason": "Invalid", "message": "m", "details": {"causes": causes}}))
+        };
+
+        assert!(invalid("metadata.uid").is_other_object());
+        assert!(!invalid("metadata.name").is_other_object());
+        assert!(!status(409, "Conflict", "configmaps").is_other_object());
     }
 
     /// api-facts §2: a missing kind is not a missing object

@@ -7,7 +7,7 @@
 //! * [`object`]: names of kinds and objects, metadata of raw objects.
 //! * `resource`: names of kinds and objects as the server addresses them, paths and queries.
 //! * `pages`, `watch`: lists in pages of bounded size, and watch streams line by line.
-//! * `discovery/`: which kinds the server serves.
+//! * `discovery/`: which kinds the server serves; `definitions`: hears when that changes.
 //! * `events`: the recorder of core/v1 Events.
 //! * `client`, `token`: from a kubeconfig or the Pod's environment to a `kube::Client`.
 //! * [`kubeconfig`]: how each cluster is reached, and which kubeconfigs are acceptable.
@@ -17,6 +17,7 @@
 //! Everything runs on one thread; handles are `Rc`s and cheap to clone.
 
 mod client;
+mod definitions;
 mod discovery;
 mod error;
 mod events;
@@ -42,6 +43,7 @@ mod watch;
 pub mod testing;
 
 pub use client::{Connection, ConnectionError, PodEnvironment, SERVICE_ACCOUNT, read_kubeconfig, user_agent};
+pub use definitions::{Definition, Definitions};
 pub use discovery::{Discovery, is_list_kind};
 pub use error::{ApiError, Cause, Status};
 pub use events::{Recorder, Reference};

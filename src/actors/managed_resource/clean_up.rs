@@ -172,8 +172,8 @@ async fn try_clean(run: &Run<'_>, reference: &ResourceRef) -> Result<Cleaned, Ap
         attempt += 1;
         let live = controller.target.get(&run.context, &at).await?;
         match clean_live(run, reference, &at, &live, asked).await {
-            // Somebody was faster: the object may be another bundle's by now.
-            Err(error) if error.is_conflict() && attempt < CONFLICTS => {}
+            // Somebody was faster: the object may be another bundle's by now, or another one.
+            Err(error) if (error.is_conflict() || error.is_other_object()) && attempt < CONFLICTS => {}
             result => return result,
         }
     }
@@ -238,7 +238,7 @@ async fn finalize(run: &Run<'_>, at: &Target, live: &Value) -> Result<Cleaned, A
     match clean::forced_finalization(live, controller.env.clock.wall()) {
         Ok(ForcedFinalization::No | ForcedFinalization::At(_)) => {}
         Ok(ForcedFinalization::RemoveFinalizers) => {
-            let patch = clean::remove_finalizers_patch();
+            let patch = clean::remove_finalizers_patch(live);
             controller.target.merge_patch(&run.context, at, None, &patch).await?;
         }
         Ok(ForcedFinalization::FinalizeNamespace) => {

@@ -8,7 +8,8 @@
 //! * [`fingerprint`]: what is remembered of an object, in a few bytes
 //! * [`status`]: what is reported in each situation
 //!
-//! Around them the shell, which reads, calls and writes: [`controller`] (start and stop, duties), `shared` (what all
+//! Around them the shell, which reads, calls and writes: `module` (what is watched, when the actors start), [`controller`]
+//! (start and stop, duties), `shared` (what all
 //! steps use), `wakes` (filters and listeners), `pass` (one pass, from its cause to what is to be done), `run` (what its
 //! steps share), `read`, `apply`, `apply_object`, `clean_up` with `own_refs`, `release` (the steps), `rest` (the look that
 //! ends a period in which nothing happened), `start` with `opening` (claims and sweep over many bundles), [`targets`]
@@ -26,6 +27,7 @@ pub mod controller;
 pub mod fingerprint;
 mod health;
 pub mod memory;
+mod module;
 mod moment;
 mod opening;
 mod own_refs;
@@ -44,3 +46,5 @@ pub mod targets;
 pub mod trigger;
 mod wakes;
 mod widening;
+
+pub use module::MODULE;

@@ -115,7 +115,8 @@ impl Run<'_> {
         let controller = self.controller;
         let at = controller.bundles.resource().at(&self.pass.key.namespace, &self.pass.key.name);
         let asked = controller.env.clock.monotonic();
-        let answer = controller.source.merge_patch(&self.context, &at, None, patch).await?;
+        let answer = controller.source.merge_patch(&self.context, &at, None, patch).await;
+        let answer = answer.inspect_err(|error| self.status.heard(error))?;
         self.bundle = Snapshot::of(&answer).map_err(|error| ApiError::Decode(error.to_string()))?;
         controller.bundles.wrote_record(&self.pass.key, self.bundle.record.clone(), &self.writer, asked);
         Ok(())

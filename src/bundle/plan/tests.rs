@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::api::object::GroupKind;
 
 fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "ns"}})
@@ -120,6 +121,58 @@ fn an_equivalent_kind_is_the_same_object_and_its_old_labels_are_known() {
 
     assert!(plan.removed.is_empty());
     assert_eq!(plan.objects[0].old, Some(Old { labels: old.labels, annotations: BTreeMap::new() }));
+}
+
+/// spec 10 §10.2: no list takes a kind out of a set.
+#[test]
+fn kinds_of_any_one_set_are_equivalent_whatever_else_they_are_equivalent_to() {
+    let kind = GroupKind::new;
+    let b_and_c = vec![vec![kind("c.io", "C"), kind("b.io", "B")], vec![kind("apps", "Deployment"), kind("c.io", "C")]];
+    let ingress = vec![vec![kind("apps", "Deployment"), kind("extensions", "Ingress")]];
+    let (old, new) = (("extensions/v1beta1", "Ingress"), ("networking.k8s.io/v1", "Ingress"));
+    for (lists, listed, wanted) in [
+        (&b_and_c, ("b.io/v1", "B"), ("c.io/v1", "C")),
+        (&b_and_c, ("c.io/v1", "C"), ("b.io/v1", "B")),
+        (&ingress, new, old),
+        (&ingress, old, new),
+    ] {
+        let manifest = json!({"apiVersion": wanted.0, "kind": wanted.1, "metadata": {"name": "a", "namespace": "ns"}});
+
+        let plan = plan(Input {
+            documents: vec![manifest],
+            old: &[ResourceRef::new(listed.0, listed.1, "ns", "a")],
+            equivalences: &Equivalences::with(lists),
+            labels: &BTreeMap::new(),
+            incomplete: false,
+            scope: &unknown,
+        });
+
+        assert!(plan.removed.is_empty(), "{listed:?} becomes {wanted:?}: {:?}", shown(&plan.removed));
+        assert!(plan.objects[0].old.is_some() && plan.added.is_empty(), "{listed:?} becomes {wanted:?}");
+    }
+}
+
+/// spec 10 §10.3: both refs are one object of the API server.
+#[test]
+fn the_predefined_partner_of_a_listed_object_is_not_removed_whatever_is_declared() {
+    let lists = [vec![GroupKind::new("apps", "Deployment"), GroupKind::new("extensions", "Ingress")]];
+    let ingress = |api_version: &str| ResourceRef::new(api_version, "Ingress", "ns", "a");
+    let refs = ["extensions/v1beta1", "networking.k8s.io/v1"].map(ingress);
+    for wanted in &refs {
+        let manifest = json!({"apiVersion": wanted.api_version, "kind": "Ingress",
+            "metadata": {"name": "a", "namespace": "ns"}});
+
+        let plan = plan(Input {
+            documents: vec![manifest],
+            old: &refs,
+            equivalences: &Equivalences::with(&lists),
+            labels: &BTreeMap::new(),
+            incomplete: false,
+            scope: &unknown,
+        });
+
+        assert!(plan.removed.is_empty(), "{}: {:?}", wanted.api_version, shown(&plan.removed));
+    }
 }
 
 /// spec 10 scenario 23

@@ -17,7 +17,7 @@ use super::{
     records::{self, Autoscaler, Node, Projected, Space},
 };
 use crate::{
-    actors::root::Synced,
+    actors::synced::Synced,
     webhooks::{
         mutating::{
             load_balancing::{CONFIG_MAP, SERVICE},

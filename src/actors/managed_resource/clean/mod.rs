@@ -142,9 +142,10 @@ pub fn forced_finalization(live: &Value, now: Timestamp) -> Result<ForcedFinaliz
     })
 }
 
-/// JSON merge patch that takes all finalizers away; without a lock (spec 10 §13.5.3).
-pub fn remove_finalizers_patch() -> Value {
-    json!({"metadata": {"finalizers": null}})
+/// JSON merge patch that takes all finalizers away; without a lock (spec 10 §13.5.3). It names the object by its uid, so
+/// that one made anew under the same name keeps its own.
+pub fn remove_finalizers_patch(live: &Value) -> Value {
+    json!({"metadata": {"uid": object::uid(live), "finalizers": null}})
 }
 
 /// A Namespace without any finalizer, for its `finalize` subresource (spec 10 §13.5.4).

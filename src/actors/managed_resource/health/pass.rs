@@ -202,7 +202,7 @@ impl Round<'_> {
         reports: &[NewCondition],
     ) -> Result<Option<Stand>, Failure> {
         let controller = self.controller;
-        let Some(basis) = controller.snapshot(&self.pass.key)? else { return Ok(None) };
+        let Some(basis) = controller.bundle(cell, &self.context, &self.pass.key).await? else { return Ok(None) };
         if basis.mr.metadata.uid != mr.metadata.uid {
             return Ok(None);
         }
