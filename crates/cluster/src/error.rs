@@ -127,16 +127,16 @@ impl ApiError {
         self.status().is_some_and(|status| status.code == 404 && of_path(status))
     }
 
-    /// Somebody else changed the object, or a precondition did not hold; not [`Self::is_already_exists`].
+    /// Somebody else changed the object, or a precondition did not hold; not [`Self::is_already_exists`]. A uid in a patch
+    /// is a precondition too, although the server calls another one an invalid change (api-facts §4).
     pub fn is_conflict(&self) -> bool {
-        self.is_answer(409, "Conflict")
+        self.is_answer(409, "Conflict") || self.is_of_another_uid()
     }
 
-    /// A patch that carries a uid met an object made anew under the same name: a change of the uid is invalid. A DELETE and a
-    /// PUT are answered with [`Self::is_conflict`].
-    pub fn is_other_object(&self) -> bool {
-        let of_uid = |status: &Status| status.causes.iter().any(|cause| cause.field == "metadata.uid");
-        self.is_invalid() && self.status().is_some_and(of_uid)
+    fn is_of_another_uid(&self) -> bool {
+        let of_uid = |status: &Status| status.causes.iter().all(|cause| cause.field == "metadata.uid");
+        self.is_answer(422, "Invalid")
+            && self.status().is_some_and(|status| !status.causes.is_empty() && of_uid(status))
     }
 
     /// A creation found an object of that name.
@@ -144,9 +144,9 @@ impl ApiError {
         self.is_answer(409, "AlreadyExists")
     }
 
-    /// The object breaks a validation rule.
+    /// The object breaks a validation rule; not [`Self::is_conflict`].
     pub fn is_invalid(&self) -> bool {
-        self.is_answer(422, "Invalid")
+        self.is_answer(422, "Invalid") && !self.is_of_another_uid()
     }
 
     /// Rights are missing, an admission plugin or webhook denies, or the namespace is terminating.
@@ -330,17 +330,21 @@ mod tests {
         }
     }
 
-    /// api-facts §4, "uid by patch"
+    /// api-facts §4: the server checks the uid of a patch where it checks what may not change
     #[test]
-    fn only_a_refusal_because_of_the_uid_tells_of_another_object() {
-        let invalid = |field: &str| {
-            let causes = json!([{"field": "spec.a"}, {"reason": "FieldValueInvalid", "message": "m", "field": field}]);
+    fn another_uid_in_a_patch_is_a_conflict_and_nothing_invalid() {
+        let finding = |field: &str| json!({"reason": "FieldValueInvalid", "message": "Invalid value", "field": field});
+        let refused = |causes: Value| {
             answer(422, &json!({"kind": "Status", "reason": "Invalid", "message": "m", "details": {"causes": causes}}))
         };
 
-        assert!(invalid("metadata.uid").is_other_object());
-        assert!(!invalid("metadata.name").is_other_object());
-        assert!(!status(409, "Conflict", "configmaps").is_other_object());
+        let of_uid = refused(json!([finding("metadata.uid"), finding("metadata.uid")]));
+        assert_eq!((of_uid.is_conflict(), of_uid.is_invalid()), (true, false));
+
+        for causes in [json!([]), json!([finding("metadata.uid"), finding("spec.a")])] {
+            let invalid = refused(causes);
+            assert_eq!((invalid.is_conflict(), invalid.is_invalid()), (false, true));
+        }
     }
 
     /// api-facts §2: a missing kind is not a missing object

@@ -3,9 +3,13 @@
 //! Recording never waits: it notes the Event, and one background task writes it. The same Event again only counts; the
 //! count is written at most every [`COALESCE`]. What does not fit into the bounded memory is dropped and counted: Events
 //! are hints for people, never state.
+//!
+//! A repetition is counted with a PATCH. Roles of Gardener grant the source's Events create alone (spec 71 §5.1): where the
+//! server refuses it, the repetition is an Event of its own that carries the count, and patching is not tried again for
+//! [`REFUSED`].
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::{BTreeMap, VecDeque},
     rc::Rc,
     time::Duration,
@@ -31,16 +35,20 @@ const COALESCE: Duration = Duration::from_secs(10);
 const ATTEMPTS: u8 = 3;
 /// … with this pause.
 const PAUSE: Duration = Duration::from_secs(10);
+/// Roles do not change often: this long a refused PATCH stands for all.
+const REFUSED: Duration = Duration::from_secs(3600);
 /// Time for one request.
 const REQUEST: Duration = Duration::from_secs(10);
 /// Longest text of an Event, in characters.
 const LONGEST_MESSAGE: usize = 1024;
 
-/// Records the Events of one component (their source); clones share memory and queue.
+/// Records the Events of one component (their source) in one cluster; clones share memory and queue.
 #[derive(Clone)]
 pub struct Recorder {
     shared: Rc<Shared>,
     component: Rc<str>,
+    /// What the component does when it records; may be empty.
+    action: Rc<str>,
 }
 
 /// The object an Event is about.
@@ -63,6 +71,8 @@ struct Shared {
     events: Resource,
     notebook: RefCell<Notebook>,
     noted: Notify,
+    /// Until then no Event is patched: the server refuses it.
+    refused_until: Cell<Option<Instant>>,
     /// Held while an Event is being written, so that background task and flush do not write the same one.
     writing: Mutex<()>,
 }
@@ -82,6 +92,7 @@ struct Notebook {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Subject {
     component: Rc<str>,
+    action: Rc<str>,
     regarding: Reference,
     warning: bool,
     reason: String,
@@ -128,22 +139,29 @@ impl Reference {
 // === impl Recorder ===
 
 impl Recorder {
-    /// A recorder that writes to `cluster`, beside its gate and fence: the last Events are written after the fence is
-    /// shut. Spawn [`Self::run`] once.
+    /// A recorder that writes to `cluster`, whichever that is, beside its gate and fence: the last Events are written after
+    /// the fence is shut. Its Events have no action. Spawn [`Self::run`] once, and [`Self::flush`] at the end.
     pub fn new(cluster: &Cluster, component: impl Into<Rc<str>>) -> Self {
         let shared = Shared {
             cluster: cluster.beside(),
             events: Resource::new("", "v1", "Event", "events", true),
             notebook: RefCell::default(),
             noted: Notify::new(),
+            refused_until: Cell::new(None),
             writing: Mutex::new(()),
         };
-        Self { shared: Rc::new(shared), component: component.into() }
+        Self { shared: Rc::new(shared), component: component.into(), action: "".into() }
     }
 
     /// The same recorder for another source of Events.
     pub fn for_component(&self, component: impl Into<Rc<str>>) -> Self {
-        Self { shared: self.shared.clone(), component: component.into() }
+        Self { component: component.into(), ..self.clone() }
+    }
+
+    /// The same recorder whose Events say that this was being done, e.g. `Reconcile`: field `action` of an Event (spec 40
+    /// §2.4, spec 41 §A.1).
+    pub fn with_action(&self, action: impl Into<Rc<str>>) -> Self {
+        Self { action: action.into(), ..self.clone() }
     }
 
     /// Records a normal Event.
@@ -159,6 +177,7 @@ impl Recorder {
     fn record(&self, warning: bool, regarding: &Reference, reason: &str, message: &str) {
         let subject = Subject {
             component: self.component.clone(),
+            action: self.action.clone(),
             regarding: regarding.clone(),
             warning,
             reason: reason.into(),
@@ -211,8 +230,15 @@ impl Recorder {
         let plan = self.shared.notebook.borrow_mut().entries.get_mut(&subject).map(|entry| self.plan(&subject, entry));
         let Some(plan) = plan else { return true }; // forgotten meanwhile
         let result = self.send(deadline, &subject, &plan).await;
-        if let Err(error) = &result {
-            tracing::warn!(%error, reason = subject.reason, object = subject.regarding.name, "cannot write an event");
+        match &result {
+            Err(error) if plan.is_patch() && error.is_forbidden() => {
+                self.shared.refused_until.set(Some(Instant::now() + REFUSED));
+                tracing::debug!(%error, "events may not be patched; repetitions are created");
+            }
+            Err(error) => {
+                tracing::warn!(%error, reason = subject.reason, object = subject.regarding.name, "cannot write an event");
+            }
+            Ok(()) => {}
         }
         let retriable = result.as_ref().is_err_and(is_retriable);
         let mut notebook = self.shared.notebook.borrow_mut();
@@ -224,6 +250,9 @@ impl Recorder {
     }
 
     fn plan(&self, subject: &Subject, entry: &mut Entry) -> Plan {
+        if self.shared.refused_until.get().is_some_and(|until| Instant::now() < until) {
+            entry.forget_object();
+        }
         let name = entry.name.get_or_insert_with(|| {
             let suffix = format!("{:016x}", self.shared.cluster.random().bits() & u128::from(u64::MAX));
             event_name(&subject.regarding.name, &suffix)
@@ -269,12 +298,35 @@ impl std::fmt::Debug for Recorder {
     }
 }
 
+// === impl Plan ===
+
+impl Plan {
+    fn is_patch(&self) -> bool {
+        match self.request {
+            Request::Patch(_) => true,
+            Request::Create(_) => false,
+        }
+    }
+}
+
+// === impl Entry ===
+
+impl Entry {
+    /// What is recorded next is created under another name, with the count so far. A creation of unknown outcome keeps its
+    /// name.
+    fn forget_object(&mut self) {
+        if self.created {
+            (self.created, self.name) = (false, None);
+        }
+    }
+}
+
 // === impl Subject ===
 
 impl Subject {
     fn event(&self, name: &str, entry: &Entry) -> Value {
         let about = &self.regarding;
-        json!({
+        let mut event = json!({
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"name": name, "namespace": about.event_namespace()},
@@ -289,7 +341,11 @@ impl Subject {
             "count": entry.count,
             "firstTimestamp": seconds(entry.first),
             "lastTimestamp": seconds(entry.last),
-        })
+        });
+        if !self.action.is_empty() {
+            event["action"] = (*self.action).into();
+        }
+        event
     }
 }
 
@@ -367,9 +423,9 @@ impl Notebook {
             return entry.queued;
         }
         entry.failed += 1;
-        let gone = entry.created && !retriable; // the Event has expired: create it anew
+        let gone = entry.created && !retriable; // the Event has expired, or may not be patched: create it anew
         if gone {
-            (entry.created, entry.name) = (false, None);
+            entry.forget_object();
         }
         if entry.failed >= ATTEMPTS || !(retriable || gone) {
             self.entries.remove(subject);

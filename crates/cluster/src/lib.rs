@@ -8,6 +8,7 @@
 //! * `resource`: names of kinds and objects as the server addresses them, paths and queries.
 //! * `pages`, `watch`: lists in pages of bounded size, and watch streams line by line.
 //! * `discovery/`: which kinds the server serves; `definitions`: hears when that changes.
+//! * `writes`: writes that decide before they send: create or update, by difference, of what was seen.
 //! * `events`: the recorder of core/v1 Events.
 //! * `client`, `token`: from a kubeconfig or the Pod's environment to a `kube::Client`.
 //! * [`kubeconfig`]: how each cluster is reached, and which kubeconfigs are acceptable.
@@ -38,6 +39,7 @@ mod token;
 mod transport;
 mod warnings;
 mod watch;
+mod writes;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -56,3 +58,4 @@ pub use resource::{Resource, Target, uri};
 pub use router::{Change, Found, How, ReadRecord, Router, RouterOptions, Start};
 pub use store::{IDLE_LIMIT, Record, Store, StoreState};
 pub use watch::{WatchEvent, WatchKind, WatchQuery, WatchStream};
+pub use writes::{Lock, Wrote, difference};

@@ -224,11 +224,8 @@ fn check_preconditions(kind: &Kind, old: &Value, sent: &Value, by_patch: bool) -
     let text = |value: &Value, field: &str| value["metadata"][field].as_str().unwrap_or_default().to_owned();
     let name = text(old, "name");
     let (sent_uid, uid) = (text(sent, "uid"), text(old, "uid"));
-    if !sent_uid.is_empty() && sent_uid != uid {
-        if by_patch {
-            let cause = Cause::invalid("metadata.uid", &sent_uid.into(), "field is immutable");
-            return Err(Failure::invalid(kind, &name, vec![cause]));
-        }
+    let is_foreign = !sent_uid.is_empty() && sent_uid != uid;
+    if is_foreign && !by_patch {
         return Err(Failure::uid_conflict(kind, &text(old, "namespace"), &name, &sent_uid, &uid));
     }
     match text(sent, "resourceVersion").as_str() {
@@ -237,7 +234,13 @@ fn check_preconditions(kind: &Kind, old: &Value, sent: &Value, by_patch: bool) -
         version if version == text(old, "resourceVersion") => Ok(()),
         version if version.parse::<u64>().is_err() => Err(Failure::bad_version(version)),
         _ => Err(Failure::conflict(kind, &name)),
+    }?;
+    if is_foreign {
+        // Of a patch the uid is only one of the fields that may not change, and those are looked at last.
+        let cause = Cause::invalid("metadata.uid", &sent_uid.into(), "field is immutable");
+        return Err(Failure::invalid(kind, &name, vec![cause]));
     }
+    Ok(())
 }
 
 /// What of the sent object counts.

@@ -173,7 +173,7 @@ async fn try_clean(run: &Run<'_>, reference: &ResourceRef) -> Result<Cleaned, Ap
         let live = controller.target.get(&run.context, &at).await?;
         match clean_live(run, reference, &at, &live, asked).await {
             // Somebody was faster: the object may be another bundle's by now, or another one.
-            Err(error) if (error.is_conflict() || error.is_other_object()) && attempt < CONFLICTS => {}
+            Err(error) if error.is_conflict() && attempt < CONFLICTS => {}
             result => return result,
         }
     }

@@ -59,6 +59,23 @@ async fn an_event_has_the_form_of_core_v1() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_event_says_what_was_being_done_and_another_action_makes_another_event() {
+    let server = accepting();
+    let recorder = Recorder::new(&server.cluster(), "me");
+    let reconciling = recorder.for_component("other").with_action("Reconcile");
+
+    for recorder in [&recorder, &reconciling, &reconciling.for_component("me")] {
+        recorder.normal(&regarding("a"), "R", "m");
+    }
+    recorder.flush(Deadline::after(REQUEST)).await;
+
+    let said: Vec<_> = server.requests().into_iter().map(|seen| seen.body).collect();
+    let said: Vec<_> = said.iter().map(|event| (&event["source"]["component"], event.get("action"))).collect();
+    let action = json!("Reconcile");
+    assert_eq!(said, [(&json!("me"), None), (&json!("other"), Some(&action)), (&json!("me"), Some(&action))]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_repeated_event_is_counted_and_written_seldom() {
     let server = accepting();
     let recorder = Recorder::new(&server.cluster(), "me");
@@ -96,6 +113,53 @@ async fn an_event_that_expired_is_created_anew_with_its_count() {
     let requests = server.requests();
     assert_eq!(requests.len(), 3, "{:?}", server.lines());
     assert_eq!(requests[2].body["count"], 2);
+}
+
+/// spec 71 §5.1: Gardener's roles grant the source's Events create alone; what they refuse is not asked for again and again.
+/// spec 20, introduction: where patching is refused, an equal Event is created anew.
+#[tokio::test(start_paused = true)]
+async fn where_patching_is_refused_repetitions_are_created_and_patching_is_tried_once_an_hour() {
+    let server = Server::new(|seen| {
+        if seen.line.starts_with("PATCH") { status(403, "Forbidden", "no") } else { reply(201, &json!({})) }
+    });
+    let recorder = Recorder::new(&server.cluster(), "me");
+    let verbs = || server.lines().iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>();
+
+    with_task(&recorder, async {
+        for _ in 0..2 {
+            for name in ["a", "b"] {
+                for _ in 0..3 {
+                    recorder.normal(&regarding(name), "Same", "same");
+                    sleep(2 * COALESCE).await;
+                }
+            }
+        }
+    })
+    .await;
+
+    assert_eq!(verbs().iter().filter(|verb| *verb == "PATCH").count(), 1, "{:?}", verbs());
+    let created: Vec<_> = server.requests().into_iter().filter(|seen| seen.line.starts_with("POST")).collect();
+    let counts = |name: &str| {
+        let about = created.iter().filter(|seen| seen.body["involvedObject"]["name"] == name);
+        about.map(|seen| seen.body["count"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!((counts("a"), counts("b")), (vec![1, 2, 3, 4, 5, 6], vec![1, 2, 3, 4, 5, 6]));
+    let names: std::collections::BTreeSet<_> =
+        created.iter().map(|seen| seen.body["metadata"]["name"].to_string()).collect();
+    assert_eq!(names.len(), 12, "each is an object of its own");
+    assert!(created.iter().all(|seen| {
+        let at =
+            if seen.body["involvedObject"]["name"] == "a" { "2026-01-02T03:04:05Z" } else { "2026-01-02T03:05:05Z" };
+        seen.body["firstTimestamp"] == at
+    }));
+
+    with_task(&recorder, async {
+        sleep(Duration::from_secs(3600)).await;
+        recorder.normal(&regarding("a"), "Same", "same");
+        sleep(2 * COALESCE).await;
+    })
+    .await;
+    assert_eq!(verbs()[verbs().len() - 2..], ["PATCH", "POST"], "roles may have been extended");
 }
 
 #[tokio::test(start_paused = true)]
