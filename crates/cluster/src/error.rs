@@ -7,8 +7,8 @@ use std::{error::Error as _, time::Duration};
 use http::StatusCode;
 use serde_json::Value;
 
-pub(super) use self::texts::without_content;
-use self::texts::{LEFT_OUT, plain_text, without_keys, without_objects};
+pub(super) use self::texts::without_objects;
+use self::texts::{LEFT_OUT, plain_text, without_content, without_keys};
 use crate::object::{GroupKind, GroupVersionKind};
 
 /// A request did not succeed. Clonable, so that those who share a request share its error.
@@ -414,6 +414,10 @@ mod tests {
                 r#"admission webhook "w.example.com" denied the request: namespace "hunter2" is too short"#,
                 r#"admission webhook "w.example.com" denied the request: namespace (left out) is too short"#,
             ),
+            (
+                r#"admission webhook "w.example.com": data[hunter2] is missing"#,
+                r#"admission webhook "w.example.com": data[(left out)] is missing"#,
+            ),
             (r#"a "hunter2\" x"#, "a (left out)"),
             (&format!(r#"User "{long}" x"#), "User (left out) x"),
         ];
@@ -421,6 +425,30 @@ mod tests {
         for (message, expected) in table {
             assert_eq!(without_objects(message, true), expected);
             assert_eq!(without_objects(message, false), message);
+        }
+    }
+
+    /// spec 00 decision 14: an object is left out, and what stands before it is masked like any other text.
+    #[test]
+    fn a_repeated_object_is_left_out_from_its_first_mention_on() {
+        let no_kind = r#"Object 'Kind' is missing in '{"a":1}'; patch: Invalid value: "x""#;
+        let several = r#"Secret "a" is invalid: [data[hunter2]: Invalid value: "hunter2", patch: Invalid value: "{}"]"#;
+
+        for secret in [false, true] {
+            assert_eq!(without_objects(no_kind, secret), "Object 'Kind' is missing in (left out)");
+        }
+        let expected =
+            r#"Secret "a" is invalid: [data[(left out)]: Invalid value: (left out), patch: Invalid value: (left out)"#;
+        assert_eq!(without_objects(several, true), expected);
+    }
+
+    #[test]
+    fn an_object_in_a_cause_is_left_out_of_secrets_too() {
+        let message = r#"Object 'Kind' is missing in '{"data":{},"hunter":2}'"#;
+        let body = json!({"kind": "Status", "details": {"causes": [{"message": message, "field": "a"}]}});
+
+        for secret in [false, true] {
+            assert_eq!(Status::from_object(&body, secret).causes[0].message, "Object 'Kind' is missing in (left out)");
         }
     }
 

@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::BTreeSet};
 
 use http::HeaderMap;
 
-use super::error::without_content;
+use super::error::without_objects;
 
 /// Texts kept to recognise repetitions; the server has far fewer, so beyond it something is odd and nothing is logged.
 const MOST: usize = 1024;
@@ -18,7 +18,7 @@ impl Warnings {
     pub(super) fn log(&self, host: &str, headers: &HeaderMap, secret: bool) {
         for value in headers.get_all(http::header::WARNING) {
             let Some(text) = value.to_str().ok().and_then(text_of) else { continue };
-            let text = if secret { without_content(&text, true) } else { text };
+            let text = without_objects(&text, secret);
             if self.is_new(&text) {
                 tracing::warn!(host, warning = text, "warning of the API server");
             }

@@ -9,6 +9,9 @@ const BEFORE_NAMES: [&str; 9] =
     ["secrets", "Secret", "namespaces", "User", "resource", "group", "namespace", "webhook", "version"];
 /// Longest name: of an object, a user, a webhook.
 const LONGEST_NAME: usize = 253;
+/// What a repeated object follows (api-facts §1, §5).
+const BEFORE_OBJECTS: [&str; 3] =
+    ["patch: Invalid value: ", "Object 'Kind' is missing in ", "Object 'apiVersion' is missing in "];
 /// What follows is about the content, in whose words ever.
 const BEFORE_CONTENT: [&str; 2] = [" is invalid: ", " denied the request"];
 pub(super) const LEFT_OUT: &str = "(left out)";
@@ -19,22 +22,29 @@ pub(super) fn plain_text(code: StatusCode, body: &[u8]) -> String {
     if text.is_empty() { format!("the API server answered {code}") } else { text }
 }
 
-/// Leaves out the parts of a message that repeat a whole object: it may be a Secret (api-facts §1, §5).
-pub(super) fn without_objects(message: &str, secret: bool) -> String {
-    for marker in ["patch: Invalid value: ", "Object 'Kind' is missing in ", "Object 'apiVersion' is missing in "] {
-        if let Some(found) = message.find(marker) {
-            return format!("{}{LEFT_OUT}", &message[..found + marker.len()]);
-        }
+/// Leaves out what repeats a whole object, which may be a Secret, and everything behind it; in a text about a Secret also what
+/// [`without_content`] leaves out (decision 14).
+pub(in super::super) fn without_objects(message: &str, secret: bool) -> String {
+    if secret {
+        return without_content(message, true);
     }
-    if secret { without_content(message, true) } else { message.to_owned() }
+    let (message, object) = before_object(message);
+    format!("{message}{object}")
 }
 
-/// A text about a Secret without what may be its content: quotes that are no names, and data keys, which may be content
-/// too when the indentation of a manifest is broken.
-pub(in super::super) fn without_content(message: &str, names: bool) -> String {
+/// The text up to the first repeated object, and what stands for that.
+fn before_object(message: &str) -> (&str, &'static str) {
+    let ends = BEFORE_OBJECTS.iter().filter_map(|marker| message.find(marker).map(|found| found + marker.len()));
+    ends.min().map_or((message, ""), |end| (&message[..end], LEFT_OUT))
+}
+
+/// A text about a Secret without what may be its content: repeated objects, quotes that are no names, and data keys, which may
+/// be content too when the indentation of a manifest is broken.
+pub(super) fn without_content(message: &str, names: bool) -> String {
+    let (message, object) = before_object(message);
     let begin = BEFORE_CONTENT.iter().filter_map(|marker| message.find(marker)).min().unwrap_or(message.len());
     let (head, tail) = message.split_at(if names { begin } else { 0 });
-    without_quotes(head, true) + &without_keys(&without_quotes(tail, false))
+    without_keys(&(without_quotes(head, true) + &without_quotes(tail, false))) + object
 }
 
 /// Replaces what stands in brackets: `data[key]`.

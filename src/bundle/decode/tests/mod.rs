@@ -48,6 +48,7 @@ fn outline(input: &str) -> String {
     read(input).into_iter().map(item).collect::<Vec<_>>().join(" ")
 }
 
+/// spec 10 §9.2
 #[test]
 fn separators_split_documents_and_only_real_documents_count() {
     for (input, expected) in [
@@ -63,6 +64,8 @@ fn separators_split_documents_and_only_real_documents_count() {
         ("a: 1\n---\t \nb: 1\n", "0 1"),
         ("a: 1\r\n---\r\nb: 1\r\n", "0 1"),
         ("a: 1\n---\n---\nb: 1\n", "0 1"),
+        ("a: 1\n---\n---\n---\nb: 1\n", "0 2"),
+        ("---\n---\na: 1\n", "1"),
         ("a: 1\n---\n# comment\n---\nb: 1\n", "0 2"),
         ("a: 1\n---\nnull\n---\n~\n---\nb: 1\n", "0 3"),
         ("a: 1\n---\n\n---\nb: 1\n", "0 2"),
