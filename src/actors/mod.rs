@@ -4,6 +4,7 @@
 //! * `ground`: what modules stand on: the two clusters, their watches, Events, and the environment
 //! * `root`: opens the watches of all modules, starts their actors in the leader, stops them
 
+pub mod csr_approver;
 pub mod ground;
 pub mod health;
 pub mod leader;
