@@ -1,6 +1,6 @@
 //! What the HTTP servers of the process share: the plain ones of the dashboard and the one of the webhooks.
 //!
-//! * [`listen`]: binding;
+//! * [`listen`]: the addresses that servers are bound to;
 //! * `connections.rs`: silent connections make room, `connections/unread.rs`: so do those that do not read.
 
 pub(crate) mod connections;
