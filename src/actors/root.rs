@@ -107,9 +107,11 @@ type SyncedStore = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 impl Root {
     /// Starts the routers.
     pub fn start(parts: Parts, env: &Env) -> Self {
-        let mut tasks = vec![actix::spawn(parts.source.discovery().clone().run())];
+        let discovery = parts.source.discovery().clone().run();
+        let mut tasks = vec![env.fatal.spawn("the discovery of the source cluster", discovery)];
         if !parts.same {
-            tasks.push(actix::spawn(parts.target.discovery().clone().run()));
+            let discovery = parts.target.discovery().clone().run();
+            tasks.push(env.fatal.spawn("the discovery of the target cluster", discovery));
         }
         let index = SecretIndex::default();
         let bundles = watch_bundles(&parts.source, env);
@@ -124,7 +126,7 @@ impl Root {
         let definitions = watch_definitions(&parts.target, env);
         let services = watch_services(&parts.target, env);
         let recorder = Recorder::new(&parts.source, controller::NAME);
-        tasks.push(actix::spawn(recorder.clone().run()));
+        tasks.push(env.fatal.spawn("the recorder of Events", recorder.clone().run()));
         let ((of_bundles, first), (of_secrets, second)) = (synced(&bundles), synced(&secrets));
         let (of_definitions, third) = synced(&definitions);
         let root = env.census.enter("root", Role::Root);

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     actors::{
-        kit::{Activity, ActorState, Census, Clock, Cpu, Env, Random},
+        kit::{Activity, ActorState, Census, Clock, Cpu, Env, Fatal, Random},
         leader::ElectionError,
     },
     api::{
@@ -148,6 +148,8 @@ impl Scene {
             census: census.clone(),
             cpu: Cpu::pool(CPU_JOBS),
             observers: observing.clone(),
+            fatal: Fatal::default(),
+            sync_timeout: Config::default().cache_sync_timeout,
         };
         let client = self.sim.client_of(ClientOptions {
             user: PROGRAM.to_owned(),

@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use crate::{
-    actors::kit::{Activity, Cell, Deadline, Lane},
+    actors::kit::{Activity, Cell, Deadline, Indispensable, Lane},
     cluster::{ApiError, Cluster, Context as RequestContext, Fence, Recorder, Reference, Resource, Target},
 };
 
@@ -64,6 +64,8 @@ pub struct LeaderSetup {
     pub cell: Cell,
     /// Is told of changes; keep a receiver.
     pub leadership: watch::Sender<Leadership>,
+    /// Without the actor nobody would renew the lease, nor say that it is lost.
+    pub lifeline: Indispensable,
 }
 
 /// Takes part in the election until it is lost or released.
@@ -263,6 +265,7 @@ impl Handler<Abandon> for LeaderActor {
     type Result = ();
 
     fn handle(&mut self, _: Abandon, ctx: &mut Self::Context) {
+        self.setup.lifeline.disarm();
         ctx.stop();
     }
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::decode;
 use crate::{
-    actors::kit::Deadline,
+    actors::kit::{Deadline, Need},
     api::object::{self, NamespacedName},
     cluster::{ApiError, Cluster, Context, ListQuery, Record, Resource, Router},
 };
@@ -158,6 +158,11 @@ impl Secrets {
     pub fn new(cluster: &Cluster, router: Router<SecretRecord>) -> Self {
         let resource = router.resource().clone();
         Self { cluster: cluster.clone(), resource, router, preloaded: RefCell::default() }
+    }
+
+    /// For duties that cannot run before changes are heard of.
+    pub fn need(&self) -> Need {
+        self.router.need()
     }
 
     /// Whether the Secret may have changed, or be gone, since it was read at `version`.

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use super::*;
 use crate::{
     actors::{
-        kit::{Census, Role},
+        kit::{Census, Fatal, Role},
         leader::Timing,
     },
     cluster::{
@@ -104,6 +104,7 @@ fn replica(server: &Server, identity: &str) -> Replica {
         recorder: recorder.clone(),
         cell: Census::default().enter("leader", Role::Service),
         leadership: sender,
+        lifeline: Fatal::default().indispensable("the leader election"),
     };
     Replica { address: LeaderActor::new(setup).start(), fence, leadership, recorder }
 }
