@@ -40,7 +40,11 @@ use self::{
     screen::Screen,
     story::{STORY, Stage},
 };
-use crate::{actors::kit::Clock, cli::DemoOptions, logging};
+use crate::{
+    actors::kit::{Clock, json},
+    cli::DemoOptions,
+    logging,
+};
 
 /// How long the end waits for the disk of the log.
 const LAST_RECORDS: Duration = Duration::from_millis(500);
@@ -104,7 +108,7 @@ pub fn run(options: DemoOptions, env: &dyn Fn(&str) -> Option<String>) -> i32 {
 fn tell(options: DemoOptions, screen: Screen) -> Result<Vec<Told>, DemoError> {
     let path = log_path(&std::env::temp_dir());
     let log = log_into(&path)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().thread_stack_size(json::STACK).build()?;
     let told = System::with_tokio_rt(|| runtime).block_on(perform(options, screen, &path))?;
     log.flush(LAST_RECORDS);
     Ok(told)

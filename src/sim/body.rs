@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{kinds::Kind, request::Request, status::Failure, typed};
+use crate::actors::kit::json;
 
 /// Larger bodies are refused.
 pub(super) const LARGEST_BODY: usize = 3_145_728;
@@ -38,7 +39,7 @@ pub(super) fn decode(kind: &Kind, request: &Request) -> Result<Decoded, Failure>
         }
         _ => return Err(Failure::unknown_body_format(kind)),
     }
-    let parsed: Result<Value, _> = serde_json::from_slice(&request.body);
+    let parsed: Result<Value, _> = json::from_slice(&request.body);
     let mut value = match parsed {
         Ok(value @ Value::Object(_)) => value,
         Ok(_) => return Err(Failure::unrecognized(kind, "couldn't get version/kind; the body is no JSON object")),

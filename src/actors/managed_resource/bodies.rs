@@ -11,7 +11,10 @@ use std::{
 
 use serde_json::Value;
 
-use crate::api::object::{self, ObjectKey};
+use crate::{
+    actors::kit::json,
+    api::object::{self, ObjectKey},
+};
 
 /// Bytes of all bodies together (architecture §8). Enough for some thousand objects that are changed soon after they were
 /// created; what is at rest needs none.
@@ -65,7 +68,7 @@ impl Bodies {
     /// Takes the body out, if it is of this version.
     pub(super) fn take(&self, key: &ObjectKey, version: &str) -> Option<Value> {
         let body = self.inner.borrow_mut().remove(key)?;
-        if &*body.version == version { serde_json::from_slice(&body.json).ok() } else { None }
+        if &*body.version == version { json::from_slice(&body.json).ok() } else { None }
     }
 }
 

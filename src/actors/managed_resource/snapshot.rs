@@ -9,6 +9,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
 use crate::{
+    actors::kit::json,
     api::{
         managed_resource::{ManagedResource, ReadError, ResourceRef, Status},
         object,
@@ -83,7 +84,7 @@ impl BundleRecord {
     /// # Errors
     /// Never: it is what was written by this process.
     pub fn raw(&self) -> serde_json::Result<Value> {
-        serde_json::from_slice(&self.json)
+        json::from_slice(&self.json)
     }
 }
 

@@ -9,6 +9,7 @@ mod strategic;
 use serde_json::Value;
 
 use super::{kinds::Kind, status::Failure};
+use crate::actors::kit::json as deep_json;
 
 /// A PATCH body by its content type.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,7 +55,7 @@ impl Patch {
 }
 
 fn decode(body: &[u8]) -> Result<Value, Failure> {
-    serde_json::from_slice(body).map_err(|error| bad(&error.to_string()))
+    deep_json::from_slice(body).map_err(|error| bad(&error.to_string()))
 }
 
 fn object(body: &[u8]) -> Result<Value, Failure> {

@@ -20,7 +20,7 @@ use super::super::{
     trigger::{self, Entry, Operation},
 };
 use crate::{
-    actors::kit::{Deadline, Lane, Moment, Signal},
+    actors::kit::{Deadline, Lane, Moment, Signal, json},
     api::{
         keys::MANAGED_BY,
         managed_resource::{ManagedResource, Status},
@@ -197,7 +197,7 @@ impl ManagedResources {
             // No event will tell of it again: the bundle has to look.
             return;
         }
-        let Ok((manifest, old)) = serde_json::from_slice::<(Value, Option<Old>)>(&claim.wanted) else { return };
+        let Ok((manifest, old)) = json::from_slice::<(Value, Option<Old>)>(&claim.wanted) else { return };
         let common = &claim.common;
         let context = MergeContext {
             origin: &common.origin,
