@@ -22,8 +22,9 @@ use jiff::SignedDuration;
 use tokio_util::time::DelayQueue;
 
 use super::{
-    Causes, Controller, Duty, DutyObserver, Env, Failure, Lane, Listening, Need, Outcome, Pass, Role, Signal, Wake,
+    Causes, Controller, Duty, DutyObserver, Env, Failure, Lane, Listening, Outcome, Pass, Role, Signal, Wake,
     governor::Governor,
+    needs::Waiting,
     object::{Lifeline, Nudge, ObjectActor},
     slot::{Phase, Slot},
     supervisor::WeakSupervised,
@@ -251,11 +252,17 @@ impl<C: Controller> Board<C> {
         }
     }
 
-    /// What the duties need, each with the name of the duty.
-    pub(super) fn needs(&self) -> Vec<(&'static str, Need)> {
+    /// What the duties need or expect.
+    pub(super) fn needs(&self) -> Vec<Waiting> {
         let of_duty = |duty: &DutyBoard<C::Key>| {
             let name = duty.spec.name;
-            duty.spec.needs.iter().cloned().map(move |need| (name, need)).collect::<Vec<_>>()
+            duty.spec
+                .needs
+                .iter()
+                .chain(&duty.spec.expected)
+                .cloned()
+                .map(move |need| Waiting::new(name, need))
+                .collect::<Vec<_>>()
         };
         self.duties.iter().flat_map(of_duty).collect()
     }

@@ -126,6 +126,18 @@ mod tests {
     }
 
     #[test]
+    fn an_actor_that_is_dropped_ends_the_process_unless_it_ended_in_good_order() {
+        universe(1, |universe| async move {
+            let fatal = universe.env.fatal;
+            fatal.indispensable("the first actor").disarm();
+            assert_eq!(fatal.cause(), None);
+            drop(fatal.indispensable("the second actor"));
+
+            assert_eq!(fatal.cause().as_deref(), Some("the second actor panicked"));
+        });
+    }
+
+    #[test]
     fn a_task_that_panics_ends_the_process_and_one_that_is_aborted_does_not() {
         universe(1, |universe| async move {
             let fatal = universe.env.fatal;

@@ -116,7 +116,7 @@
 //!    safe to drop at each await, and a write that was cut off is *maybe done*. (`object`, `clock`)
 //! 8. **Needs.** Without the stores of [`Duty::needs`] a duty gets no permit; wakes gather meanwhile, and a store that goes
 //!    away stops those who still queue. What a duty can do without is a `Wait`, a live read or a report. A need that is not
-//!    there [`Env::sync_timeout`] after the controller's start ends the process; that time stands still while the need is
+//!    there, or what is [expected](Duty::expects) and is not, [`Env::sync_timeout`] after the controller's start ends the process; that time stands still while the need is
 //!    [excused](Need::excused_while). Later it may go away for as long as it likes. (`board`, `needs`)
 //! 9. **Leadership** is not the kit's. Supervisors are started when the process leads, and taking over is a first list out of
 //!    stores that are filled already. Requests that are not reads pass the fence ([`cluster`](crate::cluster)). Losing the

@@ -156,7 +156,8 @@ impl Controller for ManagedResources {
         };
         let causes = CHANGED.with(SECRET).with(DRIFT).with(KIND).with(SCALED);
         vec![
-            duty(NAME, self.settings.concurrent_syncs, causes, self.settings.sync_period).needs(self.secrets.need()),
+            // Without the watch of Secrets passes read them all.
+            duty(NAME, self.settings.concurrent_syncs, causes, self.settings.sync_period).expects(self.secrets.need()),
             duty(HEALTH_NAME, concurrent_syncs, GATE.with(HEALTH), sync_period),
             duty(PROGRESS_NAME, concurrent_syncs, GATE.with(ROLLOUT), sync_period),
         ]

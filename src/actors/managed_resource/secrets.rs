@@ -160,7 +160,7 @@ impl Secrets {
         Self { cluster: cluster.clone(), resource, router, preloaded: RefCell::default() }
     }
 
-    /// For duties that cannot run before changes are heard of.
+    /// For the start: whether changes are heard of.
     pub fn need(&self) -> Need {
         self.router.need()
     }

@@ -54,6 +54,8 @@ pub(super) struct Scripted {
     /// Whether the store's cluster does not answer at all.
     pub(super) away: Rc<StdCell<bool>>,
     pub(super) resync: Option<Duration>,
+    /// The store is expected, not needed.
+    pub(super) expects: bool,
     pub(super) log: RefCell<Vec<Run>>,
     pub(super) running: StdCell<usize>,
     pub(super) most_running: StdCell<usize>,
@@ -90,7 +92,7 @@ impl Controller for Scripted {
         let need = need.excused_while(move || away.get());
         let duty = |(name, causes): (&'static str, &Causes)| {
             let duty = Duty::new(name, self.permits).causes(*causes).max_back_off(seconds(60)).deadline(seconds(30));
-            let duty = duty.needs(need.clone());
+            let duty = if self.expects { duty.expects(need.clone()) } else { duty.needs(need.clone()) };
             match self.resync {
                 Some(period) => duty.resync(period),
                 None => duty,
@@ -163,6 +165,7 @@ impl Scripted {
             error: Rc::default(),
             away: Rc::default(),
             resync: None,
+            expects: false,
             log: RefCell::default(),
             running: StdCell::new(0),
             most_running: StdCell::new(0),
@@ -172,6 +175,12 @@ impl Scripted {
 
     pub(super) fn permits(mut self, permits: usize) -> Self {
         self.permits = permits;
+        self
+    }
+
+    /// Its duties run without the store, which is expected to come.
+    pub(super) fn expecting(mut self) -> Self {
+        self.expects = true;
         self
     }
 
