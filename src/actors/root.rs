@@ -175,9 +175,12 @@ impl Root {
 fn ground(source: Cluster, target: Cluster, same: bool, env: &Env) -> (Ground, Vec<JoinHandle<()>>) {
     let mut tasks = Vec::new();
     let mut place = |cluster: &Cluster| {
-        tasks.push(actix::spawn(cluster.discovery().clone().run()));
+        let side = cluster.options().side.as_str();
+        let discovery = cluster.discovery().clone().run();
+        tasks.push(env.fatal.spawn(format!("the discovery of the {side} cluster"), discovery));
         let place = Place::new(cluster, env);
-        tasks.push(actix::spawn(place.events.clone().run()));
+        let recorder = place.events.clone().run();
+        tasks.push(env.fatal.spawn(format!("the recorder of Events of the {side} cluster"), recorder));
         place
     };
     let source = place(&source);

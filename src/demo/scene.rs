@@ -9,7 +9,7 @@ use std::{
 
 use cluster::{RequestObserver, Side, user_agent};
 use http::{Method, Request, header};
-use kit::{Activity, ActorState, Census, Clock, Cpu, Env, Random};
+use kit::{Activity, ActorState, Census, Clock, Cpu, Env, Fatal, Random};
 use serde_json::Value;
 use sim::{ClientOptions, PutError, Sim, SimOptions};
 use tokio::time::{Instant, sleep};
@@ -146,6 +146,8 @@ impl Scene {
             census: census.clone(),
             cpu: Cpu::pool(CPU_JOBS),
             observers: observing.clone(),
+            fatal: Fatal::default(),
+            sync_timeout: Config::default().cache_sync_timeout,
         };
         let client = self.sim.client_of(ClientOptions {
             user: PROGRAM.to_owned(),

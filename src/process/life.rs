@@ -66,7 +66,7 @@ pub struct Process {
     pub(super) prober: JoinHandle<()>,
 }
 
-/// Why a process must end although nobody asked for it. The texts are those of spec 70 §12, §14.
+/// Why a process must end although nobody asked for it. The texts are those of spec 70 §7.1, §12, §14.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// Another process leads.
@@ -75,6 +75,9 @@ pub enum ProcessError {
     /// The cluster id cannot be found out.
     #[error(transparent)]
     Bootstrap(#[from] BootstrapError),
+    /// Something failed that the process cannot do without; the text says what.
+    #[error("{0}")]
+    Failed(String),
     /// A defect: the task that follows the election panicked.
     #[error("the start of the controllers panicked")]
     Panicked,
@@ -98,6 +101,7 @@ impl Process {
     /// When the settings of the election do not fit together.
     pub fn start(parts: ProcessParts) -> Result<Self, ElectionError> {
         let ProcessParts { source: link, target, election, identity, config, env, requests, vitals } = parts;
+        let env = Env { sync_timeout: config.cache_sync_timeout, ..env };
         let config = Rc::new(config);
         let timing = config.leader_election.as_ref().map(timing).transpose()?;
         let fence = timing.as_ref().map_or_else(Fence::open, |timing| Fence::leased(timing.renew_deadline()));
@@ -116,7 +120,7 @@ impl Process {
             Parts { source: source.clone(), target: target_cluster, same: target.is_none(), config: config.clone() };
         let root = Rc::new(Root::start(tree, &env));
         vitals.show(root.source_synced(), root.target_synced().and(watches.synced()));
-        let prober = actix::spawn(vitals.clone().probe(source));
+        let prober = env.fatal.spawn("the prober of the source cluster", vitals.clone().probe(source));
 
         let leadership = vitals.tell_leadership();
         let elected = config.leader_election.clone().zip(timing).map(|(settings, timing)| {
@@ -133,6 +137,7 @@ impl Process {
                 recorder,
                 cell: env.census.enter(LEADER, Role::Service),
                 leadership: leadership.clone(),
+                lifeline: env.fatal.indispensable("the leader election"),
             };
             LeaderActor::new(setup).start()
         });
@@ -147,9 +152,10 @@ impl Process {
 
     /// Waits until the process must end by itself. Call it again only if it was dropped before it answered.
     pub async fn ended(&mut self) -> ProcessError {
-        match (&mut self.conductor).await {
-            Ok(error) => error,
-            Err(_) => ProcessError::Panicked,
+        tokio::select! {
+            biased;
+            ended = &mut self.conductor => ended.unwrap_or(ProcessError::Panicked),
+            cause = self.env.fatal.ended() => ProcessError::Failed(cause),
         }
     }
 }

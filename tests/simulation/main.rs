@@ -9,6 +9,7 @@ mod bad_input;
 mod broken_group;
 mod conditions;
 mod creation;
+mod deep;
 mod deletion;
 mod doubt;
 mod faults;

@@ -1,6 +1,6 @@
 //! The handle of a cluster: one method per verb.
 
-use std::rc::Rc;
+use std::{cell::Cell, rc::Rc};
 
 use http::Method;
 use kit::{Clock, Deadline, Lane, Random};
@@ -120,7 +120,8 @@ impl Cluster {
     ) -> Self {
         let gate = Gate::new(options.qps, options.burst, options.side, observer.clone());
         let host = options.host.clone();
-        let transport = Rc::new(Transport { client, host, observer, warnings: Warnings::default() });
+        let warnings = Warnings::default();
+        let transport = Rc::new(Transport { client, host, observer, warnings, answers: Cell::new(false) });
         let discovery = Discovery::new(transport.clone());
         Self(Rc::new(Inner { transport, options, env, gate, discovery }))
     }
@@ -153,6 +154,12 @@ impl Cluster {
     /// Properties of its connection.
     pub fn options(&self) -> &ClusterOptions {
         &self.0.options
+    }
+
+    /// Whether the API server does not answer at all at present: the last request that ended got no HTTP answer, not even an
+    /// error, or there was none yet.
+    pub fn is_silent(&self) -> bool {
+        !self.0.transport.answers.get()
     }
 
     /// Which kinds it serves.

@@ -1,6 +1,6 @@
 //! HTTP: one exchange with the server, and its repetition by the rules of `retry`.
 
-use std::{rc::Rc, time::Duration};
+use std::{cell::Cell, rc::Rc, time::Duration};
 
 use bytes::Bytes;
 use http::{
@@ -8,7 +8,7 @@ use http::{
     header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, RETRY_AFTER},
 };
 use http_body_util::{BodyExt as _, Limited};
-use kit::Deadline;
+use kit::{Deadline, json};
 use kube::client::Body;
 use serde_json::Value;
 use tokio::time::timeout_at;
@@ -34,6 +34,8 @@ pub(super) struct Transport {
     pub(super) host: String,
     pub(super) observer: Rc<dyn RequestObserver>,
     pub(super) warnings: Warnings,
+    /// Whether the last request that came to an end, or was given up, got an answer; whatever it said.
+    pub(super) answers: Cell<bool>,
 }
 
 /// One request. Not printable: its body may be a Secret.
@@ -98,7 +100,10 @@ impl Transport {
             admission.settled();
             return Err(ApiError::NotSent);
         }
-        let result = timeout_at(deadline.0, self.exchange(call)).await.unwrap_or(Err(ApiError::Timeout));
+        let result = timeout_at(deadline.0, self.exchange(call)).await.unwrap_or_else(|_| {
+            self.answers.set(false);
+            Err(ApiError::Timeout)
+        });
         if result.as_ref().err().is_none_or(|error| !error.outcome_unknown()) {
             admission.settled();
         }
@@ -118,6 +123,7 @@ impl Transport {
         let result = self.client.send(request).await;
         let code = result.as_ref().ok().map(|response| response.status().as_u16());
         self.observer.finished(call.method.as_str(), &self.host, code);
+        self.answers.set(code.is_some());
         let response = result.map_err(|error| ApiError::from_client(&error))?;
         self.warnings.log(&self.host, response.headers(), call.secret);
         if response.status().is_success() {
@@ -198,12 +204,12 @@ impl Call {
 impl Answer {
     /// The body as JSON.
     pub(super) fn json(&self) -> Result<Value, ApiError> {
-        serde_json::from_slice(&self.body).map_err(|error| ApiError::Decode(error.to_string()))
+        json::from_slice(&self.body).map_err(|error| ApiError::Decode(error.to_string()))
     }
 
     /// The object in the body, without `managedFields`.
     pub(super) fn slim(&self) -> Result<Value, ApiError> {
-        let read: Result<Slim, _> = serde_json::from_slice(&self.body);
+        let read: Result<Slim, _> = json::from_slice(&self.body);
         read.map(|slim| slim.0).map_err(|error| ApiError::Decode(error.to_string()))
     }
 }

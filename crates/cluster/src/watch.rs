@@ -11,6 +11,7 @@ use std::{
 use bytes::{Buf as _, Bytes, BytesMut};
 use futures::Stream;
 use http_body::Body as _;
+use kit::json;
 use kube::client::Body;
 use serde::Deserialize;
 use serde_json::Value;
@@ -117,7 +118,11 @@ impl WatchStream {
         let call = Call::read(uri).accepting(accept).about_secret(secret);
         // servers compress a watch event by event, which the HTTP client does not understand (stack §4)
         let opened = timeout(OPENING, transport.open(&call, Some("identity"))).await;
-        let body = opened.unwrap_or(Err(ApiError::Timeout))?.into_body();
+        let opened = opened.unwrap_or_else(|_| {
+            transport.answers.set(false);
+            Err(ApiError::Timeout)
+        });
+        let body = opened?.into_body();
         let (framer, lines) = (Lines::default(), VecDeque::new());
         Ok(Self { body, framer, lines, metadata_only: query.metadata_only, secret, over: false })
     }
@@ -128,7 +133,7 @@ impl WatchStream {
     }
 
     fn decode(&self, line: &[u8]) -> Result<WatchEvent, ApiError> {
-        let event: Line = serde_json::from_slice(line).map_err(|error| ApiError::Decode(error.to_string()))?;
+        let event: Line = json::from_slice(line).map_err(|error| ApiError::Decode(error.to_string()))?;
         let object = event.object.map_or(Value::Null, |object| object.0);
         let kind = match event.kind.as_deref().unwrap_or_default() {
             "ADDED" => WatchKind::Added,

@@ -24,8 +24,10 @@ use tokio_util::time::DelayQueue;
 use super::{
     Causes, Controller, Duty, DutyObserver, Env, Failure, Lane, Listening, Outcome, Pass, Role, Signal, Wake,
     governor::Governor,
+    needs::Waiting,
     object::{Lifeline, Nudge, ObjectActor},
     slot::{Phase, Slot},
+    supervisor::WeakSupervised,
 };
 
 /// Causes of the kit itself, which concern each duty.
@@ -34,7 +36,8 @@ const KIT: Causes = Causes::LISTED
     .with(Causes::TIMER)
     .with(Causes::AGAIN)
     .with(Causes::STORE)
-    .with(Causes::RESTARTED);
+    .with(Causes::RESTARTED)
+    .with(Causes::RESYNC);
 
 /// A shared board.
 pub(super) type Shared<C> = Rc<RefCell<Board<C>>>;
@@ -44,7 +47,7 @@ pub(super) struct Board<C: Controller> {
     pub(super) env: Env,
     pub(super) duties: Vec<DutyBoard<C::Key>>,
     slots: BTreeMap<C::Key, Slot<Addr<ObjectActor<C>>>>,
-    timers: DelayQueue<(C::Key, usize)>,
+    timers: DelayQueue<(C::Key, usize, Alarm)>,
     generation: u64,
     closing: bool,
     /// Raised when the last pass of a closing board ended.
@@ -73,6 +76,15 @@ pub(super) enum Ended {
     TimedOut,
 }
 
+/// What a timer is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Alarm {
+    /// The duty's own timer, which stands in its slot.
+    Duty,
+    /// The next look without another reason.
+    Resync,
+}
+
 /// A pass that is about to run.
 pub(super) struct Job<K> {
     pub(super) pass: Pass<K>,
@@ -82,16 +94,17 @@ pub(super) struct Job<K> {
 // === building, waking ===
 
 impl<C: Controller> Board<C> {
-    pub(super) fn new(controller: Rc<C>, env: Env) -> Shared<C> {
-        let duties: Vec<_> = controller
-            .duties()
-            .into_iter()
-            .map(|spec| {
-                let observer = env.observers.duty(spec.name, spec.permits.max(1));
-                DutyBoard { governor: Governor::new(spec.permits), observer, spec }
-            })
-            .collect();
+    pub(super) fn new(make: impl FnOnce(&WeakSupervised<C>) -> Rc<C>, env: Env) -> Shared<C> {
         Rc::new_cyclic(|itself: &Weak<RefCell<Self>>| {
+            let controller = make(&WeakSupervised::of(itself));
+            let duties: Vec<_> = controller
+                .duties()
+                .into_iter()
+                .map(|spec| {
+                    let observer = env.observers.duty(spec.name, spec.permits.max(1));
+                    DutyBoard { governor: Governor::new(spec.permits), observer, spec }
+                })
+                .collect();
             let needs = duties.iter().flat_map(|duty| duty.spec.needs.iter()).map(|need| {
                 let board = itself.clone();
                 need.signal.listen(move || {
@@ -131,10 +144,16 @@ impl<C: Controller> Board<C> {
             return;
         }
         let object_changed = wake.causes.meets(Causes::OBJECT);
-        let (controller, env, duties) = (&self.controller, &self.env, self.duties.len());
+        let (controller, env, duties, timers) = (&self.controller, &self.env, &self.duties, &mut self.timers);
         let slot = self.slots.entry(key.clone()).or_insert_with(|| {
             let cell = env.census.enter(format!("{}/{key}", controller.name()), Role::Object);
-            Slot::new(duties, cell)
+            let mut slot = Slot::new(duties.len(), cell);
+            for (number, (state, board)) in slot.duties.iter_mut().zip(duties).enumerate() {
+                let period = board.spec.resync;
+                state.resync =
+                    period.map(|period| timers.insert(alarm(key, number), timers::resync_after(env, period)));
+            }
+            slot
         });
         let state = &mut slot.duties[duty];
         let lane = state.lane();
@@ -233,6 +252,21 @@ impl<C: Controller> Board<C> {
         }
     }
 
+    /// What the duties need or expect.
+    pub(super) fn needs(&self) -> Vec<Waiting> {
+        let of_duty = |duty: &DutyBoard<C::Key>| {
+            let name = duty.spec.name;
+            duty.spec
+                .needs
+                .iter()
+                .chain(&duty.spec.expected)
+                .cloned()
+                .map(move |need| Waiting::new(name, need))
+                .collect::<Vec<_>>()
+        };
+        self.duties.iter().flat_map(of_duty).collect()
+    }
+
     /// Keys with a slot.
     pub(super) fn len(&self) -> usize {
         self.slots.len()
@@ -260,6 +294,11 @@ impl<C: Controller> Board<C> {
             cell.next_timer = next_timer;
         });
     }
+}
+
+/// A timer for the next resync.
+fn alarm<K: Clone>(key: &K, duty: usize) -> (K, usize, Alarm) {
+    (key.clone(), duty, Alarm::Resync)
 }
 
 impl<K: PartialEq> DutyBoard<K> {

@@ -41,21 +41,24 @@ pub trait Controller: Sized + 'static {
     ) -> impl Future<Output = Result<Outcome, Failure>>;
 }
 
-/// A named job of an actor.
+/// A named job of an actor. Made by [`Duty::new`]; the other methods say what differs from the rule.
+#[derive(Debug)]
 pub struct Duty {
-    /// Controller name in metrics and logs (spec 70 §9.2).
-    pub name: &'static str,
-    /// How many passes of this duty run at once, over all keys.
-    pub permits: usize,
-    /// Which causes concern it; the kit's own always do.
-    pub causes: Causes,
-    /// Longest back-off; the first is 5 ms, each next one twice as long.
-    pub max_back_off: Duration,
-    /// How long a pass may take. Requests obey it; ten seconds later the kit drops the pass.
-    pub deadline: Duration,
-    /// Stores without which the duty does not run.
-    pub needs: Vec<Need>,
+    pub(super) name: &'static str,
+    pub(super) permits: usize,
+    pub(super) causes: Causes,
+    pub(super) max_back_off: Duration,
+    pub(super) deadline: Duration,
+    pub(super) needs: Vec<Need>,
+    pub(super) expected: Vec<Need>,
+    pub(super) resync: Option<Duration>,
 }
+
+/// Longest back-off of a duty that says nothing else: that of the work queues of Go controllers.
+const MAX_BACK_OFF: Duration = Duration::from_secs(1000);
+
+/// Deadline of a duty that says nothing else.
+const DEADLINE: Duration = Duration::from_secs(180);
 
 /// A store (or anything else with states) that a duty cannot do without.
 #[derive(Clone)]
@@ -66,7 +69,15 @@ pub struct Need {
     pub ready: Rc<dyn Fn() -> bool>,
     /// Raised when that may have changed.
     pub signal: Signal,
+    /// Why it is not there, if that is known. It looks and does nothing else.
+    why: Rc<dyn Fn() -> Option<String>>,
+    /// Whether that it is not there is nobody's fault just now. It looks and does nothing else.
+    excused: Rc<dyn Fn() -> bool>,
 }
+
+/// The key of a controller that looks after one thing as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Whole;
 
 /// How a pass ended, and what makes the next one.
 #[derive(Debug)]
@@ -118,9 +129,94 @@ pub struct Pass<K> {
 /// How long a pass works before it lets others have their turn (contract rule 5).
 pub const TIME_SLICE: Duration = Duration::from_secs(2);
 
+// === impl Duty ===
+
+impl Duty {
+    /// A duty with `permits` passes at once over all keys (0 counts as 1). `name` is the controller's in metrics and logs
+    /// (spec 70 §9.2).
+    ///
+    /// All causes concern it, back-offs grow up to 1000 s, a pass may take 3 min; it needs no store and has no resync.
+    pub fn new(name: &'static str, permits: usize) -> Self {
+        let (causes, max_back_off, deadline) = (Causes::ALL, MAX_BACK_OFF, DEADLINE);
+        Self { name, permits, causes, max_back_off, deadline, needs: Vec::new(), expected: Vec::new(), resync: None }
+    }
+
+    /// Only these causes concern it; the kit's own always do.
+    pub fn causes(self, causes: Causes) -> Self {
+        Self { causes, ..self }
+    }
+
+    /// The longest back-off; the first is 5 ms, each next one twice as long.
+    pub fn max_back_off(self, max_back_off: Duration) -> Self {
+        Self { max_back_off, ..self }
+    }
+
+    /// How long a pass may take. Requests obey it; ten seconds later the kit drops the pass.
+    pub fn deadline(self, deadline: Duration) -> Self {
+        Self { deadline, ..self }
+    }
+
+    /// It does not run without this; more calls, more needs.
+    pub fn needs(mut self, need: Need) -> Self {
+        self.needs.push(need);
+        self
+    }
+
+    /// It runs without this, e.g. by live reads; but if this is not there in time after the controller's start, the process
+    /// ends, as with a need (contract rule 8).
+    pub fn expects(mut self, need: Need) -> Self {
+        self.expected.push(need);
+        self
+    }
+
+    /// Each key gets a pass of the background lane, with [`Causes::RESYNC`], once in `period` ± 10 %, whatever other passes
+    /// it has (spec 70 §8.4, `cacheResyncPeriod` of the cluster whose objects are the keys). Such a pass looks at what is in
+    /// memory first, and asks nobody if there is nothing to do.
+    pub fn resync(self, period: Duration) -> Self {
+        Self { resync: Some(period), ..self }
+    }
+}
+
+// === impl Whole ===
+
+impl fmt::Display for Whole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("all")
+    }
+}
+
 // === impl Need ===
 
 impl Need {
+    /// Something of this name that is there when `ready` says so; `signal` is raised when that may have changed.
+    pub fn new(name: impl Into<String>, ready: impl Fn() -> bool + 'static, signal: Signal) -> Self {
+        let (why, excused) = (Rc::new(|| None), Rc::new(|| false));
+        Self { name: name.into(), ready: Rc::new(ready), signal, why, excused }
+    }
+
+    /// `why` says why it is not there, e.g. the last error of its watch; for the log.
+    pub fn explained(self, why: impl Fn() -> Option<String> + 'static) -> Self {
+        Self { why: Rc::new(why), ..self }
+    }
+
+    /// The time in which it must be there ([`Env::sync_timeout`](super::Env)) stands still while `excused` says so, e.g.
+    /// while its cluster does not answer at all.
+    pub fn excused_while(self, excused: impl Fn() -> bool + 'static) -> Self {
+        Self { excused: Rc::new(excused), ..self }
+    }
+
+    pub(super) fn is_excused(&self) -> bool {
+        (self.excused)()
+    }
+
+    /// Its name and why it is not there.
+    pub(super) fn complaint(&self) -> String {
+        match (self.why)() {
+            Some(why) => format!("{}: {why}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
     /// Waits until it is there.
     pub async fn met(&self) {
         loop {

@@ -4,7 +4,7 @@ use std::{rc::Rc, sync::Arc, time::Duration};
 
 use tokio::sync::Semaphore;
 
-use super::{Census, Clock, Lane, Random};
+use super::{Census, Clock, Fatal, Lane, Random};
 
 /// The environment of all actors of one process. Cheap to clone; passed in, never global.
 #[derive(Clone)]
@@ -19,6 +19,10 @@ pub struct Env {
     pub cpu: Cpu,
     /// Makes the observer of a duty; metrics implement it.
     pub observers: Rc<dyn Observers>,
+    /// Ends the process.
+    pub fatal: Fatal,
+    /// How long a controller waits, from its start on, for the stores it needs (spec 70 §7.1, `cacheSyncTimeout`).
+    pub sync_timeout: Duration,
 }
 
 /// Makes observers. One per duty, when its supervisor starts.
@@ -50,16 +54,20 @@ pub trait DutyObserver {
     fn retried(&self);
     /// A key waited this long for its permit.
     fn waited(&self, time: Duration);
-    /// A pass begins.
-    fn started(&self);
-    /// A pass ended.
-    fn finished(&self, result: PassResult, took: Duration);
+    /// A pass begins. What is returned is that pass.
+    fn started(&self) -> Box<dyn PassObserver>;
     /// A timer ended, and a look found nothing to do: there was no pass.
     fn rested(&self);
     /// A pass panicked.
     fn panicked(&self);
     /// A pass was dropped after its deadline.
     fn timed_out(&self);
+}
+
+/// Sees one pass. Dropped without [`PassObserver::finished`], the pass was cut off by the end of its controller.
+pub trait PassObserver {
+    /// The pass ended.
+    fn finished(self: Box<Self>, result: PassResult, took: Duration);
 }
 
 /// Observers that look away.
@@ -133,9 +141,14 @@ impl DutyObserver for Unobserved {
     fn added(&self) {}
     fn retried(&self) {}
     fn waited(&self, _: Duration) {}
-    fn started(&self) {}
-    fn finished(&self, _: PassResult, _: Duration) {}
+    fn started(&self) -> Box<dyn PassObserver> {
+        Box::new(Self)
+    }
     fn rested(&self) {}
     fn panicked(&self) {}
     fn timed_out(&self) {}
+}
+
+impl PassObserver for Unobserved {
+    fn finished(self: Box<Self>, _: PassResult, _: Duration) {}
 }

@@ -33,8 +33,7 @@
 //!     fn name(&self) -> &'static str { "copier" }
 //!
 //!     fn duties(&self) -> Vec<Duty> {
-//!         let (max_back_off, deadline) = (Duration::from_secs(60), Duration::from_secs(30));
-//!         vec![Duty { name: "copier", permits: 5, causes: Causes::NONE, max_back_off, deadline, needs: vec![] }]
+//!         vec![Duty::new("copier", 5).deadline(Duration::from_secs(30))]
 //!     }
 //!
 //!     fn object(&self, _: &String) {}
@@ -81,7 +80,8 @@
 //!    up to [`MAX_REFS`] objects by name and then *all*, the most urgent lane. The actor gets at most one empty nudge. So a
 //!    wake cannot overflow, block or get lost, and it survives the panic of a pass and the death of an actor, because the
 //!    slot is in neither. A wake without a cause is none. Only what needs an answer is a message; [`post`] is the one way to
-//!    send it, and says when a mailbox is full. (`wake`, `slot`, `mailbox`)
+//!    send it, and says when a mailbox is full. Filters and listeners hold a [`WeakSupervised`], which keeps nothing alive and
+//!    does nothing once the controller is gone. (`wake`, `slot`, `mailbox`, `supervisor`)
 //! 2. **One pass at a time** per key and duty; a wake meanwhile makes exactly one more. What a pass did not get done (error,
 //!    panic, [`Outcome::Again`], [`Outcome::Wait`], [`Outcome::Continue`]) is *retained* and joins the next one's wake. Duties
 //!    of one key run side by side, in no order. A pass over some objects only is the controller's business: it must have had
@@ -97,7 +97,9 @@
 //!    5 ms · 2ⁿ up to the duty's cap; every other result begins anew. `Continue`: at once, at the end of the queue.
 //!    `Retire`: the actor ends when no duty of its key is at work or woken; timers of other duties do not keep it. Nothing
 //!    else ends an actor, and the next wake starts a new one. A duty has one timer; an earlier wake replaces it. Times
-//!    beyond a year are cut to a year. (`controller`, `board/passes`, `board/timers`)
+//!    beyond a year are cut to a year. Beside all that, a duty with a [resync](Duty::resync) gets a wake in the background
+//!    once in its period ± 10 %, each key at a time of its own; other passes do not put it off, and a key that retired gets
+//!    none. (`controller`, `board/passes`, `board/timers`)
 //! 5. **Permits.** Each duty has its own (0 counts as 1). Live before background, first come first served within a lane, each
 //!    eighth permit to the background if somebody waits there; a live wake moves a key that waits in the background. Who
 //!    waits for a timer, a store or a signal holds none. After [`TIME_SLICE`] a pass should end with `Continue`
@@ -107,13 +109,15 @@
 //!    a new one, its passes under way end as errors, and each duty is woken with [`Causes::RESTARTED`], which asks for a full
 //!    pass. More than five panics or deaths within 10 min put a duty of a key into *quarantine*: it is tried every 10 min, and
 //!    when its object changes ([`Causes::OBJECT`]), until a pass ends without a panic. Two panics at once, as of a destructor
-//!    while a panic unwinds, end the process. (`object`, `slot`, `board/timers`)
+//!    while a panic unwinds, end the process; so does the death of a supervisor, and of whatever else is
+//!    [`Indispensable`], by [`Env::fatal`] and with a text that names it. (`object`, `slot`, `board/timers`, `fatal`)
 //! 7. **Deadline.** A value ([`Pass::deadline`]) that requests and CPU jobs obey, so that a pass ends by itself and keeps its
 //!    memory. Ten seconds later the kit drops the pass: an error, memory gone, next pass with `RESTARTED`. So a pass must be
 //!    safe to drop at each await, and a write that was cut off is *maybe done*. (`object`, `clock`)
 //! 8. **Needs.** Without the stores of [`Duty::needs`] a duty gets no permit; wakes gather meanwhile, and a store that goes
-//!    away stops those who still queue. What a duty can do without is a `Wait`, a live read or a report. How long the process
-//!    waits for a store at its start is decided by those who start it. (`board`)
+//!    away stops those who still queue. What a duty can do without is a `Wait`, a live read or a report. A need that is not
+//!    there, or what is [expected](Duty::expects) and is not, [`Env::sync_timeout`] after the controller's start ends the process; that time stands still while the need is
+//!    [excused](Need::excused_while). Later it may go away for as long as it likes. (`board`, `needs`)
 //! 9. **Leadership** is not the kit's. Supervisors are started when the process leads, and taking over is a first list out of
 //!    stores that are filled already. Requests that are not reads pass the fence (crate `cluster`). Losing the
 //!    lease ends the process.
@@ -121,7 +125,8 @@
 //!     way, then drops them with their actors, timers and listeners. Wakes after that do nothing. (`supervisor`)
 //! 11. **Everything can be seen** without asking an actor: activity, passes under way, waiting wakes and their high-water
 //!     mark, restarts, last error, next timer and a line of the pass's own, in shared cells ([`Census`]); queue depths, waits,
-//!     durations and results go to a [`DutyObserver`]. A pass that began has one end there, whatever happens. (`census`,
+//!     durations and results go to a [`DutyObserver`], which makes a [`PassObserver`] of each pass that begins; that one
+//!     is told the end or, if the controller ends before, dropped. (`census`,
 //!     `env`, `board`)
 //! 12. **No globals.** Clock, random numbers, census, observers and CPU workers are in [`Env`]; [`testing`] makes one with
 //!     virtual time and a seed, and the same seed does the same, byte for byte. [`Cpu::run`]: small jobs and tests on the
@@ -149,9 +154,12 @@ mod census;
 mod clock;
 mod controller;
 mod env;
+mod fatal;
 mod governor;
+pub mod json;
 mod lane;
 mod mailbox;
+mod needs;
 mod object;
 mod object_key;
 mod signal;
@@ -166,11 +174,12 @@ mod tests;
 
 pub use census::{Activity, ActorState, Cell, Census, Role};
 pub use clock::{Clock, Deadline, Random};
-pub use controller::{Controller, Duty, Failure, Key, Look, Need, Outcome, Pass, TIME_SLICE};
-pub use env::{Cpu, DutyObserver, Env, JobPanicked, Observers, PassResult, Unobserved};
+pub use controller::{Controller, Duty, Failure, Key, Look, Need, Outcome, Pass, TIME_SLICE, Whole};
+pub use env::{Cpu, DutyObserver, Env, JobPanicked, Observers, PassObserver, PassResult, Unobserved};
+pub use fatal::{Fatal, Indispensable};
 pub use lane::Lane;
 pub use mailbox::post;
 pub use object_key::{GroupKind, ObjectKey};
 pub use signal::{Listening, Moment, Signal};
-pub use supervisor::Supervised;
+pub use supervisor::{Supervised, WeakSupervised};
 pub use wake::{Causes, MAX_REFS, Refs, Wake};

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 use tokio_util::time::delay_queue;
 
-use super::{Activity, Cell, Lane, Listening, Look, Wake};
+use super::{Activity, Cell, Lane, Listening, Look, PassObserver, Wake};
 
 /// First back-off; each next one is twice as long.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(5);
@@ -49,6 +49,8 @@ pub(super) struct DutySlot {
     /// The pass under way, here because the actor that runs it may die. It holds a permit.
     pub(super) running: Option<UnderWay>,
     pub(super) timer: Option<Timer>,
+    /// The timer of the next look without another reason; nothing but the end of the slot stops it.
+    pub(super) resync: Option<delay_queue::Key>,
     /// What is looked at when a timer of the kind [`TimerKind::Rest`] ends.
     pub(super) rest: Option<Look>,
     /// Signals the last pass waits for.
@@ -66,6 +68,7 @@ pub(super) struct DutySlot {
 pub(super) struct UnderWay {
     pub(super) wake: Wake,
     pub(super) started: Instant,
+    pub(super) observer: Box<dyn PassObserver>,
 }
 
 /// The timer of a duty.

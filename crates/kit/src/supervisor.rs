@@ -1,6 +1,10 @@
 //! The supervisor: one per controller. It owns the board, minds its timers, and starts actors again that died.
 
-use std::{rc::Rc, time::Duration};
+use std::{
+    cell::RefCell,
+    rc::{Rc, Weak},
+    time::Duration,
+};
 
 use actix::{
     Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, StreamHandler, WrapFuture,
@@ -8,9 +12,9 @@ use actix::{
 use futures::stream;
 
 use super::{
-    Activity, Cell, Controller, Env, Role, Signal, Wake,
-    board::{Board, Shared},
-    mailbox,
+    Activity, Cell, Controller, Env, Indispensable, Role, Signal, Wake,
+    board::{Alarm, Board, Shared},
+    mailbox, needs,
     object::Stop as StopActor,
 };
 
@@ -20,15 +24,22 @@ pub struct Supervised<C: Controller> {
     supervisor: Addr<Supervisor<C>>,
 }
 
+/// A way to a controller that does not keep it alive: for filters and listeners, which the controller may own itself.
+pub struct WeakSupervised<C: Controller> {
+    board: Weak<RefCell<Board<C>>>,
+}
+
 /// The actor behind [`Supervised`].
 struct Supervisor<C: Controller> {
     board: Shared<C>,
     cell: Cell,
+    /// Timers, back-offs and restarts end with this actor, so its process must not outlive it.
+    lifeline: Indispensable,
 }
 
 /// Something for the supervisor to do.
 enum Tick<K> {
-    Timer(K, usize),
+    Timer(K, usize, Alarm),
     Death(K, u64),
 }
 
@@ -41,11 +52,23 @@ struct Stop;
 impl<C: Controller> Supervised<C> {
     /// Starts the supervisor of a controller. Its actors come with the first wakes.
     pub fn start(controller: Rc<C>, env: &Env) -> Self {
-        let name = controller.name();
-        let board = Board::new(controller, env.clone());
+        Self::start_cyclic(|_| controller, env)
+    }
+
+    /// The same for a controller that owns what wakes its keys. `make` is given the way to itself; wakes before it returns
+    /// do nothing.
+    pub fn start_cyclic(make: impl FnOnce(&WeakSupervised<C>) -> Rc<C>, env: &Env) -> Self {
+        let board = Board::new(make, env.clone());
+        let name = board.borrow().controller.name();
         let cell = env.census.enter(name, Role::Supervisor);
-        let supervisor = Supervisor { board: board.clone(), cell }.start();
+        let lifeline = env.fatal.indispensable(format!("the supervisor of the controller {name}"));
+        let supervisor = Supervisor { board: board.clone(), cell, lifeline }.start();
         Self { board, supervisor }
+    }
+
+    /// The way to it for those who do not own it.
+    pub fn weak(&self) -> WeakSupervised<C> {
+        WeakSupervised { board: Rc::downgrade(&self.board) }
     }
 
     /// Says that somebody should look at `key`. Never blocks, never fails, never gets lost while the process lives.
@@ -85,7 +108,11 @@ impl<C: Controller> Supervised<C> {
         for actor in actors {
             mailbox::post(&actor, StopActor);
         }
-        mailbox::post(&self.supervisor, Stop);
+        if !mailbox::post(&self.supervisor, Stop) {
+            // It has died, or was stopped before.
+            let board = self.board.borrow();
+            board.env.census.leave(board.controller.name());
+        }
         finished
     }
 }
@@ -93,6 +120,27 @@ impl<C: Controller> Supervised<C> {
 impl<C: Controller> Clone for Supervised<C> {
     fn clone(&self) -> Self {
         Self { board: self.board.clone(), supervisor: self.supervisor.clone() }
+    }
+}
+
+// === impl WeakSupervised ===
+
+impl<C: Controller> WeakSupervised<C> {
+    pub(super) fn of(board: &Weak<RefCell<Board<C>>>) -> Self {
+        Self { board: board.clone() }
+    }
+
+    /// As [`Supervised::wake`]; does nothing once the controller is gone.
+    pub fn wake(&self, key: &C::Key, wake: Wake) {
+        if let Some(board) = self.board.upgrade() {
+            board.borrow_mut().wake(key, wake);
+        }
+    }
+}
+
+impl<C: Controller> Clone for WeakSupervised<C> {
+    fn clone(&self) -> Self {
+        Self::of(&self.board)
     }
 }
 
@@ -106,8 +154,9 @@ impl<C: Controller> Actor for Supervisor<C> {
         self.cell.update(now, |state| state.activity = Activity::Idle);
         let board = self.board.clone();
         ctx.add_stream(stream::poll_fn(move |cx| {
-            board.borrow_mut().poll_timer(cx).map(|(key, duty)| Some(Tick::Timer(key, duty)))
+            board.borrow_mut().poll_timer(cx).map(|(key, duty, alarm)| Some(Tick::Timer(key, duty, alarm)))
         }));
+        ctx.spawn(needs::wait(self.board.borrow().needs(), self.board.borrow().env.clone()).into_actor(self));
         let deaths = self.board.borrow().deaths.clone();
         ctx.add_stream(stream::unfold(deaths, |deaths| async move {
             loop {
@@ -125,7 +174,7 @@ impl<C: Controller> StreamHandler<Tick<C::Key>> for Supervisor<C> {
     fn handle(&mut self, tick: Tick<C::Key>, _: &mut Context<Self>) {
         let mut board = self.board.borrow_mut();
         match tick {
-            Tick::Timer(key, duty) => board.timer_ended(&key, duty),
+            Tick::Timer(key, duty, alarm) => board.timer_ended(&key, duty, alarm),
             Tick::Death(key, generation) => board.died(&key, generation),
         }
     }
@@ -138,6 +187,7 @@ impl<C: Controller> Handler<Stop> for Supervisor<C> {
     type Result = ();
 
     fn handle(&mut self, _: Stop, ctx: &mut Context<Self>) {
+        self.lifeline.disarm();
         let now = self.board.borrow().env.clock.wall();
         self.cell.update(now, |state| state.activity = Activity::Stopped);
         self.board.borrow().env.census.leave(self.cell.path());

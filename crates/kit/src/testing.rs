@@ -8,10 +8,13 @@ use std::{future::Future, rc::Rc, time::Duration};
 use actix::System;
 use jiff::Timestamp;
 
-use super::{Activity, Census, Clock, Cpu, Env, Random, Unobserved};
+use super::{Activity, Census, Clock, Cpu, Env, Fatal, Random, Unobserved, json};
 
 /// When virtual time begins: 2030-01-01 00:00:00 UTC, in Unix seconds.
 const BEGIN: i64 = 1_893_456_000;
+
+/// The default of `cacheSyncTimeout` (spec 70 §3).
+const SYNC_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What a test is given.
 #[derive(Clone)]
@@ -53,6 +56,8 @@ pub fn universe_on<F: Future>(
             census: Census::default(),
             cpu: Cpu::inline(),
             observers: Rc::new(Unobserved),
+            fatal: Fatal::default(),
+            sync_timeout: SYNC_TIMEOUT,
         };
         let result = test(Universe { env: env.clone() }).await;
         settle().await;
@@ -61,6 +66,17 @@ pub fn universe_on<F: Future>(
         assert!(left.is_empty(), "actors were left running: {left:#?}");
         result
     })
+}
+
+/// Runs `test` on a thread whose stack fits the deepest trees ([`json::STACK`]). Those of the test harness have 2 MiB.
+///
+/// # Panics
+/// If the test does.
+pub fn on_a_large_stack(test: impl FnOnce() + Send + 'static) {
+    let thread = std::thread::Builder::new().stack_size(json::STACK).spawn(test);
+    if let Err(panic) = thread.expect("there is room for a stack").join() {
+        std::panic::resume_unwind(panic);
+    }
 }
 
 /// Lets everything that is ready run, without letting time pass.

@@ -56,6 +56,10 @@ impl Causes {
     pub const STORE: Self = Self(1 << 4);
     /// The actor was started again after a panic: everything it knew is gone.
     pub const RESTARTED: Self = Self(1 << 5);
+    /// It is looked at once in a while without another reason.
+    pub const RESYNC: Self = Self(1 << 6);
+    /// Every reason.
+    pub const ALL: Self = Self(u32::MAX);
 
     /// The controller's own reason number `index`, 0 to 23.
     pub const fn own(index: u32) -> Self {

@@ -1,5 +1,6 @@
 //! Request bodies: from bytes to an object of the right kind, with tidy metadata (facts §1).
 
+use kit::json;
 use serde_json::{Map, Value};
 
 use super::{kinds::Kind, request::Request, status::Failure, typed};
@@ -38,7 +39,7 @@ pub(super) fn decode(kind: &Kind, request: &Request) -> Result<Decoded, Failure>
         }
         _ => return Err(Failure::unknown_body_format(kind)),
     }
-    let parsed: Result<Value, _> = serde_json::from_slice(&request.body);
+    let parsed: Result<Value, _> = json::from_slice(&request.body);
     let mut value = match parsed {
         Ok(value @ Value::Object(_)) => value,
         Ok(_) => return Err(Failure::unrecognized(kind, "couldn't get version/kind; the body is no JSON object")),

@@ -5,7 +5,7 @@ use actix::{
     SpawnHandle, WrapFuture as _,
 };
 use cluster::{ApiError, Cluster, Context as RequestContext, Fence, Recorder, Reference, Resource, Target};
-use kit::{Activity, Cell, Deadline, Lane};
+use kit::{Activity, Cell, Deadline, Indispensable, Lane};
 use serde_json::Value;
 use tokio::{
     sync::{oneshot, watch},
@@ -61,6 +61,8 @@ pub struct LeaderSetup {
     pub cell: Cell,
     /// Is told of changes; keep a receiver.
     pub leadership: watch::Sender<Leadership>,
+    /// Without the actor nobody would renew the lease, nor say that it is lost.
+    pub lifeline: Indispensable,
 }
 
 /// Takes part in the election until it is lost or released.
@@ -260,6 +262,7 @@ impl Handler<Abandon> for LeaderActor {
     type Result = ();
 
     fn handle(&mut self, _: Abandon, ctx: &mut Self::Context) {
+        self.setup.lifeline.disarm();
         ctx.stop();
     }
 }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use cluster::{ApiError, Cluster, Context, ListQuery, Record, Resource, Router};
-use kit::Deadline;
+use kit::{Deadline, Need};
 use serde_json::Value;
 
 use crate::{
@@ -158,6 +158,11 @@ impl Secrets {
     pub fn new(cluster: &Cluster, router: Router<SecretRecord>) -> Self {
         let resource = router.resource().clone();
         Self { cluster: cluster.clone(), resource, router, preloaded: RefCell::default() }
+    }
+
+    /// For the start: whether changes are heard of.
+    pub fn need(&self) -> Need {
+        self.router.need()
     }
 
     /// Whether the Secret may have changed, or be gone, since it was read at `version`.

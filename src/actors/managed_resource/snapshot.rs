@@ -6,6 +6,7 @@ use std::{
 };
 
 use cluster::Record;
+use kit::json;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
@@ -81,7 +82,7 @@ impl BundleRecord {
     /// # Errors
     /// Never: it is what was written by this process.
     pub fn raw(&self) -> serde_json::Result<Value> {
-        serde_json::from_slice(&self.json)
+        json::from_slice(&self.json)
     }
 }
 

@@ -17,6 +17,7 @@ pub(super) fn next(input: &[u8], limits: &Limits, meter: &mut Meter) -> Option<R
     }
 
     let mut deserializer = serde_json::Deserializer::from_slice(input);
+    deserializer.disable_recursion_limit(); // there is one in each node
     let value = Node { limits, depth: 0, meter }.deserialize(&mut deserializer);
     // The iterator is only asked where the deserializer stands.
     let offset = deserializer.into_iter::<IgnoredAny>().byte_offset();
@@ -118,6 +119,7 @@ impl<'de> Visitor<'de> for Node<'_> {
 
 #[cfg(test)]
 mod tests {
+    use kit::testing::on_a_large_stack;
     use serde_json::json;
 
     use super::*;
@@ -154,11 +156,13 @@ mod tests {
 
     #[test]
     fn depth_and_memory_are_bounded() {
-        let deep = "[".repeat(101) + &"]".repeat(101);
-        let fits = "[".repeat(100) + &"]".repeat(100);
+        on_a_large_stack(|| {
+            let deep = "[".repeat(10_001) + &"]".repeat(10_001);
+            let fits = "[".repeat(10_000) + &"]".repeat(10_000);
 
-        assert!(one(&deep).unwrap().unwrap_err().contains("nested deeper than 100 levels"));
-        assert!(one(&fits).unwrap().is_ok());
+            assert!(one(&deep).unwrap().unwrap_err().contains("nested deeper than 10000 levels"));
+            assert!(one(&fits).unwrap().is_ok());
+        });
         let limits = Limits::default();
         let error = next(b"[1,2,3]", &limits, &mut Meter::new(100)).unwrap().unwrap_err();
         assert!(error.contains("more than 100 bytes of memory"), "{error}");

@@ -1,5 +1,7 @@
 //! The bounds of decoding: what a Secret of 1 MiB may grow to.
 
+use kit::json;
+
 /// Bounds of decoding. The defaults are far above what real bundles need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -7,7 +9,7 @@ pub struct Limits {
     pub decompressed: usize,
     /// Documents of one data key, the empty and the broken included.
     pub documents: usize,
-    /// Nested lists and maps. Below the 128 at which `serde_json` refuses to read an object back.
+    /// Nested lists and maps. By default as API servers have it.
     pub depth: usize,
     /// What the aliases of one YAML document copy, in bytes of memory.
     pub aliases: usize,
@@ -33,7 +35,13 @@ impl Default for Limits {
     fn default() -> Self {
         const MIB: usize = 1 << 20;
 
-        Self { decompressed: 64 * MIB, documents: 20_000, depth: 100, aliases: 16 * MIB, bundle: 256 * MIB }
+        Self {
+            decompressed: 64 * MIB,
+            documents: 20_000,
+            depth: json::MOST_LEVELS,
+            aliases: 16 * MIB,
+            bundle: 256 * MIB,
+        }
     }
 }
 
@@ -43,7 +51,7 @@ impl Limits {
     }
 
     pub(super) fn depth_text(&self) -> String {
-        format!("lists and maps are nested deeper than {} levels", self.depth)
+        json::too_deep(self.depth)
     }
 
     pub(super) fn aliases_text(&self) -> String {

@@ -51,6 +51,8 @@ pub(super) fn document(
 fn parse(text: &str, limits: &Limits, meter: &mut Meter) -> Result<Option<Value>, Defect> {
     let mut options = granit_parser::Options::default();
     options.set_emit_comments(false);
+    options.flow_nesting_limit = limits.depth.saturating_add(1);
+    options.block_nesting_limit = limits.depth.saturating_add(1);
     let builder = Builder { limits, meter, stack: Vec::new(), anchors: HashMap::new(), copied: 0, root: None };
     builder.run(Parser::new_from_str_with_options(text, options))
 }
@@ -365,7 +367,7 @@ impl Defect {
     /// The parser's texts are fixed, except for some that quote what they found.
     fn of_parser(error: &ScanError, limits: &Limits) -> Self {
         let text = match error.kind() {
-            // The parser's own limit lies above ours, but it looks ahead further than what it has handed out.
+            // The parser's own limit lies just above ours, but it looks ahead further than what it has handed out.
             ErrorKind::RecursionLimitExceeded => limits.depth_text().into(),
             ErrorKind::UnexpectedCharacter { .. } => "unexpected character".into(),
             ErrorKind::MismatchedFlowCollectionEnd { .. } => "a bracket is closed by another one".into(),

@@ -278,3 +278,27 @@ async fn a_success_that_does_not_decode_leaves_the_outcome_open() {
     assert!(matches!(error, ApiError::Decode(_)));
     assert!(error.outcome_unknown());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_is_silent_until_it_answers_whatever_it_says_and_when_it_answers_no_more() {
+    let answering = |what: &'static str| match what {
+        "refused" => status(403, "Forbidden", "no"),
+        "found" => reply(200, &object()),
+        "never" => late(3600, reply(200, &object())),
+        _ => Reply::Broken,
+    };
+    let said = std::sync::Arc::new(std::sync::Mutex::new("broken"));
+    let server = Server::new({
+        let said = said.clone();
+        move |_| answering(*said.lock().unwrap())
+    });
+    let cluster = server.cluster();
+    assert!(cluster.is_silent(), "nothing was asked yet");
+
+    for (what, silent) in [("broken", true), ("refused", false), ("never", true), ("found", false), ("broken", true)] {
+        *said.lock().unwrap() = what;
+        let ctx = Context { deadline: Deadline::after(Duration::from_secs(5)), ..ctx() };
+        cluster.get(&ctx, &at()).await.ok();
+        assert_eq!(cluster.is_silent(), silent, "{what}");
+    }
+}

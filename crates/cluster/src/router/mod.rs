@@ -23,7 +23,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    Cluster, Resource,
+    Cluster, Resource, Side,
     store::{IDLE_LIMIT, Put, Record, Store, StoreState},
 };
 use crate::object::{self, NamespacedName};
@@ -151,12 +151,16 @@ impl<R: Record> Router<R> {
 
     /// For duties that cannot run before the first list is there.
     pub fn need(&self) -> Need {
-        let core = self.core.clone();
-        Need {
-            name: self.core.options.name.clone(),
-            ready: Rc::new(move || core.is_listed()),
-            signal: self.core.signal.clone(),
-        }
+        let (core, cluster, store) = (self.core.clone(), self.core.cluster.clone(), self.core.store.clone());
+        let why = move || match store.state() {
+            StoreState::Failing(error) => Some(error),
+            StoreState::Off | StoreState::Starting | StoreState::Synced => None,
+        };
+        // Without the target the process waits, without the source it is good for nothing (spec 70 §7.1).
+        let excused = move || cluster.options().side == Side::Target && cluster.is_silent();
+        Need::new(self.core.options.name.clone(), move || core.is_listed(), self.core.signal.clone())
+            .explained(why)
+            .excused_while(excused)
     }
 
     /// Adds a filter. It is told at once of everything in the store, as [`How::First`], and of each change from now on.

@@ -24,11 +24,11 @@ impl<C: Controller> Board<C> {
             state.retired = false;
             let mut wake = state.retained.take();
             wake.merge(state.pending.take());
-            state.running = Some(UnderWay { wake: wake.clone(), started });
             if let Some(since) = state.queued_at.take() {
                 board.observer.waited(started.saturating_duration_since(since));
             }
-            board.observer.started();
+            let observer = board.observer.started();
+            state.running = Some(UnderWay { wake: wake.clone(), started, observer });
             let limit = board.spec.deadline.min(LONGEST);
             let deadline = Deadline(started + limit);
             let pass = Pass { key: key.clone(), duty: number, wake, deadline, started, cell: slot.cell.clone(), now };
@@ -41,12 +41,12 @@ impl<C: Controller> Board<C> {
     /// Takes note of the end of a pass; true if the actor's life ends with it.
     pub(crate) fn ended(&mut self, key: &C::Key, duty: usize, ended: Ended) -> bool {
         let under_way = self.slots.get_mut(key).and_then(|slot| slot.duties[duty].running.take());
-        let Some(UnderWay { wake, started }) = under_way else { return false };
+        let Some(UnderWay { wake, started, observer: of_pass }) = under_way else { return false };
         self.duties[duty].governor.release();
         let (panicked, timed_out) = (matches!(ended, Ended::Panicked), matches!(ended, Ended::TimedOut));
         let result = self.result_of(key, duty, wake, ended);
+        of_pass.finished(result, started.elapsed());
         let observer = &self.duties[duty].observer;
-        observer.finished(result, started.elapsed());
         if panicked {
             observer.panicked();
         }
@@ -56,8 +56,10 @@ impl<C: Controller> Board<C> {
         let retired = self.slots.get(key).is_some_and(Slot::is_retired);
         if retired {
             if let Some(slot) = self.slots.remove(key) {
-                for timer in slot.duties.iter().filter_map(|duty| duty.timer.as_ref()) {
-                    self.timers.try_remove(&timer.id);
+                let own = slot.duties.iter().filter_map(|duty| Some(duty.timer.as_ref()?.id));
+                let resyncs = slot.duties.iter().filter_map(|duty| duty.resync);
+                for timer in own.chain(resyncs) {
+                    self.timers.try_remove(&timer);
                 }
                 self.env.census.leave(slot.cell.path());
             }

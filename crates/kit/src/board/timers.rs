@@ -6,12 +6,20 @@ use actix::Addr;
 use futures::task::{Context, Poll};
 use jiff::Timestamp;
 
-use super::Board;
+use super::{Alarm, Board};
 use crate::{
-    Causes, Controller, Moment, PassResult, Wake,
+    Causes, Controller, Env, Moment, PassResult, Wake,
     object::ObjectActor,
     slot::{LONGEST, Phase, QUARANTINE, Timer, TimerKind, WALL_CLOCK_CHECK},
 };
+
+/// When a key is looked at next without another reason: each at a time of its own, so that thousands do not come at once.
+pub(super) fn resync_after(env: &Env, period: Duration) -> Duration {
+    const LEAST: f64 = 0.9;
+    const MOST: f64 = 1.1;
+
+    env.random.jitter(period.min(LONGEST).mul_f64(LEAST), MOST / LEAST - 1.0)
+}
 
 impl<C: Controller> Board<C> {
     pub(super) fn arm(&mut self, key: &C::Key, duty: usize, delay: Duration, kind: TimerKind) {
@@ -21,11 +29,12 @@ impl<C: Controller> Board<C> {
             self.timers.try_remove(&timer.id);
         }
         let due = self.env.clock.monotonic() + delay.min(LONGEST);
-        state.timer = Some(Timer { id: self.timers.insert_at((key.clone(), duty), due), kind, due });
+        let id = self.timers.insert_at((key.clone(), duty, Alarm::Duty), due);
+        state.timer = Some(Timer { id, kind, due });
     }
 
     /// The next timer that ends; pending while there is none.
-    pub(crate) fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<(C::Key, usize)> {
+    pub(crate) fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<(C::Key, usize, Alarm)> {
         match self.timers.poll_expired(cx) {
             Poll::Ready(Some(expired)) => Poll::Ready(expired.into_inner()),
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
@@ -33,7 +42,22 @@ impl<C: Controller> Board<C> {
     }
 
     /// A timer ended.
-    pub(crate) fn timer_ended(&mut self, key: &C::Key, duty: usize) {
+    pub(crate) fn timer_ended(&mut self, key: &C::Key, duty: usize, alarm: Alarm) {
+        match alarm {
+            Alarm::Duty => self.own_timer_ended(key, duty),
+            Alarm::Resync => self.resync(key, duty),
+        }
+    }
+
+    /// Has a key looked at that may have no other reason, and once more in a period.
+    fn resync(&mut self, key: &C::Key, duty: usize) {
+        let (Some(slot), Some(period)) = (self.slots.get_mut(key), self.duties[duty].spec.resync) else { return };
+        let next = self.timers.insert((key.clone(), duty, Alarm::Resync), resync_after(&self.env, period));
+        slot.duties[duty].resync = Some(next);
+        self.wake_duty(key, duty, Wake::background(Causes::RESYNC));
+    }
+
+    fn own_timer_ended(&mut self, key: &C::Key, duty: usize) {
         let Some(slot) = self.slots.get_mut(key) else { return };
         let state = &mut slot.duties[duty];
         let Some(Timer { kind, .. }) = state.timer.take() else { return };
@@ -90,7 +114,8 @@ impl<C: Controller> Board<C> {
                 board.governor.release();
             }
             if let Some(under_way) = under_way {
-                board.observer.finished(PassResult::Error, now.saturating_duration_since(under_way.started));
+                let took = now.saturating_duration_since(under_way.started);
+                under_way.observer.finished(PassResult::Error, took);
                 state.retained.merge(under_way.wake);
             }
             state.retained.merge(Wake::background(Causes::RESTARTED));

@@ -80,15 +80,15 @@ fn rule_11_waits_and_their_high_water_mark_are_counted() {
 }
 
 /// What an observer was told.
-#[derive(Default)]
-struct Recorder(RefCell<Vec<String>>);
+#[derive(Clone, Default)]
+struct Recorder(Rc<RefCell<Vec<String>>>);
 
-struct Recording(Rc<Recorder>);
+struct Recording(Recorder);
 
 impl Observers for Recording {
     fn duty(&self, name: &'static str, permits: usize) -> Rc<dyn DutyObserver> {
         self.0.say(format!("{name} has {permits}"));
-        self.0.clone()
+        Rc::new(self.0.clone())
     }
 }
 
@@ -115,12 +115,9 @@ impl DutyObserver for Recorder {
     fn waited(&self, time: Duration) {
         self.say(format!("waited {}", time.as_secs()));
     }
-    fn started(&self) {
+    fn started(&self) -> Box<dyn PassObserver> {
         self.say("started");
-    }
-    fn finished(&self, result: PassResult, took: Duration) {
-        self.say("finished");
-        self.say(format!("{result:?} after {}", took.as_secs()));
+        Box::new(OnePass { recorder: self.clone(), number: self.count("started") })
     }
     fn rested(&self) {
         self.say("rested");
@@ -133,10 +130,50 @@ impl DutyObserver for Recorder {
     }
 }
 
+/// The pass of this number, from one on.
+struct OnePass {
+    recorder: Recorder,
+    number: usize,
+}
+
+impl PassObserver for OnePass {
+    fn finished(self: Box<Self>, result: PassResult, took: Duration) {
+        self.recorder.say("finished");
+        self.recorder.say(format!("{result:?} after {}", took.as_secs()));
+        self.recorder.say(format!("pass {} ended", self.number));
+    }
+}
+
+impl Drop for OnePass {
+    fn drop(&mut self) {
+        self.recorder.say("over");
+    }
+}
+
+#[test]
+fn rule_11_the_end_of_a_pass_names_the_pass_that_began() {
+    universe(1, |universe| async move {
+        let recorder = Recorder::default();
+        let env = Env { observers: Rc::new(Recording(recorder.clone())), ..universe.env.clone() };
+        let script = |pass: &Pass<String>| Step::After(seconds(pass.key.len() as u64), Ok(Outcome::Done));
+        let supervised = Supervised::start(Rc::new(Scripted::new(script)), &env);
+        for name in ["four", "a", "stopped before"] {
+            supervised.wake(&key(name), Wake::live(EVENT));
+        }
+        pass_time(5).await;
+        supervised.stop(Duration::ZERO).await;
+        settle().await;
+
+        let ends: Vec<_> = recorder.0.borrow().iter().filter(|said| said.starts_with("pass ")).cloned().collect();
+        assert_eq!(ends, ["pass 2 ended", "pass 1 ended"]);
+        assert_eq!((recorder.count("started"), recorder.count("over")), (3, 3), "a pass that is cut off is over, too");
+    });
+}
+
 #[test]
 fn rule_11_observers_hear_of_each_time_that_began_anew_without_a_pass() {
     universe(1, |universe| async move {
-        let recorder = Rc::new(Recorder::default());
+        let recorder = Recorder::default();
         let env = Env { observers: Rc::new(Recording(recorder.clone())), ..universe.env.clone() };
         let rest = |_: &_| Step::End(Ok(Outcome::Rest(seconds(60), Look::new(|| Some(seconds(60))))));
         let supervised = Supervised::start(Rc::new(Scripted::new(rest)), &env);
@@ -151,7 +188,7 @@ fn rule_11_observers_hear_of_each_time_that_began_anew_without_a_pass() {
 #[test]
 fn rule_11_observers_hear_of_each_pass_and_a_pass_that_began_has_an_end_even_when_its_actor_dies() {
     universe(1, |universe| async move {
-        let recorder = Rc::new(Recorder::default());
+        let recorder = Recorder::default();
         let env = Env { observers: Rc::new(Recording(recorder.clone())), ..universe.env.clone() };
         let script = steps([|| Step::Panic, || Step::Hang, || Step::HangThenKill, one_second]);
         let supervised = Supervised::start(Rc::new(Scripted::new(script).permits(0)), &env);

@@ -68,3 +68,82 @@ fn rule_8_a_store_that_goes_away_stops_those_who_wait_for_a_permit() {
         assert_eq!(controller.keys(), ["a", "b", "c"]);
     });
 }
+
+/// spec 70 §7.1.
+#[test]
+fn rule_8_a_store_that_is_not_there_in_time_ends_the_process_and_is_named() {
+    let controller = Scripted::new(|_| done());
+    controller.ready.set(false);
+    run(controller, |supervised, controller, universe| async move {
+        supervised.wake(&key("a"), Wake::live(EVENT));
+        *controller.error.borrow_mut() = Some("forbidden".to_owned());
+        pass_time(119).await;
+        assert_eq!(universe.env.fatal.cause(), None);
+        pass_time(3).await;
+
+        let text = "failed to wait for first caches to sync store: forbidden";
+        assert_eq!((universe.env.fatal.cause().as_deref(), controller.passes()), (Some(text), 0));
+    });
+}
+
+/// spec 70 §7.1.
+#[test]
+fn rule_8_a_store_that_was_there_in_time_may_go_away() {
+    let controller = Scripted::new(|_| done());
+    controller.ready.set(false);
+    run(controller, |_, controller, universe| async move {
+        pass_time(115).await;
+        controller.ready.set(true);
+        pass_time(2).await;
+        controller.ready.set(false);
+        pass_time(1000).await;
+
+        assert_eq!(universe.env.fatal.cause(), None);
+    });
+}
+
+/// spec 70 §7.1.
+#[test]
+fn rule_8_the_time_of_a_store_stands_still_while_its_cluster_does_not_answer_at_all() {
+    let controller = Scripted::new(|_| done());
+    controller.ready.set(false);
+    run(controller, |_, controller, universe| async move {
+        pass_time(60).await;
+        controller.away.set(true);
+        pass_time(10_000).await;
+        assert_eq!(universe.env.fatal.cause(), None);
+        controller.away.set(false);
+        pass_time(58).await;
+        assert_eq!(universe.env.fatal.cause(), None, "a minute is left");
+        pass_time(5).await;
+
+        let text = "failed to wait for first caches to sync store";
+        assert_eq!(universe.env.fatal.cause().as_deref(), Some(text));
+    });
+}
+
+/// spec 70 §7.1.
+#[test]
+fn rule_8_what_is_expected_holds_up_no_pass_and_ends_the_process_if_it_is_not_there_in_time() {
+    let controller = Scripted::new(|_| done()).expecting();
+    controller.ready.set(false);
+    run(controller, |supervised, controller, universe| async move {
+        supervised.wake(&key("a"), Wake::live(EVENT));
+        pass_time(119).await;
+        assert_eq!((universe.env.fatal.cause(), controller.passes()), (None, 1));
+        pass_time(3).await;
+
+        let text = "failed to wait for first caches to sync store";
+        assert_eq!(universe.env.fatal.cause().as_deref(), Some(text));
+    });
+}
+
+#[test]
+fn a_duty_is_as_the_specification_has_it_unless_it_says_otherwise() {
+    let duty = Duty::new("some", 5);
+
+    assert_eq!((duty.name, duty.permits, duty.max_back_off, duty.deadline), ("some", 5, seconds(1000), seconds(180)));
+    assert!(duty.needs.is_empty() && duty.resync.is_none());
+    assert!((0..24).all(|index| duty.causes.meets(Causes::own(index))));
+    assert_eq!(Whole.to_string(), "all");
+}

@@ -12,6 +12,7 @@ mod panics;
 mod permits;
 mod reentrancy;
 mod results;
+mod resyncs;
 mod stopping;
 mod support;
 mod wakes;

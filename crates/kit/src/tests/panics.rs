@@ -204,3 +204,26 @@ fn rule_6_an_object_that_panics_when_its_actor_was_rebuilt_does_not_end_the_supe
         assert_eq!(controller.passes(), 3);
     });
 }
+
+#[test]
+fn rule_6_a_supervisor_that_panics_ends_the_process_and_is_named() {
+    let script = |_: &Pass<String>| Step::End(Ok(Outcome::Rest(seconds(60), Look::new(|| panic!("scripted")))));
+    run(Scripted::new(script), |supervised, _, universe| async move {
+        supervised.wake(&key("a"), Wake::live(EVENT));
+        pass_time(59).await;
+        assert_eq!(universe.env.fatal.cause(), None);
+        pass_time(2).await;
+
+        assert_eq!(universe.env.fatal.ended().await, "the supervisor of the controller scripted panicked");
+    });
+}
+
+#[test]
+fn rule_6_a_supervisor_that_is_stopped_ends_nothing() {
+    run(Scripted::new(|_| done()), |supervised, _, universe| async move {
+        supervised.stop(seconds(1)).await;
+        settle().await;
+
+        assert_eq!(universe.env.fatal.cause(), None);
+    });
+}

@@ -46,6 +46,13 @@ pub(super) struct Scripted {
     pub(super) on_object: Box<dyn Fn(&String)>,
     pub(super) ready: Rc<StdCell<bool>>,
     pub(super) readiness: Signal,
+    /// Why the store is not there.
+    pub(super) error: Rc<RefCell<Option<String>>>,
+    /// Whether the store's cluster does not answer at all.
+    pub(super) away: Rc<StdCell<bool>>,
+    pub(super) resync: Option<Duration>,
+    /// The store is expected, not needed.
+    pub(super) expects: bool,
     pub(super) log: RefCell<Vec<Run>>,
     pub(super) running: StdCell<usize>,
     pub(super) most_running: StdCell<usize>,
@@ -77,14 +84,16 @@ impl Controller for Scripted {
 
     fn duties(&self) -> Vec<Duty> {
         let (ready, signal) = (self.ready.clone(), self.readiness.clone());
-        let need = Need { name: "store".into(), ready: Rc::new(move || ready.get()), signal };
-        let duty = |(name, causes): (&'static str, &Causes)| Duty {
-            name,
-            permits: self.permits,
-            causes: *causes,
-            max_back_off: Duration::from_secs(60),
-            deadline: Duration::from_secs(30),
-            needs: vec![need.clone()],
+        let (error, away) = (self.error.clone(), self.away.clone());
+        let need = Need::new("store", move || ready.get(), signal).explained(move || error.borrow().clone());
+        let need = need.excused_while(move || away.get());
+        let duty = |(name, causes): (&'static str, &Causes)| {
+            let duty = Duty::new(name, self.permits).causes(*causes).max_back_off(seconds(60)).deadline(seconds(30));
+            let duty = if self.expects { duty.expects(need.clone()) } else { duty.needs(need.clone()) };
+            match self.resync {
+                Some(period) => duty.resync(period),
+                None => duty,
+            }
         };
         ["first", "second", "third"].into_iter().zip(&self.causes).map(duty).collect()
     }
@@ -150,6 +159,10 @@ impl Scripted {
             on_object: Box::new(|_| {}),
             ready: Rc::new(StdCell::new(true)),
             readiness: Signal::default(),
+            error: Rc::default(),
+            away: Rc::default(),
+            resync: None,
+            expects: false,
             log: RefCell::default(),
             running: StdCell::new(0),
             most_running: StdCell::new(0),
@@ -159,6 +172,18 @@ impl Scripted {
 
     pub(super) fn permits(mut self, permits: usize) -> Self {
         self.permits = permits;
+        self
+    }
+
+    /// Its duties run without the store, which is expected to come.
+    pub(super) fn expecting(mut self) -> Self {
+        self.expects = true;
+        self
+    }
+
+    /// Its duties have a resync of this period.
+    pub(super) fn resync(mut self, period: Duration) -> Self {
+        self.resync = Some(period);
         self
     }
 

@@ -1,9 +1,12 @@
 //! Rules 1 and 2: wakes are state; one pass at a time.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, rc::Rc};
 
 use super::support::*;
-use crate::{testing::settle, *};
+use crate::{
+    testing::{settle, universe},
+    *,
+};
 
 #[test]
 fn rule_1_any_number_of_wakes_before_a_pass_makes_one_pass_with_their_union() {
@@ -146,5 +149,34 @@ fn the_duties_of_one_actor_run_side_by_side() {
 
         assert_eq!(controller.running.get(), 2);
         assert_eq!(supervised.running(), 2);
+    });
+}
+
+#[test]
+fn rule_1_a_weak_way_wakes_while_the_controller_is_there_and_does_nothing_afterwards() {
+    universe(1, |universe| async move {
+        let controller = Rc::new(Scripted::new(|_| done()));
+        let mut early = None;
+        let make = |weak: &WeakSupervised<Scripted>| {
+            weak.wake(&key("too early"), Wake::live(EVENT));
+            early = Some(weak.clone());
+            controller.clone()
+        };
+        let supervised = Supervised::start_cyclic(make, &universe.env);
+        let ways = [early.expect("it was made"), supervised.weak()];
+        for weak in &ways {
+            weak.wake(&key("a"), Wake::live(EVENT));
+            settle().await;
+        }
+        assert_eq!(controller.keys(), ["a", "a"]);
+        supervised.stop(seconds(1)).await;
+        ways[0].wake(&key("a"), Wake::live(EVENT));
+        drop(supervised);
+        settle().await;
+        assert_eq!(Rc::strong_count(&controller), 1, "a weak way keeps nothing alive");
+        ways[1].wake(&key("a"), Wake::live(EVENT));
+        settle().await;
+
+        assert_eq!(controller.passes(), 2);
     });
 }

@@ -6,6 +6,7 @@ mod json;
 mod merge;
 mod strategic;
 
+use kit::json as deep_json;
 use serde_json::Value;
 
 use super::{kinds::Kind, status::Failure};
@@ -54,7 +55,7 @@ impl Patch {
 }
 
 fn decode(body: &[u8]) -> Result<Value, Failure> {
-    serde_json::from_slice(body).map_err(|error| bad(&error.to_string()))
+    deep_json::from_slice(body).map_err(|error| bad(&error.to_string()))
 }
 
 fn object(body: &[u8]) -> Result<Value, Failure> {

@@ -10,7 +10,7 @@ use cluster::{
     NoObserver,
     testing::{Reply, Seen, Server, json as reply, late, status},
 };
-use kit::{Census, Role};
+use kit::{Census, Fatal, Role};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -100,6 +100,7 @@ fn replica(server: &Server, identity: &str) -> Replica {
         recorder: recorder.clone(),
         cell: Census::default().enter("leader", Role::Service),
         leadership: sender,
+        lifeline: Fatal::default().indispensable("the leader election"),
     };
     Replica { address: LeaderActor::new(setup).start(), fence, leadership, recorder }
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, pin::pin, rc::Rc, time::Duration};
 
 use cluster::{ApiError, Context, Found, ListQuery, Page, Pages};
 use futures::future::join_all;
-use kit::{Deadline, Lane, Moment, Signal};
+use kit::{Deadline, Lane, Moment, Signal, json};
 use serde_json::Value;
 use tokio::{sync::Semaphore, time::Instant};
 
@@ -199,7 +199,7 @@ impl ManagedResources {
             // No event will tell of it again: the bundle has to look.
             return;
         }
-        let Ok((manifest, old)) = serde_json::from_slice::<(Value, Option<Old>)>(&claim.wanted) else { return };
+        let Ok((manifest, old)) = json::from_slice::<(Value, Option<Old>)>(&claim.wanted) else { return };
         let common = &claim.common;
         let context = MergeContext {
             origin: &common.origin,

@@ -1,5 +1,6 @@
 //! Whatever a Secret holds: no panic, no endless loop, bounded memory.
 
+use kit::{json, testing::on_a_large_stack};
 use proptest::prelude::*;
 
 use super::*;
@@ -134,11 +135,21 @@ fn the_bound_of_a_bundle_holds_over_all_keys() {
 #[test]
 fn a_manifest_at_the_depth_limit_can_be_written_and_read_back() {
     let depth = Limits::default().depth;
-    let input = format!("a: {}{}", "[".repeat(depth - 1), "]".repeat(depth - 1));
+    let within = depth - 1;
+    let inputs = [
+        format!("a: {}{}", "[".repeat(within), "]".repeat(within)),
+        format!("a: {}{}", "{a: ".repeat(within), "}".repeat(within)),
+        format!("a:\n{}", "- ".repeat(within)),
+        format!("{{\"a\":{}{}}}", "[".repeat(within), "]".repeat(within)),
+    ];
 
-    let manifest = read(&input).remove(0).1.unwrap();
+    on_a_large_stack(move || {
+        for input in inputs {
+            let manifest = read(&input).remove(0).1.unwrap();
 
-    assert_eq!(serde_json::from_str::<Value>(&manifest.to_string()).unwrap(), manifest);
+            assert!(json::from_slice::<Value>(manifest.to_string().as_bytes()).unwrap() == manifest);
+        }
+    });
 }
 
 /// Manifests with a bit of everything, to be damaged.
