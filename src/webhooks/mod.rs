@@ -16,6 +16,7 @@
 //! * `server/`: TLS, limits, actors, the end.
 //! * `testing.rs`: for tests, a view that answers what the test says.
 
+pub mod authorizing;
 pub mod endpoint;
 pub mod fields;
 pub mod knowledge;
