@@ -16,9 +16,12 @@
 //! * `server/`: TLS, limits, actors, the end.
 //! * `testing.rs`: for tests, a view that answers what the test says.
 
+pub mod authorizing;
+pub mod endpoint;
 pub mod fields;
 pub mod knowledge;
 pub mod mutating;
+pub mod projection;
 pub mod registration;
 pub mod registry;
 pub mod review;

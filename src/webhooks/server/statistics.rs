@@ -10,7 +10,11 @@ use tokio::time::Instant;
 
 use crate::{
     dashboard::metrics::{Metrics, WebhookMetrics},
-    webhooks::review::{Refusal, Review, Verdict},
+    webhooks::{
+        authorizing::{Asked, Authorized, Decision, Ruling},
+        endpoint::Account,
+        review::{Judged, Verdict},
+    },
 };
 
 /// Shared by all workers.
@@ -62,14 +66,29 @@ impl Statistics {
         Answering { statistics: self, begun }
     }
 
-    /// A review was judged. Neither the object nor anything of it is logged but its name.
-    pub(super) fn judged(&self, review: &Review, verdict: &Verdict) {
+    /// A request has an answer.
+    pub(super) fn answered(&self, account: &Account) {
+        match account {
+            Account::Admission(judged) => self.judged(judged),
+            Account::Authorization(authorized) => self.authorized(authorized),
+        }
+    }
+
+    /// Neither the object nor anything of it is logged but its name.
+    fn judged(&self, judged: &Judged) {
+        let (uid, operation, namespace, name, verdict) = match judged {
+            Judged::Reviewed { uid, operation, namespace, name, verdict } => (uid, operation, namespace, name, verdict),
+            Judged::Refused(refusal) => {
+                self.failed(&refusal.message);
+                let (uid, code) = (&refusal.identity.uid, refusal.code);
+                tracing::info!(webhook = self.path, uid, code, "Request is no review");
+                return;
+            }
+        };
         let (code, message) = verdict.told();
         if let Some(cause) = verdict.cause() {
             self.metrics.failed(cause);
         }
-        let (uid, operation) = (&review.identity.uid, &review.operation);
-        let (namespace, name) = (&review.namespace, &review.name);
         let webhook = self.path;
         match verdict {
             Verdict::Allowed | Verdict::Patched(_) | Verdict::Unexpected(_) => {
@@ -93,10 +112,37 @@ impl Statistics {
         }
     }
 
-    /// A request was no review.
-    pub(super) fn refused(&self, refusal: &Refusal) {
-        self.failed(&refusal.message);
-        tracing::info!(webhook = self.path, uid = refusal.identity.uid, code = refusal.code, "Request is no review");
+    /// Spec 61 §8: who wanted what, and what was missing. Nothing of it is an object's content.
+    fn authorized(&self, authorized: &Authorized) {
+        let Authorized { logger, topic, asked, ruling } = authorized;
+        let decision = ruling.outcome();
+        self.metrics.decided(topic, decision);
+        let Asked { user, verb, namespace, resource, subresource, name } = asked;
+        match ruling {
+            Ruling::Decided(Decision::Allow | Decision::NoOpinion) => {
+                tracing::debug!(logger, user, verb, namespace, resource, subresource, name, decision, "Wrote response");
+            }
+            Ruling::Decided(Decision::Deny(reason)) => {
+                self.denied.fetch_add(1, Ordering::Relaxed);
+                tracing::info!(logger, user, verb, namespace, resource, subresource, name, reason, "Denied");
+            }
+            Ruling::Failed { code: 500, message } => {
+                self.failed(message);
+                let error = message;
+                let text = "Error when consulting authorizer for opinion";
+                tracing::error!(logger, user, verb, namespace, resource, subresource, name, error, "{text}");
+            }
+            Ruling::Failed { code, message } => {
+                self.failed(message);
+                tracing::info!(logger, code, "Request is no review");
+            }
+            Ruling::Panicked(_) => {
+                // Its text may quote an object.
+                self.metrics.panicked();
+                self.failed("panicked");
+                tracing::error!(logger, user, verb, namespace, resource, subresource, name, "A webhook panicked");
+            }
+        }
     }
 
     fn failed(&self, message: &str) {
