@@ -21,8 +21,10 @@ use tokio::task::JoinHandle;
 
 use super::managed_resource::{
     controller::{self, Inputs, Running, Settings},
-    secrets::{SecretIndex, SecretRecord},
-    snapshot::BundleRecord,
+    known::{
+        secrets::{SecretIndex, SecretRecord},
+        snapshot::BundleRecord,
+    },
 };
 use crate::api::{
     config::ClusterIdSource,

@@ -123,7 +123,7 @@
 //!     mark, restarts, last error, next timer and a line of the pass's own, in shared cells ([`Census`]); queue depths, waits,
 //!     durations and results go to a [`DutyObserver`]. A pass that began has one end there, whatever happens. (`census`,
 //!     `env`, `board`)
-//! 12. **No globals.** Clock, random numbers, census, observers and CPU workers are in [`Env`]; [`testing`] makes one with
+//! 12. **No globals.** Clock, random numbers, census, observers and CPU workers are in [`Env`]; `testing` makes one with
 //!     virtual time and a seed, and the same seed does the same, byte for byte. [`Cpu::run`]: small jobs and tests on the
 //!     spot, else on the blocking pool, a bounded number at once; a panic is an error of the caller. No order comes from a
 //!     hash map. (`env`, `clock`)

@@ -12,13 +12,15 @@ use kit::{Causes, Env, Failure, Pass};
 use tokio::time::Instant;
 
 use super::{
-    autoscalers::Autoscalers,
     health::{desk::Desk, pods::Pods},
-    memory::{Applied, Calm},
-    opening::Opening,
-    secrets::Secrets,
-    snapshot::{BundleRecord, Snapshot},
-    targets::Targets,
+    known::{
+        autoscalers::Autoscalers,
+        memory::{Applied, Calm},
+        secrets::Secrets,
+        snapshot::{BundleRecord, Snapshot},
+        targets::Targets,
+    },
+    start::opening::Opening,
 };
 use crate::{
     api::{class::OwnClass, object::NamespacedName},

@@ -11,13 +11,17 @@ use kit::{Causes, Supervised, Wake};
 use tokio::sync::watch;
 
 use super::{
-    autoscalers,
-    health::{desk::Desk, pods},
+    super::{
+        health::{desk::Desk, pods},
+        known::{
+            autoscalers,
+            secrets::{SecretIndex, SecretRecord},
+            snapshot::{BundleRecord, Head},
+            targets::{Drift, DriftListener, HealthListener, News, Targets},
+        },
+        shared::{CHANGED, DRIFT, GATE, HEALTH, KIND, ManagedResources, ROLLOUT, SCALED, SECRET},
+    },
     moment::Moments,
-    secrets::{SecretIndex, SecretRecord},
-    shared::{CHANGED, DRIFT, GATE, HEALTH, KIND, ManagedResources, ROLLOUT, SCALED, SECRET},
-    snapshot::{BundleRecord, Head},
-    targets::{Drift, DriftListener, HealthListener, News, Targets},
     trigger::{self, SecretWake},
 };
 use crate::{
@@ -31,7 +35,7 @@ use crate::{
 
 /// The way from filters, which exist before the supervisor, to it.
 #[derive(Default)]
-pub(super) struct Waker {
+pub(in super::super) struct Waker {
     supervised: RefCell<Option<Supervised<ManagedResources>>>,
 }
 
@@ -39,7 +43,7 @@ pub(super) struct Waker {
 
 impl Waker {
     /// From now on wakes reach this supervisor; `None`: nobody.
-    pub(super) fn lead_to(&self, supervised: Option<Supervised<ManagedResources>>) {
+    pub(in super::super) fn lead_to(&self, supervised: Option<Supervised<ManagedResources>>) {
         self.supervised.replace(supervised);
     }
 }
@@ -53,7 +57,11 @@ fn wake(waker: &Weak<Waker>, bundle: &NamespacedName, wake: Wake) {
 
 // === filters ===
 
-pub(super) fn subscribe_bundles(controller: &Rc<ManagedResources>, bundles: &Router<BundleRecord>, waker: &Rc<Waker>) {
+pub(in super::super) fn subscribe_bundles(
+    controller: &Rc<ManagedResources>,
+    bundles: &Router<BundleRecord>,
+    waker: &Rc<Waker>,
+) {
     let (class, waker, desk) = (controller.settings.class.clone(), Rc::downgrade(waker), controller.desk.clone());
     bundles.subscribe(move |change| {
         let (old, new) = (change.old.map(BundleRecord::head), change.new.map(BundleRecord::head));
@@ -78,7 +86,7 @@ fn bundle_causes(class: &OwnClass, how: How<'_>, old: Option<&Head>, new: Option
     }
 }
 
-pub(super) fn subscribe_secrets(
+pub(in super::super) fn subscribe_secrets(
     controller: &Rc<ManagedResources>,
     secrets: &Router<SecretRecord>,
     index: SecretIndex,
@@ -111,7 +119,7 @@ pub(super) fn subscribe_secrets(
 // === listeners ===
 
 /// Wakes the bundles that wait for a kind whenever the target serves other kinds than before.
-pub(super) async fn tell_of_kinds(
+pub(in super::super) async fn tell_of_kinds(
     controller: Weak<ManagedResources>,
     waker: Weak<Waker>,
     mut changes: watch::Receiver<u64>,
@@ -129,7 +137,7 @@ pub(super) async fn tell_of_kinds(
 }
 
 /// Wakes bundles for which an object, or a kind, stands differently now.
-pub(super) fn tell_of_health(desk: &Rc<Desk>, waker: &Rc<Waker>) -> HealthListener {
+pub(in super::super) fn tell_of_health(desk: &Rc<Desk>, waker: &Rc<Waker>) -> HealthListener {
     let (desk, waker) = (desk.clone(), Rc::downgrade(waker));
     Rc::new(move |bundle, object, news| {
         if !desk.is_open(bundle) {
@@ -155,7 +163,7 @@ pub(super) fn tell_of_health(desk: &Rc<Desk>, waker: &Rc<Waker>) -> HealthListen
 }
 
 /// Wakes the bundles with Deployments for which a Pod counts, or did.
-pub(super) fn tell_of_pods(targets: &Targets, desk: &Rc<Desk>, waker: &Rc<Waker>) -> pods::Listener {
+pub(in super::super) fn tell_of_pods(targets: &Targets, desk: &Rc<Desk>, waker: &Rc<Waker>) -> pods::Listener {
     let (targets, desk, waker) = (targets.clone(), desk.clone(), Rc::downgrade(waker));
     Rc::new(move |namespace, pods| {
         let bundles: BTreeSet<NamespacedName> = match namespace {
@@ -175,7 +183,7 @@ pub(super) fn tell_of_pods(targets: &Targets, desk: &Rc<Desk>, waker: &Rc<Waker>
 }
 
 /// Wakes bundles of which an object is no longer as it was: at once if it is gone, else when the moment is over.
-pub(super) fn tell_of_drift(waker: &Rc<Waker>) -> DriftListener {
+pub(in super::super) fn tell_of_drift(waker: &Rc<Waker>) -> DriftListener {
     let waker = Rc::downgrade(waker);
     let moments = Moments::new(move |bundle, due| wake(&waker, bundle, due));
     Rc::new(move |bundle: &NamespacedName, object: &ObjectKey, what: Drift| match what {
@@ -185,7 +193,7 @@ pub(super) fn tell_of_drift(waker: &Rc<Waker>) -> DriftListener {
 }
 
 /// Wakes the bundles of which an object got its first autoscaler or lost its last one.
-pub(super) fn tell_of_scaling(targets: &Targets, waker: &Rc<Waker>) -> autoscalers::Listener {
+pub(in super::super) fn tell_of_scaling(targets: &Targets, waker: &Rc<Waker>) -> autoscalers::Listener {
     let (waker, targets) = (Rc::downgrade(waker), targets.clone());
     Rc::new(move |object: &ObjectKey| {
         // The bundle may hold it under an equivalent group.
