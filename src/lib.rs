@@ -48,8 +48,8 @@
 //! * `cli/`: flags, environment, and how they meet the configuration file.
 //! * `commands/`: `pack`, `unpack`, `validate`, `diff`, for authors of bundles; `get`, for people on duty.
 //! * `bundle/`: bundles as plain values: what the controller, producers and commands share. Pure.
-//! * `actors/`: `leader/` (the election), `managed_resource/` (the controller), `health/` (judging objects), `root.rs`
-//!   (starts and stops the tree).
+//! * `actors/`: `leader/` (the election), `managed_resource/` (the controller, in rooms along the way of the data),
+//!   `health/` (judging objects), `root.rs` (starts and stops the tree).
 //! * `http/`: connections and limits that the HTTP servers share.
 //! * `dashboard/`: probes, metrics, and the page that shows every actor.
 //! * `logging/`: records as JSON or text on stderr.
@@ -81,7 +81,7 @@
 //! # Where to start reading
 //!
 //! * How the program starts and ends: [`process`], from `run.rs` on.
-//! * What the program does to a bundle: [`actors::managed_resource`], from `pass.rs` on.
+//! * What the program does to a bundle: [`actors::managed_resource`], from `pass/mod.rs` on.
 //! * How actors, wakes and timers work: [`kit`].
 //! * How a request gets to an API server: [`cluster`].
 //! * What an operator sees: [`dashboard`], [`logging`] and `docs/operations.md`.

@@ -128,7 +128,7 @@
 //!     durations and results go to a [`DutyObserver`], which makes a [`PassObserver`] of each pass that begins; that one
 //!     is told the end or, if the controller ends before, dropped. (`census`,
 //!     `env`, `board`)
-//! 12. **No globals.** Clock, random numbers, census, observers and CPU workers are in [`Env`]; [`testing`] makes one with
+//! 12. **No globals.** Clock, random numbers, census, observers and CPU workers are in [`Env`]; `testing` makes one with
 //!     virtual time and a seed, and the same seed does the same, byte for byte. [`Cpu::run`]: small jobs and tests on the
 //!     spot, else on the blocking pool, a bounded number at once; a panic is an error of the caller. No order comes from a
 //!     hash map. (`env`, `clock`)

@@ -9,16 +9,18 @@ use tokio::task::JoinHandle;
 
 pub use super::shared::{HealthSettings, ManagedResources, Settings};
 use super::{
-    autoscalers::Autoscalers,
     health::{desk::Desk, memory::HealthMemory, pass as health_pass, pods::Pods, round::Duty as HealthDuty},
-    memory::Memory,
-    opening::Opening,
-    secrets::{SecretIndex, SecretRecord, Secrets},
+    known::{
+        autoscalers::Autoscalers,
+        memory::Memory,
+        secrets::{SecretIndex, SecretRecord, Secrets},
+        snapshot::BundleRecord,
+        targets::Targets,
+    },
+    report::status_cell::StatusCell,
     shared::{CHANGED, DRIFT, GATE, HEALTH, KIND, ROLLOUT, SCALED, SECRET},
-    snapshot::BundleRecord,
-    status_cell::StatusCell,
-    targets::Targets,
-    wakes,
+    start::opening::Opening,
+    wake::wakes,
 };
 use crate::api::{keys::MANAGED_BY, object::NamespacedName};
 
@@ -46,7 +48,7 @@ pub struct Inputs {
     /// Events on ManagedResources.
     pub recorder: Recorder,
     /// Whether a kind is defined by a CustomResourceDefinition.
-    pub is_custom: super::targets::IsCustom,
+    pub is_custom: super::known::targets::IsCustom,
 }
 
 /// A running controller.

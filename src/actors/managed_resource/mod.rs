@@ -1,50 +1,29 @@
 //! The ManagedResource controller (spec 10): keeps the objects of the target cluster as the manifests of a bundle describe them.
 //!
-//! What happens to manifests and objects is in [`bundle`](crate::bundle). Here is the controller: first what is pure as well,
-//! in the order of a pass,
+//! What happens to manifests and objects is in [`bundle`](crate::bundle): pure functions on plain values. Here is the
+//! controller, in rooms along the way of the data, each with its list of files:
 //!
-//! * [`trigger`]: which events start a pass, and what the pass does first. **Start reading at [`trigger::entry`]**
-//! * [`clean`]: what happens to an object that is no longer wanted
-//! * [`fingerprint`]: what is remembered of an object, in a few bytes
-//! * [`status`]: what is reported in each situation
+//! * [`wake`]: who is woken, and why
+//! * [`known`]: what is known without asking
+//! * `pass`: from a wake to what is to be done. **Start reading there**
+//! * `apply`: manifests to the target
+//! * [`remove`]: what left
+//! * [`report`]: what readers see
+//! * `start`: ten thousand objects at once
+//! * `health`: verdicts to conditions, by two further duties of the same actor (spec 20)
 //!
-//! Around them the shell, which reads, calls and writes: `module` (what is watched, when the actors start), [`controller`]
-//! (start and stop, duties), `shared` (what all
-//! steps use), `wakes` (filters and listeners), `pass` (one pass, from its cause to what is to be done), `run` (what its
-//! steps share), `read`, `apply`, `apply_object`, `clean_up` with `own_refs`, `release` (the steps), `rest` (the look that
-//! ends a period in which nothing happened), `start` with `opening` (claims and sweep over many bundles), [`targets`]
-//! (interest and watches), `moment` (edits of a moment belong together), `widening` (back to all namespaces), [`secrets`],
-//! `autoscalers`, [`status_cell`], [`snapshot`] and [`memory`] (what is kept between passes). `health` holds two further
-//! duties of the same actor (spec 20).
+//! Beside them: `module` (what is watched, when the actors start), [`controller`] (start and stop, duties) and `shared` (what all steps use).
 
-mod apply;
-pub(crate) mod apply_object;
-mod autoscalers;
-mod bodies;
-pub mod clean;
-mod clean_up;
+pub(crate) mod apply;
 pub mod controller;
-pub mod fingerprint;
 mod health;
-pub mod memory;
+pub mod known;
 mod module;
-mod moment;
-mod opening;
-mod own_refs;
-mod pass;
-pub(crate) mod read;
-mod release;
-mod rest;
-mod run;
-pub mod secrets;
+pub(crate) mod pass;
+pub mod remove;
+pub mod report;
 mod shared;
-pub mod snapshot;
 mod start;
-pub mod status;
-pub mod status_cell;
-pub mod targets;
-pub mod trigger;
-mod wakes;
-mod widening;
+pub mod wake;
 
 pub use module::MODULE;

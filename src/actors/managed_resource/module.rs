@@ -6,8 +6,10 @@ use cluster::{Cluster, Resource, Router, RouterOptions, Start};
 
 use super::{
     controller::{self, HEALTH_NAME, HealthSettings, Inputs, NAME, PROGRESS_NAME, Settings},
-    secrets::{SecretIndex, SecretRecord},
-    snapshot::BundleRecord,
+    known::{
+        secrets::{SecretIndex, SecretRecord},
+        snapshot::BundleRecord,
+    },
 };
 use crate::{
     actors::{

@@ -12,14 +12,16 @@ use kit::{Causes, Env, Failure, Pass};
 use tokio::time::Instant;
 
 use super::{
-    autoscalers::Autoscalers,
     health::{desk::Desk, pods::Pods},
-    memory::{Applied, Calm},
-    opening::Opening,
-    secrets::Secrets,
-    snapshot::{BundleRecord, Snapshot},
-    status_cell::{StatusCell, writer},
-    targets::Targets,
+    known::{
+        autoscalers::Autoscalers,
+        memory::{Applied, Calm},
+        secrets::Secrets,
+        snapshot::{BundleRecord, Snapshot},
+        targets::Targets,
+    },
+    report::status_cell::{StatusCell, writer},
+    start::opening::Opening,
 };
 use crate::{
     api::{class::OwnClass, object::NamespacedName},

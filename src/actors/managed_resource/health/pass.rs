@@ -11,10 +11,12 @@ use kit::{Causes, Failure, Outcome, Pass};
 
 use super::{
     super::{
+        known::snapshot::BundleRecord,
+        report::{
+            status,
+            status_cell::{StatusCell, StatusTarget, writer},
+        },
         shared::{GATE, ManagedResources},
-        snapshot::BundleRecord,
-        status,
-        status_cell::{StatusCell, StatusTarget, writer},
     },
     memory::HealthMemory,
     rest::Stand,

@@ -16,7 +16,7 @@ use kit::{Env, Listening};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::super::{targets::MOST_NAMESPACES, widening::Widening};
+use super::super::known::{targets::MOST_NAMESPACES, widening::Widening};
 use crate::{
     actors::health::pods::{PodSummary, Quota},
     api::object::{self, NamespacedName},

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use kit::Look;
 
 use super::{
-    super::{
+    super::known::{
         snapshot::{BundleRecord, Head},
         targets::Known,
     },

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    super::{shared::ManagedResources, targets::Standing},
+    super::{known::targets::Standing, shared::ManagedResources},
     memory::{HealthMemory, Seen},
     pods::Counted,
     round::{Duty, Round},

@@ -8,14 +8,14 @@ use kit::{Deadline, Lane, Moment, Signal, json};
 use serde_json::Value;
 use tokio::{sync::Semaphore, time::Instant};
 
-use super::super::{
-    apply_object::OWN_MANAGER,
-    fingerprint::Record,
-    memory::Fingerprint,
+use super::{
+    super::{
+        apply::apply_object::OWN_MANAGER,
+        known::{fingerprint::Record, memory::Fingerprint, snapshot::BundleRecord},
+        shared::ManagedResources,
+        wake::trigger::{self, Entry, Operation},
+    },
     opening::{Claim, Kind},
-    shared::ManagedResources,
-    snapshot::BundleRecord,
-    trigger::{self, Entry, Operation},
 };
 use crate::{
     api::{

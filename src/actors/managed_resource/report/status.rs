@@ -240,7 +240,7 @@ fn bounded_list(items: &[String], separator: &str) -> String {
 }
 
 /// The message, or as much of it as may be written.
-pub(super) fn bounded(message: &str) -> String {
+pub(in super::super) fn bounded(message: &str) -> String {
     cut(message, MESSAGE_LIMIT)
 }
 

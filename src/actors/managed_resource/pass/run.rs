@@ -6,11 +6,11 @@ use cluster::{ApiError, Context, Reference};
 use kit::{Causes, Deadline, Failure, Pass};
 use tokio::time::Instant;
 
-use super::{
+use super::super::{
+    known::snapshot::Snapshot,
+    report::status_cell::{StatusCell, StatusTarget},
     shared::ManagedResources,
-    snapshot::Snapshot,
-    status_cell::{StatusCell, StatusTarget},
-    trigger,
+    wake::trigger,
 };
 use crate::api::{
     managed_resource::{ManagedResource, Status},
@@ -21,15 +21,15 @@ use crate::api::{
 const STATUS_TIME: Duration = Duration::from_secs(5);
 
 /// A pass under way: what every step needs.
-pub(super) struct Run<'a> {
-    pub(super) controller: &'a Rc<ManagedResources>,
-    pub(super) status: &'a StatusCell,
-    pub(super) pass: &'a Pass<NamespacedName>,
-    pub(super) context: Context,
+pub(in super::super) struct Run<'a> {
+    pub(in super::super) controller: &'a Rc<ManagedResources>,
+    pub(in super::super) status: &'a StatusCell,
+    pub(in super::super) pass: &'a Pass<NamespacedName>,
+    pub(in super::super) context: Context,
     /// The name under which own writes are entered into stores.
-    pub(super) writer: String,
+    pub(in super::super) writer: String,
     /// The ManagedResource as it stands after the last write of this pass.
-    pub(super) bundle: Snapshot,
+    pub(in super::super) bundle: Snapshot,
 }
 
 /// A pass gets so much time for objects, whatever it has used up before: else a bundle that takes long to read would
@@ -38,7 +38,7 @@ const OBJECTS_TIME: Duration = Duration::from_secs(1);
 
 /// What a pass has to look at.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Todo {
+pub(in super::super) enum Todo {
     /// Everything is as it was left.
     Nothing,
     /// These objects; the rest is settled.
@@ -51,23 +51,26 @@ pub(super) enum Todo {
 
 impl Run<'_> {
     /// Whether the pass, which came to its objects at `since`, has to let others have their turn.
-    pub(super) fn should_yield(&self, since: Instant) -> bool {
+    pub(in super::super) fn should_yield(&self, since: Instant) -> bool {
         let now = self.controller.env.clock.monotonic();
         self.pass.should_yield() && now.saturating_duration_since(since) >= OBJECTS_TIME
     }
 
     /// Whether the ManagedResource carries the own finalizer.
-    pub(super) fn has_finalizer(&self) -> bool {
+    pub(in super::super) fn has_finalizer(&self) -> bool {
         self.controller.settings.class.holds(&self.bundle.mr)
     }
 
     /// The ManagedResource.
-    pub(super) fn mr(&self) -> &ManagedResource {
+    pub(in super::super) fn mr(&self) -> &ManagedResource {
         &self.bundle.mr
     }
 
     /// Writes the status that `change` makes of the present one, unless it is the same.
-    pub(super) async fn write_status(&mut self, change: impl FnOnce(&Status) -> Status) -> Result<(), Failure> {
+    pub(in super::super) async fn write_status(
+        &mut self,
+        change: impl FnOnce(&Status) -> Status,
+    ) -> Result<(), Failure> {
         let own_time = Deadline::after(STATUS_TIME);
         let context = Context { deadline: self.context.deadline.max(own_time), ..self.context.clone() };
         let target = StatusTarget {
@@ -111,7 +114,7 @@ impl Run<'_> {
     }
 
     /// Patches the ManagedResource and goes on with the answer.
-    pub(super) async fn patch_bundle(&mut self, patch: &serde_json::Value) -> Result<(), ApiError> {
+    pub(in super::super) async fn patch_bundle(&mut self, patch: &serde_json::Value) -> Result<(), ApiError> {
         let controller = self.controller;
         let at = controller.bundles.resource().at(&self.pass.key.namespace, &self.pass.key.name);
         let asked = controller.env.clock.monotonic();
@@ -123,12 +126,12 @@ impl Run<'_> {
     }
 
     /// Whether the pass runs for its period: the one in which an object that two bundles want is written.
-    pub(super) fn is_period(&self) -> bool {
+    pub(in super::super) fn is_period(&self) -> bool {
         self.pass.because_of(Causes::TIMER)
     }
 
     /// Reports that an object is wanted by another bundle too (decision 11).
-    pub(super) fn conflicting_owner(&self, object: &str, owner: &NamespacedName) {
+    pub(in super::super) fn conflicting_owner(&self, object: &str, owner: &NamespacedName) {
         let own = &self.pass.key;
         let message = format!("object \"{object}\" is claimed by {own} and by {owner}; the last writer wins");
         if !self.controller.is_news(own, object, "ConflictingOwner") {
@@ -139,7 +142,7 @@ impl Run<'_> {
     }
 
     /// Reports that an object was not deleted because it belongs to another bundle now (decision 10).
-    pub(super) fn kept_for_owner(&self, object: &str, owner: &NamespacedName) {
+    pub(in super::super) fn kept_for_owner(&self, object: &str, owner: &NamespacedName) {
         let own = &self.pass.key;
         let message = format!("object \"{object}\" left {own} but belongs to {owner} now and is not deleted");
         if !self.controller.is_news(own, object, "OwnedByOther") {

@@ -1,6 +1,6 @@
 //! The state of a start over many bundles: who is to claim, what is claimed, and what was found (architecture §6).
 //!
-//! What is done with it is in [`super::start`].
+//! What is done with it is in [`super`].
 
 use std::{
     cell::RefCell,
@@ -11,7 +11,7 @@ use std::{
 use cluster::Resource;
 use kit::{Moment, Signal};
 
-use super::memory::{Applied, Fingerprint, Memory, Objects};
+use super::super::known::memory::{Applied, Fingerprint, Memory, Objects};
 use crate::{
     api::object::{GroupVersionKind, NamespacedName, ObjectKey},
     bundle::identity::Equivalences,
@@ -21,7 +21,7 @@ use crate::{
 const CLAIM_BYTES: usize = 64 << 20;
 
 /// What a pass has to do for the start.
-pub(super) enum Start {
+pub(in super::super) enum Start {
     /// Nothing: the start is over for this bundle.
     Over,
     /// Leave its claims.
@@ -32,7 +32,7 @@ pub(super) enum Start {
 
 /// The state of the start.
 #[derive(Default)]
-pub(super) struct Opening {
+pub(in super::super) struct Opening {
     state: RefCell<State>,
     signal: Signal,
 }
@@ -57,31 +57,31 @@ enum Phase {
 }
 
 /// What is claimed of one kind.
-pub(super) struct Kind {
-    pub(super) resource: Resource,
+pub(in super::super) struct Kind {
+    pub(in super::super) resource: Resource,
     /// By namespace, which is empty for cluster-scoped objects, and name.
-    pub(super) claims: BTreeMap<NamespacedName, Vec<Claim>>,
+    pub(in super::super) claims: BTreeMap<NamespacedName, Vec<Claim>>,
 }
 
 /// One object that one bundle wants.
-pub(super) struct Claim {
+pub(in super::super) struct Claim {
     pub(super) common: Rc<Common>,
-    pub(super) key: Rc<ObjectKey>,
+    pub(in super::super) key: Rc<ObjectKey>,
     pub(super) manifest_hash: u64,
     /// JSON of the manifest and of what was applied before: trees would take five times as much.
-    pub(super) wanted: Box<[u8]>,
+    pub(in super::super) wanted: Box<[u8]>,
 }
 
 /// What the claims of one bundle have in common.
 pub(super) struct Common {
-    pub(super) bundle: NamespacedName,
-    pub(super) origin: String,
-    pub(super) labels: BTreeMap<String, String>,
-    pub(super) equivalences: Equivalences,
-    pub(super) force_overwrite_labels: bool,
-    pub(super) force_overwrite_annotations: bool,
+    pub(in super::super) bundle: NamespacedName,
+    pub(in super::super) origin: String,
+    pub(in super::super) labels: BTreeMap<String, String>,
+    pub(in super::super) equivalences: Equivalences,
+    pub(in super::super) force_overwrite_labels: bool,
+    pub(in super::super) force_overwrite_annotations: bool,
     /// The status says that this very set was applied.
-    pub(super) trusted: bool,
+    pub(in super::super) trusted: bool,
 }
 
 /// What the sweep found for one bundle.
@@ -102,7 +102,7 @@ struct Verdicts {
 
 impl Opening {
     /// What the pass of a bundle has to do. At the end of the start the bundle's memory is filled with what was found.
-    pub(super) fn turn(&self, bundle: &NamespacedName, memory: &mut Memory) -> Start {
+    pub(in super::super) fn turn(&self, bundle: &NamespacedName, memory: &mut Memory) -> Start {
         let mut state = self.state.borrow_mut();
         match state.phase {
             Phase::Listing => Start::Wait(vec![self.signal.moment()]),
@@ -129,7 +129,7 @@ impl Opening {
     }
 
     /// The moment to wait for as long as a list of the start may bring objects of a bundle.
-    pub(super) fn under_way(&self, bundle: &NamespacedName) -> Option<Moment> {
+    pub(in super::super) fn under_way(&self, bundle: &NamespacedName) -> Option<Moment> {
         let state = self.state.borrow();
         let verdicts = state.verdicts.get(bundle);
         match state.phase {
@@ -152,7 +152,7 @@ impl Opening {
     }
 
     /// A bundle is gone, or what it wanted counts no more: nothing is kept for it.
-    pub(super) fn leaves(&self, bundle: &NamespacedName) {
+    pub(in super::super) fn leaves(&self, bundle: &NamespacedName) {
         let verdicts = self.state.borrow_mut().verdicts.remove(bundle);
         if let Some(verdicts) = verdicts {
             verdicts.complete.raise(); // another of its duties may wait
@@ -161,7 +161,7 @@ impl Opening {
     }
 
     /// Ends the start: everybody reads live.
-    pub(super) fn end(&self) {
+    pub(in super::super) fn end(&self) {
         let mut state = self.state.borrow_mut();
         state.phase = Phase::Over;
         state.claims.clear();
@@ -201,7 +201,7 @@ impl Opening {
     }
 
     /// Takes a claim; `false` when there is no room for more.
-    pub(super) fn add(&self, kind: GroupVersionKind, resource: &Resource, claim: Claim) -> bool {
+    pub(in super::super) fn add(&self, kind: GroupVersionKind, resource: &Resource, claim: Claim) -> bool {
         let mut state = self.state.borrow_mut();
         if state.bytes + claim.wanted.len() > CLAIM_BYTES {
             return false;
@@ -227,14 +227,14 @@ impl Opening {
     }
 
     /// An object is as its bundle wants it.
-    pub(super) fn is_settled(&self, bundle: &NamespacedName, key: Rc<ObjectKey>, seen: Fingerprint) {
+    pub(in super::super) fn is_settled(&self, bundle: &NamespacedName, key: Rc<ObjectKey>, seen: Fingerprint) {
         if let Some(verdicts) = self.state.borrow_mut().verdicts.get_mut(bundle) {
             verdicts.settled.insert(key, seen);
         }
     }
 
     /// The moment of the next news about the start as a whole.
-    pub(super) fn moment(&self) -> Moment {
+    pub(in super::super) fn moment(&self) -> Moment {
         self.signal.moment()
     }
 
@@ -292,7 +292,7 @@ impl Memory {
 
 impl Kind {
     /// The bundles that claim an object of it.
-    pub(super) fn bundles(&self) -> BTreeSet<NamespacedName> {
+    pub(in super::super) fn bundles(&self) -> BTreeSet<NamespacedName> {
         self.claims.values().flatten().map(|claim| claim.common.bundle.clone()).collect()
     }
 }
@@ -300,7 +300,7 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actors::managed_resource::fingerprint::Record;
+    use crate::actors::managed_resource::known::fingerprint::Record;
 
     fn bundle(name: &str) -> NamespacedName {
         NamespacedName::new("shoot", name)

@@ -1,21 +1,36 @@
 //! One pass over a bundle: from the ManagedResource in the store to what is to be done with it (spec 10 §5.2, §7).
+//!
+//! * here: from its cause to what is to be done. **Start reading here**
+//! * `run`: what every step of it needs, and the writes to the ManagedResource itself
+//! * `read`: reads the Secrets, decodes, looks up the kinds, plans (spec 10 §9.1 to §9.6)
+//! * `rest`: the look that ends a period in which nothing happened, instead of a pass
+//!
+//! What is to be done is in the rooms `apply` and `remove`.
+
+pub(crate) mod read;
+pub(super) mod rest;
+pub(super) mod run;
 
 use std::{collections::BTreeSet, rc::Rc};
 
 use kit::{Causes, Failure, MAX_REFS, Outcome, Pass, Refs};
 use tokio::time::Instant;
 
-use super::{
-    apply, clean_up,
-    memory::{Applied, Memory},
-    opening::Start,
-    read::{self, ReadError},
-    rest,
+use self::{
+    read::ReadError,
     run::{Run, Todo},
+};
+use super::{
+    apply,
+    known::memory::{Applied, Memory},
+    remove::clean_up,
+    report::{
+        status,
+        status_cell::{StatusCell, writer},
+    },
     shared::{CHANGED, DRIFT, KIND, ManagedResources, SCALED, SECRET},
-    status,
-    status_cell::{StatusCell, writer},
-    trigger::{self, Entry, Operation},
+    start::opening::Start,
+    wake::trigger::{self, Entry, Operation},
 };
 use crate::api::object::{NamespacedName, ObjectKey};
 

@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::fingerprint::Record;
+use super::super::known::fingerprint::Record;
 use crate::{
     api::{
         duration::{DurationError, GoDuration},

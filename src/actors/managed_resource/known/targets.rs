@@ -38,7 +38,7 @@ use crate::{
 const WATCH_AFTER_LAST: Duration = Duration::from_secs(300);
 
 /// Where a kind may not be watched as a whole, it is watched in so many namespaces; elsewhere its objects are read.
-pub(super) const MOST_NAMESPACES: usize = 64;
+pub(in super::super) const MOST_NAMESPACES: usize = 64;
 
 /// How an object stands, for health (spec 20 §10.2).
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,11 @@
 //! The apply path (spec 10 §9.7 to §9.10, §11): announce, clean up, release, apply rank by rank, report.
+//!
+//! * here: the set: in which order, how many at once, and what is reported
+//! * `apply_object`: one object: read if need be, create, merge, update (spec 10 §11.3, §11.7)
+//!
+//! What is sent is decided in [`bundle`](crate::bundle): `order`, `merge`, `settled`.
+
+pub(crate) mod apply_object;
 
 use std::collections::BTreeSet;
 
@@ -6,16 +13,20 @@ use futures::{StreamExt, stream::FuturesUnordered};
 use kit::{Failure, Outcome};
 use tokio::time::Instant;
 
+use self::apply_object::{ObjectError, Scene};
 use super::{
-    apply_object::{self, ObjectError, Scene},
-    clean_up,
-    memory::{Applied, Fingerprint, Memory},
-    read::Bundle,
-    release, rest,
-    run::{Run, Todo},
+    known::{
+        memory::{Applied, Fingerprint, Memory},
+        targets::Evidence,
+    },
+    pass::{
+        read::Bundle,
+        rest,
+        run::{Run, Todo},
+    },
+    remove::{clean_up, release},
+    report::status,
     shared::CHANGED,
-    status,
-    targets::Evidence,
 };
 use crate::{
     api::{

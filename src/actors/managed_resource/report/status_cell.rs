@@ -9,13 +9,13 @@ use std::cell::{Cell, RefCell};
 use cluster::{ApiError, Cluster, Context, Record, Resource, Router};
 use tokio::sync::Mutex;
 
-use super::{snapshot::Snapshot, status::needs_write};
+use super::{super::known::snapshot::Snapshot, status::needs_write};
 use crate::api::{
     managed_resource::{Status, with_status},
     object::NamespacedName,
 };
 
-use super::snapshot::BundleRecord;
+use super::super::known::snapshot::BundleRecord;
 
 /// The status of one ManagedResource, as far as this process wrote it.
 #[derive(Default)]

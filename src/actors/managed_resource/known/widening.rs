@@ -15,7 +15,7 @@ const TRY_EVERY: Duration = Duration::from_secs(600);
 const PROVEN_AFTER: Duration = Duration::from_secs(5);
 
 /// Tries all namespaces until they may be watched, or until it is dropped.
-pub(super) struct Widening<R: Record> {
+pub(in super::super) struct Widening<R: Record> {
     task: JoinHandle<()>,
     trial: Trial<R>,
 }
@@ -31,7 +31,7 @@ struct Trying<R: Record>(Trial<R>);
 impl<R: Record> Widening<R> {
     /// `start` begins a watch of all namespaces with a list, and with nobody told of anything; `None`: there is nothing left
     /// to watch. `adopt` gets it when it follows the server; if it says no, there will be another.
-    pub(super) fn start(
+    pub(in super::super) fn start(
         env: &Env,
         start: impl Fn() -> Option<Router<R>> + 'static,
         adopt: impl Fn(&Router<R>) -> bool + 'static,

@@ -4,22 +4,26 @@
 //! decodes and leaves its *claims*: which objects it wants, and how. When all have, or after five seconds, each claimed
 //! kind is listed once; each object is compared with its claim, and only the verdict is kept.
 //!
-//! Here: the claims. `sweep`: the course of the start, the lists and the comparison. Its state is in [`super::opening`].
+//! * here: the claims
+//! * `sweep`: the course of the start, the lists and the comparison
+//! * `opening`: its state: who is to claim, what is claimed, and what was found
 
+pub(super) mod opening;
 mod sweep;
 
 use std::rc::Rc;
 
 use kit::{Failure, Moment};
 
+use self::opening::{Claim, Common};
 use super::{
-    apply,
-    apply_object::Scene,
-    memory::Applied,
-    opening::{Claim, Common},
-    read,
-    run::{Run, Todo},
-    status,
+    apply::{self, apply_object::Scene},
+    known::memory::Applied,
+    pass::{
+        read,
+        run::{Run, Todo},
+    },
+    report::status,
 };
 use crate::api::{object::GroupVersionKind, origin::Origin};
 

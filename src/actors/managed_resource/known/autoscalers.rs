@@ -29,10 +29,10 @@ pub(super) struct AutoscalerRecord {
 }
 
 /// Hears of objects that got their first autoscaler or lost their last one.
-pub(super) type Listener = Rc<dyn Fn(&ObjectKey)>;
+pub(in super::super) type Listener = Rc<dyn Fn(&ObjectKey)>;
 
 /// The index.
-pub(super) struct Autoscalers {
+pub(in super::super) struct Autoscalers {
     inner: Rc<Inner>,
 }
 
@@ -94,14 +94,14 @@ impl Record for AutoscalerRecord {
 
 impl Autoscalers {
     /// Nothing is watched yet.
-    pub(super) fn new(cluster: &Cluster, env: &Env, changed: Listener) -> Self {
+    pub(in super::super) fn new(cluster: &Cluster, env: &Env, changed: Listener) -> Self {
         let (cluster, env) = (cluster.clone(), env.clone());
         let inner = Inner { cluster, env, watch: RefCell::default(), ended: Cell::default(), changed };
         Self { inner: Rc::new(inner) }
     }
 
     /// Starts the watch if need be. A cluster that does not serve autoscalers has none.
-    pub(super) fn start(&self) {
+    pub(in super::super) fn start(&self) {
         let inner = &self.inner;
         let kind = GroupVersionKind::new("autoscaling", "v1", "HorizontalPodAutoscaler");
         if inner.ended.get() || inner.watch.borrow().is_some() {
@@ -115,7 +115,7 @@ impl Autoscalers {
 
     /// The moment to wait for while the first list is under way: before its end nothing is known of what is scaled. It
     /// comes, because a list that does not end fails.
-    pub(super) fn pending(&self) -> Option<Moment> {
+    pub(in super::super) fn pending(&self) -> Option<Moment> {
         let watch = self.inner.watch.borrow();
         let router = &watch.as_ref()?.router;
         let moment = router.signal().moment();
@@ -123,7 +123,7 @@ impl Autoscalers {
     }
 
     /// Why autoscalers cannot be listed, if so.
-    pub(super) fn error(&self) -> Option<String> {
+    pub(in super::super) fn error(&self) -> Option<String> {
         match self.inner.watch.borrow().as_ref().map(|watch| watch.router.store().state()) {
             Some(StoreState::Failing(error)) => Some(error),
             Some(StoreState::Off | StoreState::Starting | StoreState::Synced) | None => None,
@@ -131,12 +131,12 @@ impl Autoscalers {
     }
 
     /// Whether any change of what is scaled would be heard of.
-    pub(super) fn is_fresh(&self) -> bool {
+    pub(in super::super) fn is_fresh(&self) -> bool {
         self.inner.watch.borrow().as_ref().is_none_or(|watch| watch.router.is_fresh())
     }
 
     /// Whether an autoscaler scales the object, under any equivalent group and kind.
-    pub(super) fn scales(&self, key: &ObjectKey, equivalences: &Equivalences) -> bool {
+    pub(in super::super) fn scales(&self, key: &ObjectKey, equivalences: &Equivalences) -> bool {
         let watch = self.inner.watch.borrow();
         let Some(Watch { targets, before, .. }) = watch.as_ref() else { return false };
         let (targets, before) = (targets.borrow(), before.borrow());
@@ -145,7 +145,7 @@ impl Autoscalers {
     }
 
     /// Ends the watch for good.
-    pub(super) fn stop(&self) {
+    pub(in super::super) fn stop(&self) {
         self.inner.ended.set(true);
         let watch = self.inner.watch.borrow_mut().take();
         if let Some(watch) = watch {

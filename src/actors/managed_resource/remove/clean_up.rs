@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
-    apply_object::in_request,
+    super::{
+        apply::apply_object::in_request,
+        known::{memory::Memory, targets::Evidence},
+        pass::run::Run,
+        report::status,
+    },
     clean::{self, ForcedFinalization, claims},
-    memory::Memory,
     own_refs,
-    run::Run,
-    status,
-    targets::Evidence,
 };
 use crate::{
     actors::health::warnings::{Warnings, field_selector},
@@ -43,7 +44,7 @@ enum Cleaned {
 // === the deletion path ===
 
 /// Deletes a bundle's objects, then gives the ManagedResource free (spec 10 §15).
-pub(super) async fn delete_bundle(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, Failure> {
+pub(in super::super) async fn delete_bundle(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, Failure> {
     let controller = run.controller;
     let now = controller.env.clock.wall();
     let keep = run.mr().spec.keep_objects;
@@ -78,7 +79,7 @@ async fn remove_finalizer(run: &mut Run<'_>) -> Result<(), Failure> {
 }
 
 /// Reports what is still there; the pass ends with it (spec 10 §9.8, §15).
-pub(super) async fn report_pending(run: &mut Run<'_>, pending: &[String]) -> Result<Outcome, Failure> {
+pub(in super::super) async fn report_pending(run: &mut Run<'_>, pending: &[String]) -> Result<Outcome, Failure> {
     let text = status::aggregate(status::CLEAN_PREFIX, pending);
     let now = run.controller.env.clock.wall();
     run.write_status(|status| status::deletion_pending(status, &text, now)).await?;
@@ -90,7 +91,11 @@ pub(super) async fn report_pending(run: &mut Run<'_>, pending: &[String]) -> Res
 
 /// Deletes objects, workloads before what they need. Gives the items of the message for those that are still there;
 /// `None` if the time slice ended before all were looked at.
-pub(super) async fn clean(run: &Run<'_>, memory: &mut Memory, references: &[ResourceRef]) -> Option<Vec<String>> {
+pub(in super::super) async fn clean(
+    run: &Run<'_>,
+    memory: &mut Memory,
+    references: &[ResourceRef],
+) -> Option<Vec<String>> {
     let begin = run.controller.env.clock.monotonic();
     let mut cleaned = std::mem::take(&mut memory.round.get_or_insert_default().cleaned);
     let list: Vec<(_, &ResourceRef)> = references.iter().map(|reference| (reference.key(), reference)).collect();

@@ -10,13 +10,17 @@ use kit::{Causes, Wake, WeakSupervised};
 use tokio::sync::watch;
 
 use super::{
-    autoscalers,
-    health::{desk::Desk, pods},
+    super::{
+        health::{desk::Desk, pods},
+        known::{
+            autoscalers,
+            secrets::{SecretIndex, SecretRecord},
+            snapshot::{BundleRecord, Head},
+            targets::{Drift, DriftListener, HealthListener, News, Targets},
+        },
+        shared::{CHANGED, DRIFT, GATE, HEALTH, KIND, ManagedResources, ROLLOUT, SCALED, SECRET},
+    },
     moment::Moments,
-    secrets::{SecretIndex, SecretRecord},
-    shared::{CHANGED, DRIFT, GATE, HEALTH, KIND, ManagedResources, ROLLOUT, SCALED, SECRET},
-    snapshot::{BundleRecord, Head},
-    targets::{Drift, DriftListener, HealthListener, News, Targets},
     trigger::{self, SecretWake},
 };
 use crate::{
@@ -33,7 +37,11 @@ type Waker = WeakSupervised<ManagedResources>;
 
 // === filters ===
 
-pub(super) fn subscribe_bundles(controller: &Rc<ManagedResources>, bundles: &Router<BundleRecord>, waker: &Waker) {
+pub(in super::super) fn subscribe_bundles(
+    controller: &Rc<ManagedResources>,
+    bundles: &Router<BundleRecord>,
+    waker: &Waker,
+) {
     let (class, waker, desk) = (controller.settings.class.clone(), waker.clone(), controller.desk.clone());
     bundles.subscribe(move |change| {
         let (old, new) = (change.old.map(BundleRecord::head), change.new.map(BundleRecord::head));
@@ -58,7 +66,7 @@ fn bundle_causes(class: &OwnClass, how: How<'_>, old: Option<&Head>, new: Option
     }
 }
 
-pub(super) fn subscribe_secrets(
+pub(in super::super) fn subscribe_secrets(
     controller: &Rc<ManagedResources>,
     secrets: &Router<SecretRecord>,
     index: SecretIndex,
@@ -91,7 +99,11 @@ pub(super) fn subscribe_secrets(
 // === listeners ===
 
 /// Wakes the bundles that wait for a kind whenever the target serves other kinds than before.
-pub(super) async fn tell_of_kinds(controller: Weak<ManagedResources>, waker: Waker, mut changes: watch::Receiver<u64>) {
+pub(in super::super) async fn tell_of_kinds(
+    controller: Weak<ManagedResources>,
+    waker: Waker,
+    mut changes: watch::Receiver<u64>,
+) {
     while changes.changed().await.is_ok() {
         let Some(controller) = controller.upgrade() else { return };
         controller.targets.follow_discovery();
@@ -105,7 +117,7 @@ pub(super) async fn tell_of_kinds(controller: Weak<ManagedResources>, waker: Wak
 }
 
 /// Wakes bundles for which an object, or a kind, stands differently now.
-pub(super) fn tell_of_health(desk: &Rc<Desk>, waker: &Waker) -> HealthListener {
+pub(in super::super) fn tell_of_health(desk: &Rc<Desk>, waker: &Waker) -> HealthListener {
     let (desk, waker) = (desk.clone(), waker.clone());
     Rc::new(move |bundle, object, news| {
         if !desk.is_open(bundle) {
@@ -131,7 +143,7 @@ pub(super) fn tell_of_health(desk: &Rc<Desk>, waker: &Waker) -> HealthListener {
 }
 
 /// Wakes the bundles with Deployments for which a Pod counts, or did.
-pub(super) fn tell_of_pods(targets: &Targets, desk: &Rc<Desk>, waker: &Waker) -> pods::Listener {
+pub(in super::super) fn tell_of_pods(targets: &Targets, desk: &Rc<Desk>, waker: &Waker) -> pods::Listener {
     let (targets, desk, waker) = (targets.clone(), desk.clone(), waker.clone());
     Rc::new(move |namespace, pods| {
         let bundles: BTreeSet<NamespacedName> = match namespace {
@@ -151,7 +163,7 @@ pub(super) fn tell_of_pods(targets: &Targets, desk: &Rc<Desk>, waker: &Waker) ->
 }
 
 /// Wakes bundles of which an object is no longer as it was: at once if it is gone, else when the moment is over.
-pub(super) fn tell_of_drift(waker: &Waker) -> DriftListener {
+pub(in super::super) fn tell_of_drift(waker: &Waker) -> DriftListener {
     let waker = waker.clone();
     let moments = Moments::new(move |bundle, due| waker.wake(bundle, due));
     Rc::new(move |bundle: &NamespacedName, object: &ObjectKey, what: Drift| match what {
@@ -161,7 +173,7 @@ pub(super) fn tell_of_drift(waker: &Waker) -> DriftListener {
 }
 
 /// Wakes the bundles of which an object got its first autoscaler or lost its last one.
-pub(super) fn tell_of_scaling(targets: &Targets, waker: &Waker) -> autoscalers::Listener {
+pub(in super::super) fn tell_of_scaling(targets: &Targets, waker: &Waker) -> autoscalers::Listener {
     let (waker, targets) = (waker.clone(), targets.clone());
     Rc::new(move |object: &ObjectKey| {
         // The bundle may hold it under an equivalent group.

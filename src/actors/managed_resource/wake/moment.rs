@@ -18,24 +18,24 @@ type WakeBundle = Rc<dyn Fn(&NamespacedName, Wake)>;
 
 /// Wakes that are put off until the moment is over; one per bundle. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Moments {
+pub(in super::super) struct Moments {
     pending: Rc<RefCell<BTreeMap<NamespacedName, Wake>>>,
     wake: WakeBundle,
 }
 
 impl Moments {
     /// Wakes bundles by this function.
-    pub(super) fn new(wake: impl Fn(&NamespacedName, Wake) + 'static) -> Self {
+    pub(in super::super) fn new(wake: impl Fn(&NamespacedName, Wake) + 'static) -> Self {
         Self { pending: Rc::default(), wake: Rc::new(wake) }
     }
 
     /// Wakes the bundle now.
-    pub(super) fn now(&self, bundle: &NamespacedName, wake: Wake) {
+    pub(in super::super) fn now(&self, bundle: &NamespacedName, wake: Wake) {
         (self.wake)(bundle, wake);
     }
 
     /// Wakes the bundle when the moment is over that began with the first such call.
-    pub(super) fn soon(&self, bundle: &NamespacedName, object: &ObjectKey, wake: Wake) {
+    pub(in super::super) fn soon(&self, bundle: &NamespacedName, object: &ObjectKey, wake: Wake) {
         let wake = wake.about(object.clone());
         if let Some(pending) = self.pending.borrow_mut().get_mut(bundle) {
             return pending.merge(wake);

@@ -222,7 +222,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::actors::managed_resource::fingerprint::Record;
+    use crate::actors::managed_resource::known::fingerprint::Record;
 
     const CAP: Duration = Duration::from_secs(60);
 

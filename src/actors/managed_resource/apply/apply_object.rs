@@ -9,16 +9,20 @@ use cluster::{ApiError, DeleteOptions, Deleted, Propagation, Resource, Target};
 use serde_json::Value;
 use tokio::{sync::Mutex, time::Instant};
 
-use super::{
-    clean::{
+use super::super::{
+    known::{
+        fingerprint::{self, Record},
+        memory::Fingerprint,
+        targets::Evidence,
+    },
+    pass::{
+        read::{self, Bundle},
+        run::{Run, Todo},
+    },
+    remove::clean::{
         self,
         invalid_update::{self, Reaction},
     },
-    fingerprint::{self, Record},
-    memory::Fingerprint,
-    read::{self, Bundle},
-    run::{Run, Todo},
-    targets::Evidence,
 };
 use crate::{
     api::{
@@ -41,25 +45,25 @@ pub(crate) const OWN_MANAGER: &str = "gardener-resource-manager";
 const CONFLICTS: usize = 3;
 
 /// What the objects of one pass have in common.
-pub(super) struct Scene<'a> {
-    pub(super) run: &'a Run<'a>,
-    pub(super) bundle: &'a Bundle,
+pub(in super::super) struct Scene<'a> {
+    pub(in super::super) run: &'a Run<'a>,
+    pub(in super::super) bundle: &'a Bundle,
     /// Origin value of the bundle.
     origin: Origin,
     origin_text: String,
     /// The status says that this very set was applied.
     trusted: bool,
-    pub(super) todo: &'a Todo,
+    pub(in super::super) todo: &'a Todo,
     /// What other bundles give away, as far as it was asked for.
     given_away: Mutex<BTreeMap<NamespacedName, BTreeSet<ObjectKey>>>,
 }
 
 /// An object was looked at, and written if need be.
-pub(super) struct Done {
+pub(in super::super) struct Done {
     /// The object now; `None` if it was left to its other owner until the next period.
-    pub(super) record: Option<Record>,
+    pub(in super::super) record: Option<Record>,
     /// It was known before, and had to be written again.
-    pub(super) repaired: bool,
+    pub(in super::super) repaired: bool,
 }
 
 /// Why an object could not be applied. The text is the condition's (spec 10 §11.7).
@@ -70,15 +74,15 @@ pub(super) struct ObjectError {
 }
 
 /// What is known of an object before it is looked at.
-pub(super) struct Known {
+pub(in super::super) struct Known {
     /// What is to be sent for it, see [`Scene::intent`].
-    pub(super) manifest: u64,
+    pub(in super::super) manifest: u64,
     /// What this process remembers of it.
-    pub(super) fingerprint: Option<Fingerprint>,
+    pub(in super::super) fingerprint: Option<Fingerprint>,
     /// A complete list did not hold it.
-    pub(super) absent: bool,
+    pub(in super::super) absent: bool,
     /// It is to be sent even if nothing differs.
-    pub(super) forced: bool,
+    pub(in super::super) forced: bool,
 }
 
 /// Applies one object.
@@ -117,7 +121,7 @@ struct Step<'a> {
 // === impl Scene ===
 
 impl<'a> Scene<'a> {
-    pub(super) fn new(run: &'a Run<'a>, bundle: &'a Bundle, trusted: bool, todo: &'a Todo) -> Self {
+    pub(in super::super) fn new(run: &'a Run<'a>, bundle: &'a Bundle, trusted: bool, todo: &'a Todo) -> Self {
         let origin = Origin::new(run.controller.settings.cluster_id.clone(), run.pass.key.clone());
         let origin_text = origin.to_string();
         Self { run, bundle, origin, origin_text, trusted, todo, given_away: Mutex::default() }
@@ -145,7 +149,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Hash of everything that decides what is sent for an object, except the object as it is.
-    pub(super) fn intent(&self, planned: &PlannedObject) -> u64 {
+    pub(in super::super) fn intent(&self, planned: &PlannedObject) -> u64 {
         fingerprint::hash_of_intent(&planned.manifest, &self.merge_context(planned))
     }
 
@@ -421,7 +425,7 @@ impl ObjectError {
     }
 
     /// Whether the target does not serve the kind.
-    pub(super) fn is_no_match(&self) -> bool {
+    pub(in super::super) fn is_no_match(&self) -> bool {
         self.no_match
     }
 }
@@ -433,7 +437,7 @@ impl fmt::Display for ObjectError {
 }
 
 /// A propagation policy, as requests take it.
-pub(super) fn in_request(policy: clean::Propagation) -> Propagation {
+pub(in super::super) fn in_request(policy: clean::Propagation) -> Propagation {
     match policy {
         clean::Propagation::Background => Propagation::Background,
         clean::Propagation::Foreground => Propagation::Foreground,

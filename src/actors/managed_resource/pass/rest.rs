@@ -6,10 +6,12 @@ use kit::{Look, Outcome};
 use tokio::time::Instant;
 
 use super::{
-    memory::{Applied, Calm, Memory, Objects},
+    super::{
+        known::memory::{Applied, Calm, Memory, Objects},
+        shared::ManagedResources,
+        wake::trigger::{self, Entry, Operation},
+    },
     run::Run,
-    shared::ManagedResources,
-    trigger::{self, Entry, Operation},
 };
 use crate::api::object::NamespacedName;
 
@@ -27,7 +29,7 @@ struct Rest {
 /// is nothing for it to do then. `calm` is the moment at which this pass found all as it was left, if it looked at all.
 ///
 /// A look leaves `memory.period` where it is: a pass that comes for another reason later looks at all objects.
-pub(super) fn until_due(run: &Run<'_>, memory: &Memory, now: Instant, calm: Option<Calm>) -> Outcome {
+pub(in super::super) fn until_due(run: &Run<'_>, memory: &Memory, now: Instant, calm: Option<Calm>) -> Outcome {
     let next = memory.next(now, run.controller.settings.sync_period);
     let Some(applied) = memory.applied.clone().filter(|_| memory.is_at_rest()) else { return Outcome::After(next) };
     let rest = Rest {
@@ -42,7 +44,7 @@ pub(super) fn until_due(run: &Run<'_>, memory: &Memory, now: Instant, calm: Opti
 
 /// The time to the end of the next period: exact where something is written for it, be it each update (spec 10 §3.1) or a repair
 /// that was put off, which comes as often. Else in step with other bundles.
-pub(super) fn period(controller: &ManagedResources, memory: &Memory) -> Duration {
+pub(in super::super) fn period(controller: &ManagedResources, memory: &Memory) -> Duration {
     let period = controller.settings.sync_period;
     let is_exact = controller.settings.always_update || !memory.damping.is_empty();
     if is_exact { period } else { controller.calm_period(period) }

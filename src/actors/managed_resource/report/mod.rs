@@ -1,0 +1,7 @@
+//! What readers see: the status of a ManagedResource.
+//!
+//! * [`status`]: what is reported in each situation: each row of spec 10 §16 as a function from one status to the next
+//! * [`status_cell`]: the one place through which the duties of a bundle write its status
+
+pub mod status;
+pub mod status_cell;
