@@ -77,7 +77,7 @@ async fn stands_unhealthy(world: &World, name: &str, state: &str) {
 
 /// Has a bundle of a deep object and one beside it, and expects that both are applied, judged and mended all along.
 async fn is_kept(world: &World, levels: usize) {
-    world.sim.put(definition()).unwrap();
+    world.sim.put(definition()).expect("the definition is valid");
     seconds(1).await;
     world.start().await;
     let objects = [deep("deep", levels), flat()];
@@ -134,7 +134,7 @@ fn an_object_of_nearly_ten_thousand_levels_can_be_applied_on_this_stack() {
             seconds(1).await;
             world.start().await;
             let deepest = deep("deep", 9990);
-            world.bundle("one", &[deepest.clone()]);
+            world.bundle("one", std::slice::from_ref(&deepest));
             world.applied("one").await;
             assert!(is_as_wanted(&world, &deepest));
             change(&world, "deep");
