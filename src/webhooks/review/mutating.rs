@@ -41,11 +41,8 @@ pub enum Judged {
 // === impl Mutating ===
 
 impl Mutating {
-    fn decode(received: &Received) -> Result<Review, Answer> {
-        decode(&received.body, &received.content_type).map_err(|refusal| {
-            let reply = refusal.reply();
-            Answer { reply, account: Account::Admission(Judged::Refused(refusal)) }
-        })
+    fn refuse(refusal: Refusal) -> Answer {
+        Answer { reply: refusal.reply(), account: Account::Admission(Judged::Refused(refusal)) }
     }
 
     /// The object of the review is gone when it returns.
@@ -59,9 +56,9 @@ impl Mutating {
 
 impl Endpoint for Mutating {
     fn answer(&self, received: &Received, view: &dyn View) -> Result<Answer, Lookup> {
-        let review = match Self::decode(received) {
+        let review = match decode(&received.body, &received.content_type) {
             Ok(review) => review,
-            Err(refused) => return Ok(refused),
+            Err(refusal) => return Ok(Self::refuse(refusal)),
         };
         let verdict = attempt(&*self.mutator, &review, view)?;
         Ok(self.conclude(review, verdict))
@@ -69,7 +66,10 @@ impl Endpoint for Mutating {
 
     fn give_up(&self, received: &Received, why: &str) -> Answer {
         let verdict = Verdict::Errored { code: 500, message: why.to_owned() };
-        Self::decode(received).map_or_else(|refused| refused, |review| self.conclude(review, verdict))
+        match decode(&received.body, &received.content_type) {
+            Ok(review) => self.conclude(review, verdict),
+            Err(refusal) => Self::refuse(refusal),
+        }
     }
 }
 
