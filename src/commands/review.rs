@@ -14,7 +14,7 @@ use crate::{
         knowledge::Manifests,
         mutating::Request,
         registry::{self, Entry},
-        review::{self, Body, Review, Verdict},
+        review::{self, Body, Mutating, Review, Verdict},
     },
 };
 
@@ -33,10 +33,11 @@ pub(super) struct Input<'a> {
 /// Runs it: the object as it becomes and the patch, as two YAML documents.
 pub(super) fn review(input: &Input<'_>) -> Result<Said, CommandError> {
     let webhooks = configured(input.config)?;
-    let entry = entry(input.path, &webhooks)?;
+    let entries = registry::mutating(&webhooks);
+    let mut manifests = Manifests::new(&registry::reads(&entries), registry::node_selector(&webhooks));
+    let entry = entry(input.path, entries)?;
     let review = decode(input.review)?;
     let mut said = Said::default();
-    let mut manifests = Manifests::new(registry::node_selector(&webhooks));
     for document in input.objects.iter().flat_map(Source::documents) {
         let object = document.content.map_err(|error| CommandError::Usage(format!("{}: {error}", document.place)))?;
         let objects = object["items"].as_array().map_or(std::slice::from_ref(&object), Vec::as_slice);
@@ -45,7 +46,7 @@ pub(super) fn review(input: &Input<'_>) -> Result<Said, CommandError> {
         }
     }
 
-    let verdict = review::attempt(&*entry.mutator, &review, &manifests);
+    let verdict = review::attempt(&*entry.endpoint.mutator, &review, &manifests);
     let verdict = verdict.map_err(|lookup| CommandError::Usage(format!("the webhook asks for {lookup:?}")))?;
     tell(&verdict, &review, &mut said);
     if let Verdict::Patched(patch) = &verdict {
@@ -75,7 +76,7 @@ fn tell(verdict: &Verdict, review: &Review, said: &mut Said) {
 }
 
 /// The webhook is a function: asked again it makes of the object what the patch says.
-fn patched(entry: &Entry, review: &Review, manifests: &Manifests, patch: &[u8]) -> String {
+fn patched(entry: &Entry<Mutating>, review: &Review, manifests: &Manifests, patch: &[u8]) -> String {
     let mut object = review.object.clone().unwrap_or_default();
     let request = Request {
         kind: review.kind.clone(),
@@ -84,7 +85,7 @@ fn patched(entry: &Entry, review: &Review, manifests: &Manifests, patch: &[u8]) 
         operation: &review.operation,
     };
     let patch = serde_json::from_slice::<Value>(patch).unwrap_or_default();
-    match entry.mutator.mutate(&mut object, &request, manifests) {
+    match entry.endpoint.mutator.mutate(&mut object, &request, manifests) {
         Ok(_) => yaml::stream(&[object, patch]),
         Err(_) => yaml::stream(&[patch]),
     }
@@ -122,8 +123,7 @@ fn everything() -> Draft {
     draft
 }
 
-fn entry(path: &str, webhooks: &Webhooks) -> Result<Entry, CommandError> {
-    let mut entries = registry::enabled(webhooks);
+fn entry(path: &str, mut entries: Vec<Entry<Mutating>>) -> Result<Entry<Mutating>, CommandError> {
     match entries.iter().position(|entry| entry.path == path) {
         Some(index) => Ok(entries.swap_remove(index)),
         None => {

@@ -114,7 +114,7 @@ impl Process {
             Some(link) => cluster(link, options_of(Side::Target, &config.target, link)),
             None => source.as_side(Side::Target, config.target.namespaces.clone()),
         };
-        let watches = watch_for_webhooks(&target_cluster, &config, &env);
+        let watches = watch_for_webhooks(&source, &target_cluster, &config, &env);
         let tree = Parts {
             source: source.clone(),
             target: target_cluster,
@@ -209,9 +209,9 @@ fn options_of(side: Side, connection: &Connection, link: &Link) -> ClusterOption
 }
 
 /// The stores that enabled webhooks read, in every replica from the beginning (spec 50, "better" 2).
-fn watch_for_webhooks(target: &Cluster, config: &Config, env: &Env) -> Watches {
-    let reads: Vec<_> = registry::enabled(&config.webhooks).iter().flat_map(|entry| entry.reads).copied().collect();
-    Watches::start(target, &reads, registry::node_selector(&config.webhooks), env)
+fn watch_for_webhooks(source: &Cluster, target: &Cluster, config: &Config, env: &Env) -> Watches {
+    let reads = registry::reads(&registry::enabled(&config.webhooks));
+    Watches::start(source, target, &reads, registry::node_selector(&config.webhooks), env)
 }
 
 /// A cluster that is both gets the more generous limits: each part alone must get at least what it was given.

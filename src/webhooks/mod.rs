@@ -16,9 +16,11 @@
 //! * `server/`: TLS, limits, actors, the end.
 //! * `testing.rs`: for tests, a view that answers what the test says.
 
+pub mod endpoint;
 pub mod fields;
 pub mod knowledge;
 pub mod mutating;
+pub mod projection;
 pub mod registration;
 pub mod registry;
 pub mod review;

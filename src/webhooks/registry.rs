@@ -2,18 +2,23 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::mutating::{
-    Mutator,
-    endpoint_slice_hints::{self, EndpointSliceHints},
-    high_availability::{self, HighAvailability},
-    load_balancing::{self, LoadBalancing},
-    scheduler_name::{self, SchedulerName},
-    seccomp::{self, Seccomp},
-    service_host::{self, ServiceHost},
-    system_components::{self, SystemComponents},
-    token_mount::{self, TokenMount},
-    topology_spread::{self, TopologySpread},
-    vpa_in_place::{self, VpaInPlace},
+use super::{
+    endpoint::Endpoint,
+    mutating::{
+        Mutator,
+        endpoint_slice_hints::{self, EndpointSliceHints},
+        high_availability::{self, HighAvailability},
+        load_balancing::{self, LoadBalancing},
+        scheduler_name::{self, SchedulerName},
+        seccomp::{self, Seccomp},
+        service_host::{self, ServiceHost},
+        system_components::{self, SystemComponents},
+        token_mount::{self, TokenMount},
+        topology_spread::{self, TopologySpread},
+        vpa_in_place::{self, VpaInPlace},
+    },
+    projection::AnyProjection,
+    review::{FailurePolicy, Mutating},
 };
 use crate::api::config::Webhooks;
 
@@ -33,51 +38,41 @@ pub const KEYS: [&str; 10] = [
 
 /// A webhook that is served.
 #[derive(Clone)]
-pub struct Entry {
+pub struct Entry<E = Arc<dyn Endpoint>> {
     /// Configuration key.
     pub key: &'static str,
     /// Path.
     pub path: &'static str,
-    /// What its registration says.
-    pub failure_policy: FailurePolicy,
     /// What it reads.
-    pub reads: &'static [Reads],
+    pub reads: Vec<Reads>,
     /// What it does.
-    pub mutator: Arc<dyn Mutator>,
+    pub endpoint: E,
 }
 
-/// What an API server does when a webhook does not answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FailurePolicy {
-    /// Goes on without it.
-    Ignore,
-    /// Refuses the request.
-    Fail,
-}
-
-/// Objects of the target cluster that a webhook reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// Objects that a webhook reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reads {
-    /// Whether ServiceAccounts mount tokens.
-    ServiceAccounts,
-    /// Annotations of Namespaces.
-    Namespaces,
+    /// Single objects.
+    Objects(&'static dyn AnyProjection),
+    /// Single objects of one namespace.
+    ObjectsOf(&'static dyn AnyProjection, String),
     /// What HorizontalPodAutoscalers scale, and how far.
     Autoscalers,
     /// How many Nodes there are.
     NodeCount,
     /// The taints of the Nodes that the configuration selects.
     NodeTaints,
-    /// ConfigMaps `istio-internal-load-balancing`.
-    LoadBalancing,
-    /// Services `istio-ingressgateway-internal`.
-    Gateways,
 }
 
-/// The webhooks that a configuration enables, in the order of spec 50 §1.
+/// The webhooks that a configuration enables.
 pub fn enabled(config: &Webhooks) -> Vec<Entry> {
+    mutating(config).into_iter().map(Entry::erased).collect()
+}
+
+/// The mutating webhooks that a configuration enables, in the order of spec 50 §1.
+pub fn mutating(config: &Webhooks) -> Vec<Entry<Mutating>> {
     use FailurePolicy::{Fail, Ignore};
-    use Reads::{Autoscalers, Gateways, Namespaces, NodeCount, NodeTaints, ServiceAccounts};
+    use Reads::{Autoscalers, NodeCount, NodeTaints, Objects};
     let token_mount = config.projected_token_mount.map(TokenMount::new);
     let availability = config.high_availability_config.map(HighAvailability::new);
     let scheduler = config.pod_scheduler_name.clone().map(SchedulerName::new);
@@ -89,12 +84,12 @@ pub fn enabled(config: &Webhooks) -> Vec<Entry> {
     let spread = config.pod_topology_spread_constraints.then_some(TopologySpread);
     let vpa = config.vpa_in_place_updates.then_some(VpaInPlace);
     let all = [
-        entry("projectedTokenMount", token_mount::PATH, Fail, &[ServiceAccounts], token_mount),
+        entry("projectedTokenMount", token_mount::PATH, Fail, &[Objects(&token_mount::SERVICE_ACCOUNTS)], token_mount),
         entry(
             "highAvailabilityConfig",
             high_availability::PATH,
             Fail,
-            &[Namespaces, Autoscalers, NodeCount],
+            &[Objects(&high_availability::NAMESPACES), Autoscalers, NodeCount],
             availability,
         ),
         entry("podSchedulerName", scheduler_name::PATH, Ignore, &[], scheduler),
@@ -104,7 +99,7 @@ pub fn enabled(config: &Webhooks) -> Vec<Entry> {
             "podKubeAPIServerLoadBalancing",
             load_balancing::PATH,
             Fail,
-            &[Reads::LoadBalancing, Gateways],
+            &[Objects(&load_balancing::CONFIG_MAPS), Objects(&load_balancing::SERVICES)],
             balancing,
         ),
         entry("systemComponentsConfig", system_components::PATH, Fail, &[NodeTaints], components),
@@ -113,6 +108,11 @@ pub fn enabled(config: &Webhooks) -> Vec<Entry> {
         entry("vpaInPlaceUpdates", vpa_in_place::PATH, Fail, &[], vpa),
     ];
     all.into_iter().flatten().collect()
+}
+
+/// All that these webhooks read.
+pub fn reads<E>(entries: &[Entry<E>]) -> Vec<Reads> {
+    entries.iter().flat_map(|entry| &entry.reads).cloned().collect()
 }
 
 /// Labels of the Nodes whose taints count; no labels select all.
@@ -124,20 +124,25 @@ fn entry(
     key: &'static str,
     path: &'static str,
     failure_policy: FailurePolicy,
-    reads: &'static [Reads],
+    reads: &[Reads],
     mutator: Option<impl Mutator + 'static>,
-) -> Option<Entry> {
-    mutator.map(|mutator| Entry { key, path, failure_policy, reads, mutator: Arc::new(mutator) })
+) -> Option<Entry<Mutating>> {
+    let endpoint = Mutating { failure_policy, mutator: Arc::new(mutator?) };
+    Some(Entry { key, path, reads: reads.to_vec(), endpoint })
 }
 
 // === impl Entry ===
 
-impl std::fmt::Debug for Entry {
+impl<E: Endpoint + 'static> Entry<E> {
+    fn erased(self) -> Entry {
+        let Self { key, path, reads, endpoint } = self;
+        Entry { key, path, reads, endpoint: Arc::new(endpoint) }
+    }
+}
+
+impl<E> std::fmt::Debug for Entry<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Entry")
-            .field("path", &self.path)
-            .field("failure_policy", &self.failure_policy)
-            .finish_non_exhaustive()
+        f.debug_struct("Entry").field("path", &self.path).field("reads", &self.reads).finish_non_exhaustive()
     }
 }
 
@@ -188,8 +193,10 @@ mod tests {
             ("vpaInPlaceUpdates", "/webhooks/vpa-in-place-updates", FailurePolicy::Fail),
         ];
 
-        let served: Vec<_> =
-            enabled(&everything()).iter().map(|entry| (entry.key, entry.path, entry.failure_policy)).collect();
+        let served: Vec<_> = mutating(&everything())
+            .iter()
+            .map(|entry| (entry.key, entry.path, entry.endpoint.failure_policy))
+            .collect();
 
         assert_eq!(served, table);
         assert_eq!(table.map(|(key, _, _)| key), KEYS);

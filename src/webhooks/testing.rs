@@ -15,8 +15,14 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    mutating::{Mutator, Outcome, Request},
-    view::{Annotations, Failure, Scaled, ServiceAccount, View},
+    mutating::{
+        Mutator, Outcome, Request,
+        high_availability::{NAMESPACES, Space},
+        load_balancing::{CONFIG_MAP, CONFIG_MAPS, SERVICE, SERVICES},
+        token_mount::{SERVICE_ACCOUNTS, ServiceAccount},
+    },
+    projection::{AnyProjection, Fields, Projection},
+    view::{Annotations, Failure, Recency, Scaled, View},
 };
 use crate::api::object::{GroupVersionKind, NamespacedName};
 
@@ -26,13 +32,10 @@ pub const NAMESPACE: &str = "kube-system";
 /// A cluster that holds what the test put into it. What was not put in does not exist, for sure.
 #[derive(Debug, Default)]
 pub struct TestView {
-    service_accounts: BTreeMap<String, ServiceAccount>,
-    namespaces: BTreeMap<String, Arc<Annotations>>,
+    objects: BTreeMap<&'static dyn AnyProjection, BTreeMap<NamespacedName, Fields>>,
     autoscalers: BTreeMap<String, i64>,
     nodes: usize,
     tolerations: Arc<Vec<Value>>,
-    load_balancing: BTreeMap<String, Arc<Annotations>>,
-    gateways: BTreeMap<String, Arc<Vec<String>>>,
     failures: BTreeMap<String, Failure>,
     reads: Mutex<Vec<String>>,
 }
@@ -45,18 +48,30 @@ impl TestView {
         Self::default()
     }
 
+    /// With an object, of which this is kept; `name` is `namespace/name`, or the name alone.
+    #[must_use]
+    pub fn object<T: Send + Sync + 'static>(
+        mut self,
+        projection: &'static Projection<T>,
+        name: &str,
+        fields: T,
+    ) -> Self {
+        let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+        let known = self.objects.entry(projection).or_default();
+        known.insert(NamespacedName::new(namespace, name), Arc::new(fields));
+        self
+    }
+
     /// With a ServiceAccount, `namespace/name`.
     #[must_use]
-    pub fn service_account(mut self, name: &str, automount: Option<bool>) -> Self {
-        self.service_accounts.insert(name.to_owned(), ServiceAccount { automount });
-        self
+    pub fn service_account(self, name: &str, automount: Option<bool>) -> Self {
+        self.object(&SERVICE_ACCOUNTS, name, ServiceAccount { automount })
     }
 
     /// With a Namespace and its annotations.
     #[must_use]
-    pub fn namespace<const N: usize>(mut self, name: &str, annotations: [(&str, &str); N]) -> Self {
-        self.namespaces.insert(name.to_owned(), Arc::new(texts(annotations)));
-        self
+    pub fn namespace<const N: usize>(self, name: &str, annotations: [(&str, &str); N]) -> Self {
+        self.object(&NAMESPACES, name, Space { considered: true, annotations: texts(annotations) })
     }
 
     /// With a HorizontalPodAutoscaler.
@@ -83,16 +98,14 @@ impl TestView {
 
     /// With a ConfigMap `istio-internal-load-balancing` and its data.
     #[must_use]
-    pub fn load_balancing<const N: usize>(mut self, namespace: &str, data: [(&str, &str); N]) -> Self {
-        self.load_balancing.insert(namespace.to_owned(), Arc::new(texts(data)));
-        self
+    pub fn load_balancing<const N: usize>(self, namespace: &str, data: [(&str, &str); N]) -> Self {
+        self.object(&CONFIG_MAPS, &format!("{namespace}/{CONFIG_MAP}"), texts(data))
     }
 
     /// With a Service `istio-ingressgateway-internal` and its addresses.
     #[must_use]
-    pub fn gateway<const N: usize>(mut self, namespace: &str, addresses: [&str; N]) -> Self {
-        self.gateways.insert(namespace.to_owned(), Arc::new(addresses.map(str::to_owned).into()));
-        self
+    pub fn gateway<const N: usize>(self, namespace: &str, addresses: [&str; N]) -> Self {
+        self.object(&SERVICES, &format!("{namespace}/{SERVICE}"), addresses.map(str::to_owned).into())
     }
 
     /// Fails one read, named as in [`TestView::reads`].
@@ -102,9 +115,8 @@ impl TestView {
         self
     }
 
-    /// What was read, in order: `ServiceAccount ns/a`, `Namespace ns`, `HorizontalPodAutoscaler of ns apps/v1 Deployment a`
-    /// (and ` for sure`), `number of Nodes`, `taints of Nodes`, `ConfigMap ns/istio-internal-load-balancing`,
-    /// `Service ns/istio-ingressgateway-internal`.
+    /// What was read, in order: objects as `ServiceAccount ns/a` or `Namespace ns` (and ` live`), `all Secrets`,
+    /// `HorizontalPodAutoscaler of ns apps/v1 Deployment a` (and ` for sure`), `number of Nodes`, `taints of Nodes`.
     pub fn reads(&self) -> Vec<String> {
         self.reads.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -121,14 +133,27 @@ impl TestView {
 }
 
 impl View for TestView {
-    fn service_account(&self, name: &NamespacedName) -> Result<Option<ServiceAccount>, Failure> {
-        let name = format!("{}/{}", name.namespace, name.name);
-        let found = self.service_accounts.get(&name).copied();
-        self.read(format!("ServiceAccount {name}"), found)
+    fn find(
+        &self,
+        projection: &'static dyn AnyProjection,
+        name: &NamespacedName,
+        recency: Recency,
+    ) -> Result<Option<Fields>, Failure> {
+        let objects = projection.objects();
+        let found = self.objects.get(projection).and_then(|known| known.get(name)).cloned();
+        let live = match recency {
+            Recency::Known => "",
+            Recency::Live => " live",
+        };
+        let NamespacedName { namespace, name } = name;
+        let name = if objects.namespaced { format!("{namespace}/{name}") } else { name.clone() };
+        self.read(format!("{} {name}{live}", objects.kind), found)
     }
 
-    fn namespace(&self, name: &str) -> Result<Option<Arc<Annotations>>, Failure> {
-        self.read(format!("Namespace {name}"), self.namespaces.get(name).cloned())
+    fn find_all(&self, projection: &'static dyn AnyProjection) -> Result<Vec<(NamespacedName, Fields)>, Failure> {
+        let known = self.objects.get(projection).into_iter().flatten();
+        let all = known.map(|(name, fields)| (name.clone(), fields.clone())).collect();
+        self.read(format!("all {}s", projection.objects().kind), all)
     }
 
     fn autoscaler(&self, scaled: &Scaled<'_>, sure: bool) -> Result<Option<i64>, Failure> {
@@ -143,16 +168,6 @@ impl View for TestView {
 
     fn tolerations_of_nodes(&self) -> Result<Arc<Vec<Value>>, Failure> {
         self.read("taints of Nodes".to_owned(), Arc::clone(&self.tolerations))
-    }
-
-    fn load_balancing(&self, namespace: &str) -> Result<Option<Arc<Annotations>>, Failure> {
-        let read = format!("ConfigMap {namespace}/istio-internal-load-balancing");
-        self.read(read, self.load_balancing.get(namespace).cloned())
-    }
-
-    fn gateway(&self, namespace: &str) -> Result<Option<Arc<Vec<String>>>, Failure> {
-        let read = format!("Service {namespace}/istio-ingressgateway-internal");
-        self.read(read, self.gateways.get(namespace).cloned())
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a webhook may know of the target cluster, as plain values (spec 50 §2.7).
+//! What a webhook may know of the clusters, as plain values (spec 50 §2.7).
 //!
 //! A webhook asks a [`View`] and goes on at once: the view answers from stores in memory. What a store cannot answer for
 //! sure ends the attempt with [`Failure::Look`]: whoever runs the webhook makes that one request and runs it again, on the
@@ -9,24 +9,33 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::fields::WrongType;
+use super::{
+    fields::WrongType,
+    projection::{AnyProjection, Fields, Projection},
+};
 use crate::api::object::NamespacedName;
 
-/// What is known of the target cluster.
+/// What is known of the clusters.
 ///
 /// `Ok(None)` is certain: there is no such object. An answer that a store cannot vouch for is `Err(Failure::Look(_))`.
+/// Objects are asked for with [`object`](#method.object), which knows the type of a projection.
 pub trait View {
-    /// A ServiceAccount.
+    /// What is kept of an object.
     ///
     /// # Errors
     /// [`Failure::Look`], or why it cannot be read.
-    fn service_account(&self, name: &NamespacedName) -> Result<Option<ServiceAccount>, Failure>;
+    fn find(
+        &self,
+        projection: &'static dyn AnyProjection,
+        name: &NamespacedName,
+        recency: Recency,
+    ) -> Result<Option<Fields>, Failure>;
 
-    /// The annotations of a Namespace that the high-availability webhook reads.
+    /// What is kept of all objects that are watched, in the order of their names.
     ///
     /// # Errors
-    /// [`Failure::Look`], or why it cannot be read.
-    fn namespace(&self, name: &str) -> Result<Option<Arc<Annotations>>, Failure>;
+    /// [`Failure::Look`], or why they cannot be read.
+    fn find_all(&self, projection: &'static dyn AnyProjection) -> Result<Vec<(NamespacedName, Fields)>, Failure>;
 
     /// `spec.maxReplicas` of the HorizontalPodAutoscaler that scales a workload: the largest of several.
     /// `sure`: the workload is about to be scaled down, so that none must not be a matter of a store that lags
@@ -48,30 +57,19 @@ pub trait View {
     /// # Errors
     /// [`Failure::Look`], or why they cannot be read.
     fn tolerations_of_nodes(&self) -> Result<Arc<Vec<Value>>, Failure>;
+}
 
-    /// `data` of the ConfigMap `istio-internal-load-balancing` of a namespace; only the keys `hosts` and
-    /// `istio-namespace`.
-    ///
-    /// # Errors
-    /// [`Failure::Look`], or why it cannot be read.
-    fn load_balancing(&self, namespace: &str) -> Result<Option<Arc<Annotations>>, Failure>;
-
-    /// `spec.clusterIPs` of the Service `istio-ingressgateway-internal` of a namespace.
-    ///
-    /// # Errors
-    /// [`Failure::Look`], or why it cannot be read.
-    fn gateway(&self, namespace: &str) -> Result<Option<Arc<Vec<String>>>, Failure>;
+/// How recent an answer must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Recency {
+    /// What a store holds is good enough; only what it lacks is read live.
+    Known,
+    /// Read live for this attempt: what the store holds is known to be out of date, or may be.
+    Live,
 }
 
 /// Texts by key, as in `metadata.annotations` or the `data` of a ConfigMap.
 pub type Annotations = BTreeMap<String, String>;
-
-/// What is read of a ServiceAccount.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ServiceAccount {
-    /// `automountServiceAccountToken`.
-    pub automount: Option<bool>,
-}
 
 /// The target of an autoscaler, `spec.scaleTargetRef`; all of it must be equal (spec 51 §2.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,18 +85,21 @@ pub struct Scaled<'a> {
 }
 
 /// One live read. Equal ones that are under way are shared.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lookup {
-    /// GET of a ServiceAccount.
-    ServiceAccount(NamespacedName),
-    /// GET of a Namespace.
-    Namespace(String),
+    /// GET of an object.
+    Object {
+        /// What is kept of it.
+        projection: &'static dyn AnyProjection,
+        /// Which one.
+        name: NamespacedName,
+        /// Why it is read.
+        recency: Recency,
+    },
+    /// The first list of objects, which is under way.
+    Objects(&'static dyn AnyProjection),
     /// LIST of the HorizontalPodAutoscalers of a namespace.
     Autoscalers(String),
-    /// GET of the ConfigMap `istio-internal-load-balancing` of a namespace.
-    LoadBalancing(String),
-    /// GET of the Service `istio-ingressgateway-internal` of a namespace.
-    Gateway(String),
     /// The first list of the Nodes, which is under way.
     Nodes,
 }
@@ -190,9 +191,65 @@ pub struct Cause {
     pub field: String,
 }
 
+// === impl View ===
+
+impl dyn View + '_ {
+    /// What is known of an object.
+    ///
+    /// # Errors
+    /// [`Failure::Look`], or why it cannot be read.
+    pub fn object<T: Send + Sync + 'static>(
+        &self,
+        projection: &'static Projection<T>,
+        name: &NamespacedName,
+    ) -> Result<Option<Arc<T>>, Failure> {
+        self.find(projection, name, Recency::Known)?.map(|fields| typed(projection, fields)).transpose()
+    }
+
+    /// What a live read says of an object.
+    ///
+    /// # Errors
+    /// [`Failure::Look`], or why it cannot be read.
+    pub fn object_live<T: Send + Sync + 'static>(
+        &self,
+        projection: &'static Projection<T>,
+        name: &NamespacedName,
+    ) -> Result<Option<Arc<T>>, Failure> {
+        self.find(projection, name, Recency::Live)?.map(|fields| typed(projection, fields)).transpose()
+    }
+
+    /// What is known of all objects that are watched, in the order of their names.
+    ///
+    /// # Errors
+    /// [`Failure::Look`], or why they cannot be read.
+    pub fn objects<T: Send + Sync + 'static>(
+        &self,
+        projection: &'static Projection<T>,
+    ) -> Result<Vec<(NamespacedName, Arc<T>)>, Failure> {
+        let all = self.find_all(projection)?.into_iter();
+        all.map(|(name, fields)| Ok((name, typed(projection, fields)?))).collect()
+    }
+}
+
+fn typed<T: Send + Sync + 'static>(projection: &Projection<T>, fields: Fields) -> Result<Arc<T>, Failure> {
+    fields.downcast().map_err(|_| {
+        let message = format!("what is known of a {} is of another type", projection.objects.kind);
+        Failure::Errored { code: 500, message }
+    })
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "that is how serde asks")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
+}
+
+// === impl Lookup ===
+
+impl Lookup {
+    /// GET of an object that the stores lack.
+    pub fn missing(projection: &'static dyn AnyProjection, name: NamespacedName) -> Self {
+        Self::Object { projection, name, recency: Recency::Known }
+    }
 }
 
 // === impl Failure ===

@@ -5,7 +5,7 @@ use gardener_resource_manager::{
     api::object::GroupVersionKind,
     webhooks::{
         registry::{self, Entry},
-        review::{Body, Identity, Refusal, Review, Verdict, attempt, decode, reply},
+        review::{Body, Identity, Mutating, Refusal, Review, Verdict, attempt, decode, reply},
     },
 };
 use serde_json::{Map, Value, json};
@@ -107,22 +107,22 @@ impl Case {
 
     fn check_answers(&self, review: &Review) {
         let cluster = cluster(&review.namespace);
-        for webhook in registry::enabled(&cluster.config()) {
-            let verdict = attempt(&*webhook.mutator, review, &cluster).expect("all is known");
-            let again = attempt(&*webhook.mutator, review, &cluster);
+        for webhook in registry::mutating(&cluster.config()) {
+            let verdict = attempt(&*webhook.endpoint.mutator, review, &cluster).expect("all is known");
+            let again = attempt(&*webhook.endpoint.mutator, review, &cluster);
             assert_eq!(again.as_ref(), Ok(&verdict), "the same review, the same verdict");
             self.check_answer(&webhook, review, &verdict);
             check_patch(&webhook, review, &verdict, &cluster);
             if !matches!(verdict, Verdict::Allowed | Verdict::Patched(_)) {
                 let object = review.object.clone().map(|object| veiled(object, false));
-                let veiled = attempt(&*webhook.mutator, &Review { object, ..review.clone() }, &cluster);
+                let veiled = attempt(&*webhook.endpoint.mutator, &Review { object, ..review.clone() }, &cluster);
                 assert_eq!(veiled.as_ref(), Ok(&verdict), "no text depends on what may be secret");
             }
         }
     }
 
-    fn check_answer(&self, webhook: &Entry, review: &Review, verdict: &Verdict) {
-        let answer = reply(&review.identity, verdict, webhook.failure_policy);
+    fn check_answer(&self, webhook: &Entry<Mutating>, review: &Review, verdict: &Verdict) {
+        let answer = reply(&review.identity, verdict, webhook.endpoint.failure_policy);
         assert_eq!(answer.status, 200, "{}", webhook.key);
         assert!(answer.body.len() <= 8192 + 256 * self.body.len(), "{}: {} bytes", webhook.key, answer.body.len());
         let answer: Value = serde_json::from_slice(&answer.body).expect("an answer is JSON");
@@ -171,13 +171,13 @@ fn check_fault(message: &str) {
 }
 
 /// The patch makes of the object that was sent what the webhook makes of it; a second time there is nothing to patch.
-fn check_patch(webhook: &Entry, review: &Review, verdict: &Verdict, cluster: &Settings) {
+fn check_patch(webhook: &Entry<Mutating>, review: &Review, verdict: &Verdict, cluster: &Settings) {
     let Verdict::Patched(patch) = verdict else { return };
     let steps: Value = serde_json::from_slice(patch).expect("a patch is JSON");
     let before = review.object.as_ref().expect("nothing cannot be patched");
     let after = patch::applied(before, &steps);
     let review = Review { object: Some(after), ..review.clone() };
-    assert_eq!(attempt(&*webhook.mutator, &review, cluster), Ok(Verdict::Allowed), "{}", webhook.key);
+    assert_eq!(attempt(&*webhook.endpoint.mutator, &review, cluster), Ok(Verdict::Allowed), "{}", webhook.key);
 }
 
 /// The object with another text wherever Secrets, and the environment of containers, hold their content.

@@ -11,10 +11,11 @@ use gardener_resource_manager::{
         mutating::{
             Mutator, Outcome, Request,
             high_availability::{
-                FAILURE_TOLERANCE_TYPE, HOST_SPREAD, HighAvailability, REPLICAS, TYPE, ZONE_PINNING, ZONES,
+                FAILURE_TOLERANCE_TYPE, HOST_SPREAD, HighAvailability, REPLICAS, Space, TYPE, ZONE_PINNING, ZONES,
             },
         },
-        view::{Annotations, Failure, Scaled, ServiceAccount, View},
+        projection::{AnyProjection, Fields},
+        view::{Annotations, Failure, Recency, Scaled, View},
     },
 };
 use proptest::{option::of, prelude::*, sample::select};
@@ -190,8 +191,18 @@ fn text<'a>(object: &'a Value, field: &str, key: &str) -> &'a str {
 // === clusters ===
 
 impl View for Cluster {
-    fn namespace(&self, _: &str) -> Result<Option<Arc<Annotations>>, Failure> {
-        Ok(Some(Arc::clone(&self.annotations)))
+    fn find(
+        &self,
+        wanted: &'static dyn AnyProjection,
+        _: &NamespacedName,
+        _: Recency,
+    ) -> Result<Option<Fields>, Failure> {
+        assert_eq!(wanted.objects().kind, "Namespace", "not a matter of this webhook");
+        Ok(Some(Arc::new(Space { considered: true, annotations: Annotations::clone(&self.annotations) })))
+    }
+
+    fn find_all(&self, _: &'static dyn AnyProjection) -> Result<Vec<(NamespacedName, Fields)>, Failure> {
+        panic!("not a matter of this webhook")
     }
 
     fn autoscaler(&self, _: &Scaled<'_>, _: bool) -> Result<Option<i64>, Failure> {
@@ -202,19 +213,7 @@ impl View for Cluster {
         Ok(self.has_one_node)
     }
 
-    fn service_account(&self, _: &NamespacedName) -> Result<Option<ServiceAccount>, Failure> {
-        panic!("not a matter of this webhook")
-    }
-
     fn tolerations_of_nodes(&self) -> Result<Arc<Vec<Value>>, Failure> {
-        panic!("not a matter of this webhook")
-    }
-
-    fn load_balancing(&self, _: &str) -> Result<Option<Arc<Annotations>>, Failure> {
-        panic!("not a matter of this webhook")
-    }
-
-    fn gateway(&self, _: &str) -> Result<Option<Arc<Vec<String>>>, Failure> {
         panic!("not a matter of this webhook")
     }
 }

@@ -5,10 +5,9 @@
 //! who asked before the request was sent; whoever asks later has the next one sent at once, so that a slow answer does not
 //! delay it. Two are under way at most, and who comes then shares the third.
 
-use std::{cell::RefCell, collections::BTreeMap, mem, panic::AssertUnwindSafe, rc::Rc, sync::Arc, time::Duration};
+use std::{cell::RefCell, collections::BTreeMap, mem, panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
 use futures::FutureExt as _;
-use serde_json::Value;
 use tokio::{
     sync::{mpsc, oneshot},
     time::timeout_at,
@@ -17,15 +16,15 @@ use tokio::{
 use super::{
     index::Limits,
     kind_of, records, too_late,
-    watches::{self, NodeRouter},
+    watches::{self, Opening},
 };
 use crate::{
     actors::kit::{Deadline, Lane, Signal},
     api::object::NamespacedName,
-    cluster::{self, ApiError, Cluster, Context, ListQuery, Resource, Status, StoreState},
+    cluster::{self, ApiError, Cluster, Context, ListQuery, Side, Status},
     webhooks::{
-        mutating::load_balancing::{CONFIG_MAP, SERVICE},
-        view::{Annotations, ApiStatus, Cause, Details, Failure, Lookup, ServiceAccount},
+        projection::{AnyProjection, Fields},
+        view::{ApiStatus, Cause, Details, Failure, Lookup, Recency},
     },
 };
 
@@ -35,18 +34,12 @@ const TIME: Duration = Duration::from_secs(8);
 /// What was read.
 #[derive(Debug, Clone)]
 pub enum Known {
-    /// A ServiceAccount.
-    ServiceAccount(Option<ServiceAccount>),
-    /// Annotations of a Namespace.
-    Namespace(Option<Arc<Annotations>>),
+    /// What is kept of an object.
+    Object(Option<Fields>),
+    /// The objects are in their store.
+    Listed,
     /// The autoscalers of a namespace.
     Autoscalers(Autoscalers),
-    /// Data of a ConfigMap.
-    LoadBalancing(Option<Arc<Annotations>>),
-    /// Addresses of a Service.
-    Gateway(Option<Arc<Vec<String>>>),
-    /// The Nodes are in their store.
-    Nodes,
     /// It cannot be read.
     Failed(Failure),
 }
@@ -63,8 +56,10 @@ pub(in crate::webhooks) struct Question {
 
 /// Answers questions.
 pub(super) struct Reader {
-    cluster: Cluster,
-    nodes: Option<NodeRouter>,
+    source: Cluster,
+    target: Cluster,
+    /// The watches whose first list may be asked for.
+    openings: BTreeMap<Lookup, Opening>,
     waiting: RefCell<BTreeMap<Lookup, Waiting>>,
 }
 
@@ -84,8 +79,8 @@ struct Waiting {
 // === impl Reader ===
 
 impl Reader {
-    pub(super) fn new(cluster: Cluster, nodes: Option<NodeRouter>) -> Rc<Self> {
-        Rc::new(Self { cluster, nodes, waiting: RefCell::default() })
+    pub(super) fn new(source: Cluster, target: Cluster, openings: BTreeMap<Lookup, Opening>) -> Rc<Self> {
+        Rc::new(Self { source, target, openings, waiting: RefCell::default() })
     }
 
     /// Answers questions until nobody can ask any more.
@@ -108,12 +103,12 @@ impl Reader {
     async fn answer(self: Rc<Self>, lookup: Lookup, place: u64) {
         let known = AssertUnwindSafe(self.read(&lookup)).catch_unwind().await;
         let known = known.unwrap_or_else(|_| {
-            let message = format!("reading a {} panicked", kind_of(&lookup));
+            let message = format!("reading a {} panicked", kind_of(&lookup).1);
             Known::Failed(Failure::Errored { code: 500, message })
         });
         let mut all = self.waiting.borrow_mut();
         let Some(waiting) = all.get_mut(&lookup) else { return };
-        for reply in waiting.answered(place, &known) {
+        for reply in waiting.answered(place, &lookup, &known) {
             // Who does not wait any more needs no answer.
             reply.send(known.clone()).ok();
         }
@@ -126,25 +121,9 @@ impl Reader {
     async fn read(&self, lookup: &Lookup) -> Known {
         let context = Context { lane: Lane::Live, deadline: Deadline::after(TIME), key: "webhooks".into() };
         let known = match lookup {
-            Lookup::ServiceAccount(name) => {
-                let found = self.get(&context, &watches::service_accounts(), name).await;
-                found.map(|object| Known::ServiceAccount(object.as_ref().map(records::service_account)))
-            }
-            Lookup::Namespace(name) => {
-                let found = self.get(&context, &watches::namespaces(), &NamespacedName::new("", name)).await;
-                found.map(|object| Known::Namespace(object.as_ref().map(|object| records::space(object).annotations)))
-            }
+            Lookup::Object { projection, name, recency: _ } => self.object(&context, *projection, name).await,
             Lookup::Autoscalers(namespace) => self.autoscalers(&context, namespace).await,
-            Lookup::LoadBalancing(namespace) => {
-                let name = NamespacedName::new(namespace, CONFIG_MAP);
-                let found = self.get(&context, &watches::config_maps(), &name).await;
-                found.map(|object| Known::LoadBalancing(object.as_ref().map(records::load_balancing)))
-            }
-            Lookup::Gateway(namespace) => {
-                let found = self.get(&context, &watches::services(), &NamespacedName::new(namespace, SERVICE)).await;
-                found.map(|object| Known::Gateway(object.as_ref().map(records::gateway)))
-            }
-            Lookup::Nodes => return self.nodes(context.deadline).await,
+            Lookup::Objects(_) | Lookup::Nodes => return self.listed(lookup, context.deadline).await,
         };
         known.unwrap_or_else(|error| {
             tracing::warn!(?lookup, %error, "A live read for a webhook failed");
@@ -153,16 +132,21 @@ impl Reader {
     }
 
     /// An object of a name that no object can have is not asked for: it does not exist.
-    async fn get(
+    async fn object(
         &self,
         context: &Context,
-        resource: &Resource,
+        projection: &'static dyn AnyProjection,
         name: &NamespacedName,
-    ) -> Result<Option<Value>, ApiError> {
-        match self.cluster.get(context, &resource.at(&name.namespace, &name.name)).await {
-            Ok(object) => Ok(Some(object)),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(ApiError::BadRequest(_)) => Ok(None),
+    ) -> Result<Known, ApiError> {
+        let objects = projection.objects();
+        let cluster = match objects.side {
+            Side::Source => &self.source,
+            Side::Target => &self.target,
+        };
+        match cluster.get(context, &objects.resource().at(&name.namespace, &name.name)).await {
+            Ok(object) => Ok(Known::Object(Some(projection.project(&object)))),
+            Err(error) if error.is_not_found() => Ok(Known::Object(None)),
+            Err(ApiError::BadRequest(_)) => Ok(Known::Object(None)),
             Err(error) => Err(error),
         }
     }
@@ -170,30 +154,29 @@ impl Reader {
     async fn autoscalers(&self, context: &Context, namespace: &str) -> Result<Known, ApiError> {
         let limits = Limits::default();
         let (resource, scope) = (watches::autoscalers(), Some(namespace.to_owned()));
-        let mut pages = self.cluster.pages(context.clone(), resource, scope, ListQuery::default());
+        let mut pages = self.target.pages(context.clone(), resource, scope, ListQuery::default());
         while let Some(page) = pages.next().await {
             page?.items.iter().for_each(|object| limits.change(None, Some(&records::autoscaler(object))));
         }
         Ok(Known::Autoscalers(Autoscalers(limits)))
     }
 
-    async fn nodes(&self, deadline: Deadline) -> Known {
-        let Some(router) = &self.nodes else { return Known::Nodes };
+    /// Waits for the first list of a watch.
+    async fn listed(&self, lookup: &Lookup, deadline: Deadline) -> Known {
+        let Some(opening) = self.openings.get(lookup) else { return Known::Listed };
         let listed = async {
             loop {
-                let moment = router.signal().moment();
-                if router.store().is_listed() {
-                    return true;
+                let moment = opening.signal.moment();
+                match (opening.is_listed)() {
+                    Some(false) => Signal::raised_after(&moment).await,
+                    Some(true) => return true,
+                    None => return false, // the process ends, and no list will come
                 }
-                if router.store().state() == StoreState::Off {
-                    return false; // the process ends, and no list will come
-                }
-                Signal::raised_after(&moment).await;
             }
         };
         match timeout_at(deadline.0, listed).await {
-            Ok(true) => Known::Nodes,
-            Ok(false) | Err(_) => Known::Failed(too_late(&Lookup::Nodes)),
+            Ok(true) => Known::Listed,
+            Ok(false) | Err(_) => Known::Failed(too_late(lookup)),
         }
     }
 }
@@ -213,8 +196,8 @@ impl Waiting {
     }
 
     /// Who gets the answer of this read.
-    fn answered(&mut self, place: u64, known: &Known) -> Vec<oneshot::Sender<Known>> {
-        let for_all = known.is_found();
+    fn answered(&mut self, place: u64, lookup: &Lookup, known: &Known) -> Vec<oneshot::Sender<Known>> {
+        let for_all = known.is_for_all(lookup);
         let mut replies = self.reads.remove(&place).unwrap_or_default();
         for (other, waiting) in &mut self.reads {
             // A read that began earlier has nothing newer to tell.
@@ -232,14 +215,13 @@ impl Waiting {
 // === impl Known ===
 
 impl Known {
-    /// An object that is read because the store lacks it. Namespaces are read because the store has an old one.
-    fn is_found(&self) -> bool {
-        match self {
-            Self::ServiceAccount(found) => found.is_some(),
-            Self::LoadBalancing(found) => found.is_some(),
-            Self::Gateway(found) => found.is_some(),
-            Self::Nodes => true,
-            Self::Namespace(_) | Self::Autoscalers(_) | Self::Failed(_) => false,
+    /// Whether those who asked later may have it, too: an object that is read because the store lacks it. Where the store
+    /// has an old one, there may be one that is newer yet.
+    fn is_for_all(&self, lookup: &Lookup) -> bool {
+        match (self, lookup) {
+            (Self::Object(found), Lookup::Object { recency: Recency::Known, .. }) => found.is_some(),
+            (Self::Listed, _) => true,
+            (Self::Object(_) | Self::Autoscalers(_) | Self::Failed(_), _) => false,
         }
     }
 }

@@ -1,10 +1,11 @@
-//! What the webhooks know of the target cluster (spec 50 §2.7): the real [`View`](super::view::View).
+//! What the webhooks know of the clusters (spec 50 §2.7): the real [`View`](super::view::View).
 //!
 //! For what the enabled webhooks read, and nothing else, routers fill small stores from the beginning, in every replica;
 //! readiness waits for them. Stores can be read from any thread. What they do not hold is read live, once for all who ask,
 //! on the thread of the cluster: it takes questions over a channel.
 //!
-//! * `records.rs`: what is kept of each kind; pure.
+//! * `records.rs`: what is kept of the kinds that an index answers for; pure. Of single objects webhooks say themselves what is
+//!   kept, see [`Projection`](super::projection::Projection).
 //! * `index.rs`: what autoscalers scale, kept up to date with each change; pure. The same for the taints of nodes is part
 //!   of their webhook.
 //! * `watches.rs`: the routers.
@@ -38,31 +39,31 @@ pub use sight::{Answers, Sight};
 use watches::Stores;
 pub use watches::Watches;
 
-/// What is known of the target cluster, readable from any thread. Cheap to clone.
+/// What is known of the clusters, readable from any thread. Cheap to clone.
 #[derive(Clone)]
 pub struct Knowledge {
     stores: Arc<Stores>,
     questions: mpsc::Sender<Question>,
 }
 
-/// Names of the kinds in error texts.
-fn kind_of(lookup: &Lookup) -> &'static str {
+/// Version and kind of what is looked up, for error texts.
+fn kind_of(lookup: &Lookup) -> (&'static str, &'static str) {
     match lookup {
-        Lookup::ServiceAccount(_) => "ServiceAccount",
-        Lookup::Namespace(_) => "Namespace",
-        Lookup::Autoscalers(_) => "HorizontalPodAutoscaler",
-        Lookup::LoadBalancing(_) => "ConfigMap",
-        Lookup::Gateway(_) => "Service",
-        Lookup::Nodes => "Node",
+        Lookup::Object { projection, .. } | Lookup::Objects(projection) => {
+            (projection.objects().version, projection.objects().kind)
+        }
+        Lookup::Autoscalers(_) => ("v1", "HorizontalPodAutoscaler"),
+        Lookup::Nodes => ("v1", "Node"),
     }
 }
 
 /// The time of a read is over: the row "informer does not sync" of spec 50 §2.7.
 fn too_late(lookup: &Lookup) -> Failure {
+    let (version, kind) = kind_of(lookup);
     Failure::Status(Box::new(ApiStatus {
         code: 504,
         reason: "Timeout".to_owned(),
-        message: format!("Timeout: failed waiting for *v1.{} Informer to sync", kind_of(lookup)),
+        message: format!("Timeout: failed waiting for *{version}.{kind} Informer to sync"),
         details: Details::default(),
     }))
 }
@@ -74,7 +75,8 @@ impl Knowledge {
     #[cfg(test)]
     pub(super) fn without_service_accounts() -> (Self, mpsc::Receiver<Question>) {
         let (questions, asked) = mpsc::channel(128);
-        let stores = Stores { service_accounts: Some(crate::cluster::Store::default()), ..Stores::default() };
+        let mut stores = Stores::default();
+        stores.objects.insert(&super::mutating::token_mount::SERVICE_ACCOUNTS, watches::ObjectStore::default());
         (Self { stores: Arc::new(stores), questions }, asked)
     }
 

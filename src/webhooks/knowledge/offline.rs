@@ -11,83 +11,87 @@ use super::{index::Limits, records};
 use crate::{
     api::object::{self, GroupVersionKind, NamespacedName},
     webhooks::{
-        mutating::{
-            load_balancing::{CONFIG_MAP, SERVICE},
-            system_components::node_taints::TaintSet,
-        },
-        view::{Annotations, Failure, Scaled, ServiceAccount, View},
+        mutating::system_components::node_taints::TaintSet,
+        projection::{AnyProjection, Fields, Selected},
+        registry::Reads,
+        view::{Failure, Recency, Scaled, View},
     },
 };
 
 /// What webhooks read of some manifests.
 #[derive(Debug)]
 pub struct Manifests {
-    service_accounts: BTreeMap<NamespacedName, ServiceAccount>,
-    namespaces: BTreeMap<String, Arc<Annotations>>,
+    objects: BTreeMap<&'static dyn AnyProjection, BTreeMap<NamespacedName, Fields>>,
     limits: Limits,
     nodes: BTreeSet<String>,
     node_selector: BTreeMap<String, String>,
     taints: TaintSet,
-    load_balancing: BTreeMap<String, Arc<Annotations>>,
-    gateways: BTreeMap<String, Arc<Vec<String>>>,
 }
 
 // === impl Manifests ===
 
 impl Manifests {
-    /// None. `node_selector`: labels of the Nodes whose taints count.
-    pub fn new(node_selector: BTreeMap<String, String>) -> Self {
+    /// None. `reads`: what webhooks read. `node_selector`: labels of the Nodes whose taints count.
+    pub fn new(reads: &[Reads], node_selector: BTreeMap<String, String>) -> Self {
+        let objects = reads.iter().filter_map(|read| match read {
+            Reads::Objects(projection) | Reads::ObjectsOf(projection, _) => Some((*projection, BTreeMap::new())),
+            Reads::Autoscalers | Reads::NodeCount | Reads::NodeTaints => None,
+        });
         Self {
-            service_accounts: BTreeMap::new(),
-            namespaces: BTreeMap::new(),
+            objects: objects.collect(),
             limits: Limits::default(),
             nodes: BTreeSet::new(),
             taints: TaintSet::new(node_selector.clone()),
             node_selector,
-            load_balancing: BTreeMap::new(),
-            gateways: BTreeMap::new(),
         }
     }
 
     /// Adds an object, each once. False: no webhook reads such an object.
     pub fn add(&mut self, object: &Value) -> bool {
         let Some(GroupVersionKind { group, kind, .. }) = GroupVersionKind::of(object) else { return false };
-        let (namespace, name) = (object::namespace(object), object::name(object));
+        let name = NamespacedName::of(object);
+        let mut is_read = false;
+        for (projection, known) in &mut self.objects {
+            let objects = projection.objects();
+            let is_selected = match objects.selected {
+                Selected::All => true,
+                Selected::Named(wanted) => name.name == wanted,
+                Selected::Labelled(label) => object::label(object, label).is_some(),
+            };
+            if (objects.group, objects.kind) == (&*group, &*kind) && is_selected {
+                let name = NamespacedName::new(if objects.namespaced { &name.namespace } else { "" }, &name.name);
+                known.insert(name, projection.project(object));
+                is_read = true;
+            }
+        }
         match (group.as_str(), kind.as_str()) {
-            ("", "ServiceAccount") => {
-                let account = records::service_account(object);
-                self.service_accounts.insert(NamespacedName::new(namespace, name), account);
-            }
-            ("", "Namespace") => {
-                self.namespaces.insert(name.to_owned(), records::space(object).annotations);
-            }
             ("autoscaling", "HorizontalPodAutoscaler") => {
                 self.limits.change(None, Some(&records::autoscaler(object)));
             }
             ("", "Node") => {
                 let node = records::node(object, &self.node_selector);
-                self.taints.replace(name, Some((&node.labels, node.taints.as_slice())));
-                self.nodes.insert(name.to_owned());
+                self.taints.replace(&name.name, Some((&node.labels, node.taints.as_slice())));
+                self.nodes.insert(name.name);
             }
-            ("", "ConfigMap") if name == CONFIG_MAP => {
-                self.load_balancing.insert(namespace.to_owned(), records::load_balancing(object));
-            }
-            ("", "Service") if name == SERVICE => {
-                self.gateways.insert(namespace.to_owned(), records::gateway(object));
-            }
-            _ => return false,
+            _ => return is_read,
         }
         true
     }
 }
 
 impl View for Manifests {
-    fn service_account(&self, name: &NamespacedName) -> Result<Option<ServiceAccount>, Failure> {
-        Ok(self.service_accounts.get(name).copied())
+    fn find(
+        &self,
+        projection: &'static dyn AnyProjection,
+        name: &NamespacedName,
+        _: Recency,
+    ) -> Result<Option<Fields>, Failure> {
+        Ok(self.objects.get(projection).and_then(|known| known.get(name)).cloned())
     }
 
-    fn namespace(&self, name: &str) -> Result<Option<Arc<Annotations>>, Failure> {
-        Ok(self.namespaces.get(name).cloned())
+    fn find_all(&self, projection: &'static dyn AnyProjection) -> Result<Vec<(NamespacedName, Fields)>, Failure> {
+        let known = self.objects.get(projection).into_iter().flatten();
+        Ok(known.map(|(name, fields)| (name.clone(), fields.clone())).collect())
     }
 
     fn autoscaler(&self, scaled: &Scaled<'_>, _sure: bool) -> Result<Option<i64>, Failure> {
@@ -101,14 +105,6 @@ impl View for Manifests {
     fn tolerations_of_nodes(&self) -> Result<Arc<Vec<Value>>, Failure> {
         Ok(self.taints.tolerations())
     }
-
-    fn load_balancing(&self, namespace: &str) -> Result<Option<Arc<Annotations>>, Failure> {
-        Ok(self.load_balancing.get(namespace).cloned())
-    }
-
-    fn gateway(&self, namespace: &str) -> Result<Option<Arc<Vec<String>>>, Failure> {
-        Ok(self.gateways.get(namespace).cloned())
-    }
 }
 
 #[cfg(test)]
@@ -116,11 +112,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::webhooks::testing::object;
+    use crate::webhooks::{
+        mutating::{
+            high_availability::NAMESPACES,
+            load_balancing::{CONFIG_MAP, CONFIG_MAPS, SERVICE, SERVICES},
+            token_mount::{SERVICE_ACCOUNTS, ServiceAccount},
+        },
+        testing::object,
+    };
+
+    const READS: [Reads; 4] = [
+        Reads::Objects(&SERVICE_ACCOUNTS),
+        Reads::Objects(&NAMESPACES),
+        Reads::Objects(&CONFIG_MAPS),
+        Reads::Objects(&SERVICES),
+    ];
 
     #[test]
     fn what_webhooks_read_comes_from_the_manifests() {
-        let mut manifests = Manifests::new([("pool".to_owned(), "system".to_owned())].into());
+        let mut manifests = Manifests::new(&READS, [("pool".to_owned(), "system".to_owned())].into());
         let known = [
             "{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: ns, name: a}, automountServiceAccountToken: false}",
             "{apiVersion: v1, kind: Namespace, metadata: {name: ns}}",
@@ -140,16 +150,18 @@ mod tests {
         known.iter().for_each(|yaml| assert!(manifests.add(&object(yaml)), "{yaml}"));
         unknown.iter().for_each(|yaml| assert!(!manifests.add(&object(yaml)), "{yaml}"));
 
+        let view: &dyn View = &manifests;
         let off = ServiceAccount { automount: Some(false) };
-        assert_eq!(manifests.service_account(&NamespacedName::new("ns", "a")), Ok(Some(off)));
-        assert_eq!(manifests.service_account(&NamespacedName::new("ns", "b")), Ok(None));
-        assert_eq!(manifests.namespace("ns"), Ok(Some(Arc::default())));
+        assert_eq!(view.object(&SERVICE_ACCOUNTS, &NamespacedName::new("ns", "a")), Ok(Some(Arc::new(off))));
+        assert_eq!(view.object(&SERVICE_ACCOUNTS, &NamespacedName::new("ns", "b")), Ok(None));
+        assert_eq!(view.object(&NAMESPACES, &NamespacedName::new("", "ns")), Ok(Some(Arc::default())));
         let web = Scaled { namespace: "ns", api_version: "apps/v1", kind: "Deployment", name: "web" };
         assert_eq!(manifests.autoscaler(&web, true), Ok(Some(4)));
         assert_eq!(manifests.has_one_node(), Ok(true));
         let toleration = json!({"key": "k", "operator": "Exists", "effect": "NoSchedule"});
         assert_eq!(manifests.tolerations_of_nodes(), Ok(Arc::new(vec![toleration])));
-        assert!(manifests.load_balancing("ns").unwrap().is_some());
-        assert_eq!(manifests.gateway("istio"), Ok(Some(Arc::new(vec!["10.0.0.1".to_owned()]))));
+        assert!(view.object(&CONFIG_MAPS, &NamespacedName::new("ns", CONFIG_MAP)).unwrap().is_some());
+        let gateway = view.object(&SERVICES, &NamespacedName::new("istio", SERVICE));
+        assert_eq!(gateway, Ok(Some(Arc::new(vec!["10.0.0.1".to_owned()]))));
     }
 }

@@ -4,12 +4,17 @@ use std::sync::{Arc, PoisonError};
 
 use serde_json::Value;
 
-use super::{live::Known, too_late, watches::Stores};
+use super::{
+    live::Known,
+    too_late,
+    watches::{ObjectStore, Stores},
+};
 use crate::{
     api::object::NamespacedName,
+    cluster::Side,
     webhooks::{
-        mutating::load_balancing::{CONFIG_MAP, SERVICE},
-        view::{Annotations, Failure, Lookup, Scaled, ServiceAccount, View},
+        projection::{AnyProjection, Fields, Objects, Within},
+        view::{Failure, Lookup, Recency, Scaled, View},
     },
 };
 
@@ -43,6 +48,14 @@ impl Answers {
     fn get(&self, lookup: &Lookup) -> Option<&Known> {
         self.0.iter().find_map(|(asked, known)| (asked == lookup).then_some(known))
     }
+
+    /// The latest read of an object, for whatever reason it was read.
+    fn of_object(&self, wanted: &'static dyn AnyProjection, of: &NamespacedName) -> Option<(&Known, &Lookup)> {
+        self.0.iter().rev().find_map(|(asked, known)| match asked {
+            Lookup::Object { projection, name, .. } if name == of && *projection == wanted => Some((known, asked)),
+            Lookup::Object { .. } | Lookup::Objects(_) | Lookup::Autoscalers(_) | Lookup::Nodes => None,
+        })
+    }
 }
 
 // === impl Sight ===
@@ -52,12 +65,12 @@ impl Sight<'_> {
     fn answer<T>(&self, lookup: Lookup, of: impl FnOnce(&Known) -> Option<T>) -> Result<T, Failure> {
         match self.answers.get(&lookup) {
             None => Err(Failure::Look(lookup)),
-            Some(Known::Failed(failure)) => Err(failure.clone()),
-            Some(known) => of(known).ok_or_else(|| {
-                let message = format!("the answer to {lookup:?} is of another kind");
-                Failure::Errored { code: 500, message }
-            }),
+            Some(known) => answered(&lookup, known, of),
         }
+    }
+
+    fn store(&self, projection: &'static dyn AnyProjection) -> Result<&ObjectStore, Failure> {
+        self.stores.objects.get(projection).ok_or_else(not_started)
     }
 
     fn is_answered(&self, lookup: &Lookup) -> bool {
@@ -65,19 +78,21 @@ impl Sight<'_> {
     }
 
     /// Spec 50 §2.7, restricted namespaces.
-    fn is_visible(&self, namespace: &str) -> bool {
-        let visible = &self.stores.namespaces;
-        visible.is_empty() || visible.iter().any(|visible| visible == namespace)
-    }
-
-    fn check_get(&self, namespace: &str, name: &str) -> Result<(), Failure> {
+    fn check_get(&self, objects: &Objects, name: &NamespacedName) -> Result<(), Failure> {
+        let is_visible = match objects.within {
+            _ if !objects.namespaced => true,
+            Within::All => true,
+            Within::One(namespace) => name.namespace == namespace,
+            Within::Configured => self.stores.is_visible(objects.side, &name.namespace),
+        };
+        let NamespacedName { namespace, name } = name;
         let text = || format!("unable to get: {namespace}/{name} because of unknown namespace for the cache");
-        self.is_visible(namespace).then_some(()).ok_or_else(|| Failure::Denied(text()))
+        is_visible.then_some(()).ok_or_else(|| Failure::Denied(text()))
     }
 
     fn check_list(&self, namespace: &str) -> Result<(), Failure> {
         let text = || format!("unable to list: {namespace} because of unknown namespace for the cache");
-        self.is_visible(namespace).then_some(()).ok_or_else(|| Failure::Denied(text()))
+        self.stores.is_visible(Side::Target, namespace).then_some(()).ok_or_else(|| Failure::Denied(text()))
     }
 
     /// Nodes are not read one by one: without their first list nothing is known of them.
@@ -91,38 +106,56 @@ impl Sight<'_> {
     }
 }
 
+fn answered<T>(lookup: &Lookup, known: &Known, of: impl FnOnce(&Known) -> Option<T>) -> Result<T, Failure> {
+    if let Known::Failed(failure) = known {
+        return Err(failure.clone());
+    }
+    of(known).ok_or_else(|| {
+        let message = format!("the answer to {lookup:?} is of another kind");
+        Failure::Errored { code: 500, message }
+    })
+}
+
 fn not_started() -> Failure {
     Failure::Denied(NOT_STARTED.to_owned())
 }
 
 impl View for Sight<'_> {
-    fn service_account(&self, name: &NamespacedName) -> Result<Option<ServiceAccount>, Failure> {
-        let store = self.stores.service_accounts.as_ref().ok_or_else(not_started)?;
-        self.check_get(&name.namespace, &name.name)?;
-        let lookup = Lookup::ServiceAccount(name.clone());
-        if !self.is_answered(&lookup)
-            && let Some(known) = store.with(name, |record| record.fields)
-        {
-            return Ok(Some(known));
+    fn find(
+        &self,
+        projection: &'static dyn AnyProjection,
+        name: &NamespacedName,
+        recency: Recency,
+    ) -> Result<Option<Fields>, Failure> {
+        let objects = projection.objects();
+        let store = self.store(projection)?;
+        self.check_get(objects, name)?;
+        if let Some((known, lookup)) = self.answers.of_object(projection, name) {
+            return answered(
+                lookup,
+                known,
+                |known| {
+                    if let Known::Object(found) = known { Some(found.clone()) } else { None }
+                },
+            );
         }
-        self.answer(lookup, |known| if let Known::ServiceAccount(account) = known { Some(*account) } else { None })
+        let known = match recency {
+            Recency::Known => store.with(name, |record| record.fields.clone()),
+            Recency::Live => None,
+        };
+        known.map(Some).ok_or_else(|| Failure::Look(Lookup::Object { projection, name: name.clone(), recency }))
     }
 
-    /// One that lacks the label without which the API server does not ask is out of date, as is one that is missing
-    /// (spec 51, "better" 4).
-    fn namespace(&self, name: &str) -> Result<Option<Arc<Annotations>>, Failure> {
-        let store = self.stores.spaces.as_ref().ok_or_else(not_started)?;
-        let lookup = Lookup::Namespace(name.to_owned());
-        let known = store.with(&NamespacedName::new("", name), |record| record.fields.clone());
-        if !self.is_answered(&lookup)
-            && let Some(space) = known.filter(|space| space.considered)
-        {
-            return Ok(Some(space.annotations));
+    fn find_all(&self, projection: &'static dyn AnyProjection) -> Result<Vec<(NamespacedName, Fields)>, Failure> {
+        let store = self.store(projection)?;
+        if !store.is_listed() {
+            let lookup = Lookup::Objects(projection);
+            self.answer(lookup.clone(), |_| Some(()))?;
+            return Err(too_late(&lookup));
         }
-        self.answer(
-            lookup,
-            |known| if let Known::Namespace(annotations) = known { Some(annotations.clone()) } else { None },
-        )
+        let mut all = Vec::with_capacity(store.len());
+        store.for_each(|name, record| all.push((name.clone(), record.fields.clone())));
+        Ok(all)
     }
 
     fn autoscaler(&self, scaled: &Scaled<'_>, sure: bool) -> Result<Option<i64>, Failure> {
@@ -147,31 +180,5 @@ impl View for Sight<'_> {
 
     fn tolerations_of_nodes(&self) -> Result<Arc<Vec<Value>>, Failure> {
         self.nodes(|nodes| nodes.taints.read().unwrap_or_else(PoisonError::into_inner).tolerations())
-    }
-
-    fn load_balancing(&self, namespace: &str) -> Result<Option<Arc<Annotations>>, Failure> {
-        let store = self.stores.load_balancing.as_ref().ok_or_else(not_started)?;
-        self.check_get(namespace, CONFIG_MAP)?;
-        let lookup = Lookup::LoadBalancing(namespace.to_owned());
-        let name = NamespacedName::new(namespace, CONFIG_MAP);
-        if !self.is_answered(&lookup)
-            && let Some(known) = store.with(&name, |record| record.fields.clone())
-        {
-            return Ok(Some(known));
-        }
-        self.answer(lookup, |known| if let Known::LoadBalancing(data) = known { Some(data.clone()) } else { None })
-    }
-
-    fn gateway(&self, namespace: &str) -> Result<Option<Arc<Vec<String>>>, Failure> {
-        let store = self.stores.gateways.as_ref().ok_or_else(not_started)?;
-        self.check_get(namespace, SERVICE)?;
-        let lookup = Lookup::Gateway(namespace.to_owned());
-        let name = NamespacedName::new(namespace, SERVICE);
-        if !self.is_answered(&lookup)
-            && let Some(known) = store.with(&name, |record| record.fields.clone())
-        {
-            return Ok(Some(known));
-        }
-        self.answer(lookup, |known| if let Known::Gateway(addresses) = known { Some(addresses.clone()) } else { None })
     }
 }

@@ -12,19 +12,25 @@ use crate::{
     cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side},
     sim::{ClientOptions, Fault, Process, Seen, Sim, SimOptions},
     webhooks::{
+        mutating::{
+            high_availability::{self, NAMESPACES},
+            load_balancing::{CONFIG_MAP, CONFIG_MAPS, SERVICE, SERVICES},
+            token_mount::{SERVICE_ACCOUNTS, ServiceAccount},
+        },
+        projection::AnyProjection,
         registry::Reads,
-        view::{Annotations, Scaled, ServiceAccount, View},
+        view::{Annotations, Scaled, View},
     },
 };
 
 const ALL: [Reads; 7] = [
-    Reads::ServiceAccounts,
-    Reads::Namespaces,
+    Reads::Objects(&SERVICE_ACCOUNTS),
+    Reads::Objects(&NAMESPACES),
     Reads::Autoscalers,
     Reads::NodeCount,
     Reads::NodeTaints,
-    Reads::LoadBalancing,
-    Reads::Gateways,
+    Reads::Objects(&CONFIG_MAPS),
+    Reads::Objects(&SERVICES),
 ];
 const LIMIT: Duration = Duration::from_secs(10);
 const WEB: Scaled<'_> = Scaled { namespace: "ns", api_version: "apps/v1", kind: "Deployment", name: "web" };
@@ -64,7 +70,7 @@ fn world<F: Future<Output = World>>(
         let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: Fence::open() };
         let cluster = Cluster::new(client, options, cluster_env, Rc::new(NoObserver));
         let selector = BTreeMap::from([("pool".to_owned(), "system".to_owned())]);
-        let watches = Watches::start(&cluster, reads, selector, &env);
+        let watches = Watches::start(&cluster, &cluster, reads, selector, &env);
         let knowledge = watches.knowledge();
         let world = test(World { sim, watches, knowledge }).await;
         world.watches.stop();
@@ -129,8 +135,21 @@ impl World {
         }
     }
 
-    async fn account(&self, name: &str) -> Result<Option<ServiceAccount>, Failure> {
-        self.ask(|view| view.service_account(&NamespacedName::new("ns", name))).await
+    async fn account(&self, name: &str) -> Result<Option<Arc<ServiceAccount>>, Failure> {
+        self.ask(|view| view.object(&SERVICE_ACCOUNTS, &NamespacedName::new("ns", name))).await
+    }
+
+    async fn namespace(&self, name: &str) -> Result<Option<Annotations>, Failure> {
+        let found = self.ask(|view| high_availability::space(name, view)).await?;
+        Ok(found.map(|space| space.annotations.clone()))
+    }
+
+    async fn load_balancing(&self, namespace: &str) -> Result<Option<Arc<Annotations>>, Failure> {
+        self.ask(|view| view.object(&CONFIG_MAPS, &NamespacedName::new(namespace, CONFIG_MAP))).await
+    }
+
+    async fn gateway(&self, namespace: &str) -> Result<Option<Arc<Vec<String>>>, Failure> {
+        self.ask(|view| view.object(&SERVICES, &NamespacedName::new(namespace, SERVICE))).await
     }
 
     async fn synced(&self) {
@@ -145,8 +164,8 @@ impl World {
     }
 }
 
-fn automount(value: bool) -> Result<Option<ServiceAccount>, Failure> {
-    Ok(Some(ServiceAccount { automount: Some(value) }))
+fn automount(value: bool) -> Result<Option<Arc<ServiceAccount>>, Failure> {
+    Ok(Some(Arc::new(ServiceAccount { automount: Some(value) })))
 }
 
 // === stores ===
@@ -181,7 +200,7 @@ fn what_is_in_a_store_is_not_read_again() {
             world.synced().await;
 
             assert_eq!(world.account("a").await, automount(false));
-            assert_eq!(world.ask(|view| view.namespace("ha")).await, Ok(Some(Arc::default())));
+            assert_eq!(world.namespace("ha").await, Ok(Some(Annotations::new())));
             assert_eq!(world.ask(|view| view.autoscaler(&WEB, true)).await, Ok(Some(6)));
             let other = Scaled { name: "other", ..WEB };
             assert_eq!(world.ask(|view| view.autoscaler(&other, false)).await, Ok(None));
@@ -189,8 +208,8 @@ fn what_is_in_a_store_is_not_read_again() {
             let tolerations = vec![json!({"key": "x", "operator": "Exists", "effect": "NoSchedule"})];
             assert_eq!(world.ask(|view| view.tolerations_of_nodes()).await, Ok(Arc::new(tolerations)));
             let hosts = Annotations::from([("hosts".to_owned(), "h".to_owned())]);
-            assert_eq!(world.ask(|view| view.load_balancing("ns")).await, Ok(Some(Arc::new(hosts))));
-            let gateway = world.ask(|view| view.gateway("istio")).await;
+            assert_eq!(world.load_balancing("ns").await, Ok(Some(Arc::new(hosts))));
+            let gateway = world.gateway("istio").await;
             assert_eq!(gateway.map(|addresses| addresses.map(|addresses| addresses.len())), Ok(Some(1)));
 
             assert!(world.requests().is_empty(), "{:?}", world.requests());
@@ -203,7 +222,7 @@ fn what_is_in_a_store_is_not_read_again() {
 #[test]
 fn only_objects_of_one_name_are_watched() {
     world(
-        &[Reads::LoadBalancing, Reads::Gateways],
+        &[Reads::Objects(&CONFIG_MAPS), Reads::Objects(&SERVICES)],
         &[],
         |sim| put(sim, "v1", "ConfigMap", "ns", "another", json!({})),
         async |world| {
@@ -212,7 +231,7 @@ fn only_objects_of_one_name_are_watched() {
 
             put(&world.sim, "v1", "ConfigMap", "ns", "third", json!({}));
             put(&world.sim, "v1", "ConfigMap", "ns", "istio-internal-load-balancing", json!({}));
-            let store = world.knowledge.stores.load_balancing.clone().unwrap();
+            let store = world.knowledge.stores.objects[&(&CONFIG_MAPS as &dyn AnyProjection)].clone();
             eventually("it is in the store", LIMIT, || !store.is_empty()).await;
 
             assert_eq!(store.len(), 1);
@@ -252,7 +271,7 @@ fn nodes_are_counted_and_their_taints_followed() {
 #[test]
 fn a_miss_is_read_live_once_for_all_who_ask() {
     world(
-        &[Reads::ServiceAccounts],
+        &[Reads::Objects(&SERVICE_ACCOUNTS)],
         &[],
         |_| (),
         async |world| {
@@ -278,7 +297,7 @@ fn a_miss_is_read_live_once_for_all_who_ask() {
 #[test]
 fn who_joins_during_a_slow_read_does_not_wait_for_two() {
     world(
-        &[Reads::ServiceAccounts],
+        &[Reads::Objects(&SERVICE_ACCOUNTS)],
         &[],
         |_| (),
         async |world| {
@@ -311,14 +330,14 @@ fn who_joins_during_a_slow_read_does_not_wait_for_two() {
 #[test]
 fn a_namespace_that_cannot_be_meant_is_read_live() {
     world(
-        &[Reads::Namespaces],
+        &[Reads::Objects(&NAMESPACES)],
         &[],
         |_| (),
         async |world| {
             world.synced().await;
 
-            assert_eq!(world.ask(|view| view.namespace("ns")).await, Ok(Some(Arc::default())));
-            assert_eq!(world.ask(|view| view.namespace("none")).await, Ok(None));
+            assert_eq!(world.namespace("ns").await, Ok(Some(Annotations::new())));
+            assert_eq!(world.namespace("none").await, Ok(None));
 
             assert_eq!(world.requests(), ["get namespaces", "get namespaces"]);
             world
@@ -357,12 +376,12 @@ fn what_cannot_have_such_a_name_does_not_exist() {
 
             for (namespace, name) in [("", "x"), ("ns", ""), ("ns", "a/b"), ("a/b", "x")] {
                 let name = NamespacedName::new(namespace, name);
-                assert_eq!(world.ask(|view| view.service_account(&name)).await, Ok(None), "{name:?}");
+                assert_eq!(world.ask(|view| view.object(&SERVICE_ACCOUNTS, &name)).await, Ok(None), "{name:?}");
             }
             for name in ["", "a/b"] {
-                assert_eq!(world.ask(|view| view.namespace(name)).await, Ok(None), "{name}");
-                assert_eq!(world.ask(|view| view.load_balancing(name)).await, Ok(None), "{name}");
-                assert_eq!(world.ask(|view| view.gateway(name)).await, Ok(None), "{name}");
+                assert_eq!(world.namespace(name).await, Ok(None), "{name}");
+                assert_eq!(world.load_balancing(name).await, Ok(None), "{name}");
+                assert_eq!(world.gateway(name).await, Ok(None), "{name}");
             }
 
             assert!(world.requests().is_empty(), "{:?}", world.requests());
@@ -375,7 +394,7 @@ fn what_cannot_have_such_a_name_does_not_exist() {
 #[test]
 fn a_read_that_fails_is_an_error_and_not_an_absence() {
     world(
-        &[Reads::ServiceAccounts],
+        &[Reads::Objects(&SERVICE_ACCOUNTS)],
         &[],
         |_| (),
         async |world| {
@@ -391,7 +410,9 @@ fn a_read_that_fails_is_an_error_and_not_an_absence() {
             world.sim.set_faults(|_| Fault::Hang);
             let begin = Instant::now();
             let late = world
-                .ask_within(Duration::from_secs(2), |view| view.service_account(&NamespacedName::new("ns", "a")))
+                .ask_within(Duration::from_secs(2), |view| {
+                    view.object(&SERVICE_ACCOUNTS, &NamespacedName::new("ns", "a"))
+                })
                 .await;
             let Err(Failure::Status(status)) = late else { panic!("no status") };
             assert_eq!((begin.elapsed().as_secs(), status.code, status.reason.as_str()), (2, 504, "Timeout"));
@@ -452,19 +473,15 @@ fn what_is_outside_of_the_namespaces_is_not_known() {
             let denied = |text: &str| Failure::Denied(text.to_owned());
             let account = NamespacedName::new("istio", "a");
 
-            let get = world.ask(|view| view.service_account(&account)).await;
-            let gateway = world.ask(|view| view.gateway("istio")).await;
+            let get = world.ask(|view| view.object(&SERVICE_ACCOUNTS, &account)).await;
+            let gateway = world.gateway("istio").await;
             let list = world.ask(|view| view.autoscaler(&Scaled { namespace: "istio", ..WEB }, false)).await;
 
             assert_eq!(get, Err(denied("unable to get: istio/a because of unknown namespace for the cache")));
             let text = "unable to get: istio/istio-ingressgateway-internal because of unknown namespace for the cache";
             assert_eq!(gateway, Err(denied(text)));
             assert_eq!(list, Err(denied("unable to list: istio because of unknown namespace for the cache")));
-            assert_eq!(
-                world.ask(|view| view.namespace("istio")).await,
-                Ok(Some(Arc::default())),
-                "cluster scope is visible"
-            );
+            assert_eq!(world.namespace("istio").await, Ok(Some(Annotations::new())), "cluster scope is visible");
             world
         },
     );

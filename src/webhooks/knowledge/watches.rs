@@ -12,21 +12,19 @@ use super::{
     Knowledge,
     index::Limits,
     live::Reader,
-    records::{self, Autoscaler, Node, Projected, Space},
+    records::{self, Autoscaler, Node, Projected},
 };
 use crate::{
     actors::{
-        kit::{Env, Listening},
+        kit::{Env, Listening, Signal},
         root::Synced,
     },
-    cluster::{Cluster, Resource, Router, RouterOptions, Start, Store},
+    cluster::{Cluster, Record, Resource, Router, RouterOptions, Side, Start, Store, StoreState},
     webhooks::{
-        mutating::{
-            load_balancing::{CONFIG_MAP, SERVICE},
-            system_components::node_taints::TaintSet,
-        },
+        mutating::system_components::node_taints::TaintSet,
+        projection::{AnyProjection, Fields, Selected, Within},
         registry::Reads,
-        view::{Annotations, ServiceAccount},
+        view::Lookup,
     },
 };
 
@@ -41,19 +39,27 @@ pub struct Watches {
     _listening: Vec<Listening>,
 }
 
-pub(super) type NodeRouter = Router<Projected<Arc<Node>>>;
+/// What is known of single objects.
+pub(super) type ObjectStore = Store<Projected<Fields>>;
 
 /// What can be read from any thread; `None` where nobody reads it.
 #[derive(Debug, Default)]
 pub(super) struct Stores {
-    pub(super) service_accounts: Option<Store<Projected<ServiceAccount>>>,
-    pub(super) spaces: Option<Store<Projected<Space>>>,
+    pub(super) objects: BTreeMap<&'static dyn AnyProjection, ObjectStore>,
     pub(super) autoscalers: Option<AutoscalerStore>,
     pub(super) nodes: Option<NodeStore>,
-    pub(super) load_balancing: Option<Store<Projected<Arc<Annotations>>>>,
-    pub(super) gateways: Option<Store<Projected<Arc<Vec<String>>>>>,
-    /// The namespaces this process may look at; empty for all.
-    pub(super) namespaces: Vec<String>,
+    /// The namespaces this process may look at in the source; empty for all.
+    pub(super) of_source: Vec<String>,
+    /// The same in the target.
+    pub(super) of_target: Vec<String>,
+}
+
+/// How far the first list of a watch has come.
+pub(super) struct Opening {
+    /// Whether it is there; `None`: it will not come, because the process ends.
+    pub(super) is_listed: Box<dyn Fn() -> Option<bool>>,
+    /// Raised when that changes.
+    pub(super) signal: Signal,
 }
 
 #[derive(Debug)]
@@ -70,49 +76,98 @@ pub(super) struct NodeStore {
 
 /// Starts routers and keeps what there is to keep of them.
 struct Starting<'a> {
-    cluster: &'a Cluster,
+    source: &'a Cluster,
+    target: &'a Cluster,
     env: &'a Env,
+    stores: Stores,
+    openings: BTreeMap<Lookup, Opening>,
     synced: Synced,
     stops: Vec<Box<dyn Fn()>>,
     listening: Vec<Listening>,
 }
 
+/// Which objects a router watches.
+struct Selection {
+    resource: Resource,
+    name: String,
+    side: Side,
+    /// Namespaces; none for all of them, or for cluster scope.
+    namespaces: Vec<String>,
+    metadata_only: bool,
+    selected: Selected,
+    optional: bool,
+}
+
+// === impl Stores ===
+
+impl Stores {
+    /// Spec 50 §2.7, restricted namespaces.
+    pub(super) fn is_visible(&self, side: Side, namespace: &str) -> bool {
+        let visible = self.visible(side);
+        visible.is_empty() || visible.iter().any(|visible| visible == namespace)
+    }
+
+    /// The namespaces of the configuration; none for all.
+    fn visible(&self, side: Side) -> &[String] {
+        match side {
+            Side::Source => &self.of_source,
+            Side::Target => &self.of_target,
+        }
+    }
+}
+
+// === impl Opening ===
+
+impl Opening {
+    fn of<R: Record>(router: &Router<R>) -> Self {
+        let (store, signal) = (router.store().clone(), router.signal().clone());
+        let is_listed = move || match store.is_listed() {
+            true => Some(true),
+            false => (store.state() != StoreState::Off).then_some(false),
+        };
+        Self { is_listed: Box::new(is_listed), signal }
+    }
+}
+
 // === impl Watches ===
 
 impl Watches {
-    /// Starts what webhooks read of the target cluster. `node_selector`: labels of the Nodes whose taints count.
-    pub fn start(cluster: &Cluster, reads: &[Reads], node_selector: BTreeMap<String, String>, env: &Env) -> Self {
-        let mut starting =
-            Starting { cluster, env, synced: Synced::default(), stops: Vec::new(), listening: Vec::new() };
-        let wanted = |what| reads.contains(&what);
-        let mut stores = Stores { namespaces: cluster.options().namespaces.clone(), ..Stores::default() };
-        if wanted(Reads::ServiceAccounts) {
-            let router = starting.router(service_accounts(), false, None, records::service_account);
-            stores.service_accounts = Some(router.store().clone());
+    /// Starts what webhooks read of the clusters. `node_selector`: labels of the Nodes whose taints count.
+    pub fn start(
+        source: &Cluster,
+        target: &Cluster,
+        reads: &[Reads],
+        node_selector: BTreeMap<String, String>,
+        env: &Env,
+    ) -> Self {
+        let (of_source, of_target) = (source.options().namespaces.clone(), target.options().namespaces.clone());
+        let mut starting = Starting {
+            source,
+            target,
+            env,
+            stores: Stores { of_source, of_target, ..Stores::default() },
+            openings: BTreeMap::new(),
+            synced: Synced::default(),
+            stops: Vec::new(),
+            listening: Vec::new(),
+        };
+        for read in reads {
+            match read {
+                Reads::Objects(projection) => starting.objects(*projection, None),
+                Reads::ObjectsOf(projection, namespace) => starting.objects(*projection, Some(namespace)),
+                Reads::Autoscalers => starting.autoscalers(),
+                Reads::NodeCount | Reads::NodeTaints => {}
+            }
         }
-        if wanted(Reads::Namespaces) {
-            stores.spaces = Some(starting.router(namespaces(), true, None, records::space).store().clone());
+        let of_taints = reads.contains(&Reads::NodeTaints).then_some(node_selector);
+        if of_taints.is_some() || reads.contains(&Reads::NodeCount) {
+            starting.nodes(of_taints);
         }
-        if wanted(Reads::Autoscalers) {
-            stores.autoscalers = Some(starting.autoscalers());
-        }
-        if wanted(Reads::LoadBalancing) {
-            let router = starting.router(config_maps(), false, Some(CONFIG_MAP), records::load_balancing);
-            stores.load_balancing = Some(router.store().clone());
-        }
-        if wanted(Reads::Gateways) {
-            let router = starting.router(services(), false, Some(SERVICE), records::gateway);
-            stores.gateways = Some(router.store().clone());
-        }
-        let nodes = (wanted(Reads::NodeCount) || wanted(Reads::NodeTaints))
-            .then(|| starting.nodes(wanted(Reads::NodeTaints).then_some(node_selector)));
-        let (nodes, node_router) = nodes.unzip();
-        stores.nodes = nodes;
 
         let (questions, receiver) = mpsc::channel(QUESTIONS);
+        let Starting { stores, openings, synced, stops, listening, .. } = starting;
         // Ends when nobody can ask any more: live reads go on until the last review is answered.
-        actix::spawn(Reader::new(cluster.clone(), node_router).run(receiver));
-        let Starting { synced, stops, listening, .. } = starting;
+        actix::spawn(Reader::new(source.clone(), target.clone(), openings).run(receiver));
         let knowledge = Knowledge { stores: Arc::new(stores), questions };
         Self { knowledge, synced, stops, _listening: listening }
     }
@@ -136,85 +191,123 @@ impl Watches {
 // === impl Starting ===
 
 impl Starting<'_> {
-    /// Watches all objects of a kind, or those of one name, in the namespaces of the configuration.
-    fn router<T: Clone + Send + Sync + 'static>(
+    /// Opens a watch.
+    fn open<T: Clone + Send + Sync + 'static>(
         &mut self,
-        resource: Resource,
-        metadata_only: bool,
-        name: Option<&str>,
+        selection: Selection,
         fields: impl Fn(&Value) -> T + 'static,
     ) -> Router<Projected<T>> {
-        let namespaces = &self.cluster.options().namespaces;
-        let scopes = if namespaces.is_empty() || !resource.namespaced {
-            vec![None]
-        } else {
-            namespaces.iter().cloned().map(Some).collect()
+        let Selection { resource, name, side, namespaces, metadata_only, selected, optional } = selection;
+        let cluster = match side {
+            Side::Source => self.source,
+            Side::Target => self.target,
+        };
+        let scopes =
+            if namespaces.is_empty() { vec![None] } else { namespaces.into_iter().map(Some).collect::<Vec<_>>() };
+        let (label_selector, field_selector) = match selected {
+            Selected::All => (None, None),
+            Selected::Named(name) => (None, Some(format!("metadata.name={name}"))),
+            Selected::Labelled(label) => (Some(label.to_owned()), None),
         };
         let options = RouterOptions {
-            name: format!("webhooks/{}", resource.plural),
+            name: format!("webhooks/{name}"),
             resource,
             scopes,
-            label_selector: None,
+            label_selector,
             metadata_only,
             start: Start::List,
             record: Box::new(move |object| Some(Projected::of(object, fields(object)))),
             keep: Box::new(|_| true),
         };
-        let router = match name {
-            None => Router::start(self.cluster, options, self.env),
-            Some(name) => Router::start_selecting(self.cluster, options, format!("metadata.name={name}"), self.env),
+        let router = match field_selector {
+            None => Router::start(cluster, options, self.env),
+            Some(fields) => Router::start_selecting(cluster, options, fields, self.env),
         };
-        self.listening.push(self.synced.add(&router));
+        if !optional {
+            self.listening.push(self.synced.add(&router));
+        }
         let stopped = router.clone();
         self.stops.push(Box::new(move || stopped.stop()));
         router
     }
 
-    fn autoscalers(&mut self) -> AutoscalerStore {
-        let router = self.router(autoscalers(), false, None, records::autoscaler);
+    /// Watches the objects of a projection, once; `within`: only those of this namespace.
+    fn objects(&mut self, projection: &'static dyn AnyProjection, within: Option<&str>) {
+        if self.stores.objects.contains_key(projection) {
+            return;
+        }
+        let objects = projection.objects();
+        let visible = self.stores.visible(objects.side);
+        let namespaces = match (objects.within, within) {
+            _ if !objects.namespaced => Vec::new(),
+            // What is not visible is not watched, and asked for it is an error.
+            (Within::Configured, Some(one)) if !self.stores.is_visible(objects.side, one) => {
+                self.stores.objects.insert(projection, ObjectStore::default());
+                return;
+            }
+            (_, Some(one)) => vec![one.to_owned()],
+            (Within::Configured, None) => visible.to_vec(),
+            (Within::All, None) => Vec::new(),
+            (Within::One(one), None) => vec![one.to_owned()],
+        };
+        let selection = Selection {
+            resource: objects.resource(),
+            name: objects.name(),
+            side: objects.side,
+            namespaces,
+            metadata_only: objects.metadata_only,
+            selected: objects.selected,
+            optional: objects.optional,
+        };
+        let router = self.open(selection, |object| projection.project(object));
+        self.openings.insert(Lookup::Objects(projection), Opening::of(&router));
+        self.stores.objects.insert(projection, router.store().clone());
+    }
+
+    fn autoscalers(&mut self) {
+        let router = self.open(self.of_target(autoscalers()), records::autoscaler);
         let limits = Limits::default();
         let following = limits.clone();
         router.subscribe(move |change| {
             following.change(change.old.map(|record| &record.fields), change.new.map(|record| &record.fields));
         });
-        AutoscalerStore { store: router.store().clone(), limits }
+        self.stores.autoscalers = Some(AutoscalerStore { store: router.store().clone(), limits });
     }
 
     /// Without a selector Nodes are only counted, for which metadata is enough.
-    fn nodes(&mut self, selector: Option<BTreeMap<String, String>>) -> (NodeStore, NodeRouter) {
-        let metadata_only = selector.is_none();
+    fn nodes(&mut self, selector: Option<BTreeMap<String, String>>) {
+        let selection = Selection { metadata_only: selector.is_none(), ..self.of_target(nodes()) };
         let selector = selector.unwrap_or_default();
         let taints = Arc::new(RwLock::new(TaintSet::new(selector.clone())));
-        let router = self.router(nodes(), metadata_only, None, move |node| Arc::new(records::node(node, &selector)));
+        let router = self.open(selection, move |node| Arc::new(records::node(node, &selector)));
         let following = taints.clone();
         router.subscribe(move |change| {
             let now = change.new.map(|record| (&record.fields.labels, record.fields.taints.as_slice()));
             following.write().unwrap_or_else(PoisonError::into_inner).replace(&change.name.name, now);
         });
-        (NodeStore { store: router.store().clone(), taints }, router)
+        self.openings.insert(Lookup::Nodes, Opening::of(&router));
+        self.stores.nodes = Some(NodeStore { store: router.store().clone(), taints });
+    }
+
+    /// All objects of a kind, in the namespaces of the configuration.
+    fn of_target(&self, resource: Resource) -> Selection {
+        let namespaces = if resource.namespaced { self.stores.of_target.clone() } else { Vec::new() };
+        Selection {
+            name: resource.plural.to_string(),
+            resource,
+            side: Side::Target,
+            namespaces,
+            metadata_only: false,
+            selected: Selected::All,
+            optional: false,
+        }
     }
 }
 
-// === the kinds ===
-
-pub(super) fn service_accounts() -> Resource {
-    Resource::new("", "v1", "ServiceAccount", "serviceaccounts", true)
-}
-
-pub(super) fn namespaces() -> Resource {
-    Resource::new("", "v1", "Namespace", "namespaces", false)
-}
+// === the kinds that an index answers for ===
 
 pub(super) fn autoscalers() -> Resource {
     Resource::new("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true)
-}
-
-pub(super) fn config_maps() -> Resource {
-    Resource::new("", "v1", "ConfigMap", "configmaps", true)
-}
-
-pub(super) fn services() -> Resource {
-    Resource::new("", "v1", "Service", "services", true)
 }
 
 fn nodes() -> Resource {

@@ -10,9 +10,13 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{Mutator, Outcome, Request};
-use crate::webhooks::{
-    fields::{self, Field, Type, WrongType},
-    view::{Failure, View},
+use crate::{
+    api::object::NamespacedName,
+    webhooks::{
+        fields::{self, Field, Type, WrongType},
+        projection::{Objects, Projection, Selected},
+        view::{Annotations, Failure, View},
+    },
 };
 
 /// The path on which it is served, for every API server.
@@ -26,6 +30,31 @@ pub const HOSTS: &str = "hosts";
 pub const ISTIO_NAMESPACE: &str = "istio-namespace";
 /// Name of the Service in front of the load balancer.
 pub const SERVICE: &str = "istio-ingressgateway-internal";
+
+/// `data` of the ConfigMaps `istio-internal-load-balancing`; only the keys that are read.
+pub const CONFIG_MAPS: Projection<Annotations> = Projection {
+    objects: Objects {
+        kind: "ConfigMap",
+        plural: "configmaps",
+        selected: Selected::Named(CONFIG_MAP),
+        ..Objects::TARGET
+    },
+    fields: |object| {
+        let text = |key: &str| object.get("data")?.get(key)?.as_str();
+        let found =
+            [HOSTS, ISTIO_NAMESPACE].into_iter().filter_map(|key| Some((key.to_owned(), text(key)?.to_owned())));
+        found.collect()
+    },
+};
+/// `spec.clusterIPs` of the Services `istio-ingressgateway-internal`.
+pub const SERVICES: Projection<Vec<String>> = Projection {
+    objects: Objects { kind: "Service", plural: "services", selected: Selected::Named(SERVICE), ..Objects::TARGET },
+    fields: |object| {
+        let addresses = object.pointer("/spec/clusterIPs").and_then(Value::as_array);
+        addresses.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    },
+};
+
 /// What the names of Secrets with a generic kubeconfig begin with.
 const KUBECONFIG: &str = "generic-token-kubeconfig";
 
@@ -56,14 +85,14 @@ impl Mutator for LoadBalancing {
         let namespace = if own.is_empty() { request.namespace } else { own };
         let config_map = format!("\"{namespace}/{CONFIG_MAP}\"");
         let config = view
-            .load_balancing(namespace)
+            .object(&CONFIG_MAPS, &NamespacedName::new(namespace, CONFIG_MAP))
             .map_err(|failure| explained(failure, &format!("failed to get {CONFIG_MAP} configmap {config_map}")))?;
         let Some(config) = config else { return Ok(Outcome::Done) };
         let hosts = config.get(HOSTS).filter(|hosts| !hosts.is_empty()).ok_or_else(|| {
             Failure::Denied(format!("\"{HOSTS}\" key in configmap {config_map} provides an empty value"))
         })?;
         let istio = config.get(ISTIO_NAMESPACE).map_or("", String::as_str);
-        let addresses = view.gateway(istio).map_err(|failure| {
+        let addresses = view.object(&SERVICES, &NamespacedName::new(istio, SERVICE)).map_err(|failure| {
             let service = format!("\"{istio}/{SERVICE}\"");
             explained(failure, &format!("failed to get internal istio-ingressgateway service {service}"))
         })?;

@@ -10,12 +10,19 @@ use crate::{
     api::{config::ProjectedTokenMount, integer, object::NamespacedName, quote::quoted},
     webhooks::{
         fields::{self, Field, Type, WrongType},
+        projection::{Objects, Projection},
         view::{Failure, View},
     },
 };
 
 /// The path on which it is served.
 pub const PATH: &str = "/webhooks/mount-projected-service-account-token";
+
+/// What is read of ServiceAccounts.
+pub const SERVICE_ACCOUNTS: Projection<ServiceAccount> = Projection {
+    objects: Objects { kind: "ServiceAccount", plural: "serviceaccounts", ..Objects::TARGET },
+    fields: |object| ServiceAccount { automount: object.get("automountServiceAccountToken").and_then(Value::as_bool) },
+};
 
 /// Annotation of Pods: the life time of the token in seconds.
 const EXPIRATION_SECONDS: &str = "projected-token-mount.resources.gardener.cloud/expiration-seconds";
@@ -33,6 +40,13 @@ const FIELDS: [Field; 6] = [
     ("spec.containers[].volumeMounts[].mountPath", Type::Text),
     ("spec.initContainers[].volumeMounts[].mountPath", Type::Text),
 ];
+
+/// A ServiceAccount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServiceAccount {
+    /// `automountServiceAccountToken`.
+    pub automount: Option<bool>,
+}
 
 /// Mounts a token at the usual place.
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +79,7 @@ impl Mutator for TokenMount {
         if matches!(account, "" | "default") {
             return Ok(Outcome::Done);
         }
-        let found = view.service_account(&NamespacedName::new(request.namespace, account))?;
+        let found = view.object(&SERVICE_ACCOUNTS, &NamespacedName::new(request.namespace, account))?;
         let found = found.ok_or_else(|| Failure::not_found("ServiceAccount", account))?;
         let is_off = found.automount == Some(false);
         let opts_out = fields::boolean(pod, &["spec", "automountServiceAccountToken"])? == Some(false);

@@ -5,9 +5,18 @@ use serde::Serialize;
 
 use super::{Identity, Refusal};
 use crate::webhooks::{
-    registry::FailurePolicy,
+    endpoint::Reply,
     view::{ApiStatus, Details, Read},
 };
+
+/// What an API server does when a webhook does not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailurePolicy {
+    /// Goes on without it.
+    Ignore,
+    /// Refuses the request.
+    Fail,
+}
 
 /// What a webhook says about a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,15 +47,6 @@ pub enum Verdict {
     },
     /// The webhook panicked with this text.
     Panicked(String),
-}
-
-/// An HTTP answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
-    /// HTTP status: 200 for any verdict.
-    pub status: u16,
-    /// JSON with status 200, else plain text.
-    pub body: Vec<u8>,
 }
 
 #[derive(Serialize)]

@@ -1,9 +1,6 @@
 //! One attempt of a webhook at a review.
 
-use std::{
-    any::Any,
-    panic::{AssertUnwindSafe, catch_unwind},
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::Value;
 
@@ -14,6 +11,7 @@ use super::{
 use crate::{
     api::object::GroupVersionKind,
     webhooks::{
+        endpoint::panic_text,
         mutating::{Mutator, Outcome, Request},
         view::{Failure, Lookup, View},
     },
@@ -36,7 +34,7 @@ pub fn attempt(mutator: &dyn Mutator, review: &Review, view: &dyn View) -> Resul
         Ok(Err(Failure::Status(status))) => Ok(Verdict::Status(status)),
         Ok(Err(Failure::ReadFailed { read, message })) => Ok(Verdict::ReadFailed { read, message }),
         Ok(Err(Failure::Errored { code, message })) => Ok(Verdict::Errored { code, message }),
-        Err(panic) => Ok(Verdict::Panicked(text_of(&*panic))),
+        Err(panic) => Ok(Verdict::Panicked(panic_text(&*panic))),
     }
 }
 
@@ -93,9 +91,4 @@ fn check_kind(mutator: &dyn Mutator, object: &Value) -> Result<(), String> {
     let group = if group.is_empty() { "core" } else { group };
     let (api_version, found) = (api_version.unwrap_or_default(), found.unwrap_or_default());
     Err(format!("unable to decode {api_version}, Kind={found} as a {kind} of the group {group}"))
-}
-
-fn text_of(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("of unknown cause").to_owned()
 }

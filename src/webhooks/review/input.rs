@@ -1,6 +1,5 @@
 //! The checks of what came over HTTP, in the order of spec 50 §2.2.
 
-use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, error::Category};
 
@@ -8,30 +7,10 @@ use super::{
     Identity,
     object::{self, Fields, TOO_MANY},
 };
-use crate::api::object::GroupVersionKind;
-
-/// A body of this many bytes is too large.
-pub const LIMIT: usize = 7_340_032;
-
-/// The only content type, byte for byte.
-const JSON: &str = "application/json";
-/// Row 1.
-const EMPTY: &str = "request body is empty";
-/// Row 3.
-const TOO_LARGE: &str = "request entity is too large; limit is 7340032 bytes";
-
-/// The body of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Body {
-    /// There is none.
-    None,
-    /// It did not come to its end, for this reason.
-    Broken(String),
-    /// It has [`LIMIT`] bytes or more; how it begins.
-    TooLarge(Bytes),
-    /// All of it; may be empty if it came in chunks.
-    Whole(Bytes),
-}
+use crate::{
+    api::object::GroupVersionKind,
+    webhooks::endpoint::{Body, EMPTY, JSON, TOO_LARGE},
+};
 
 /// A review that was understood.
 #[derive(Debug, Clone, PartialEq)]

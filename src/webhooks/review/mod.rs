@@ -5,20 +5,24 @@
 //!                                     │ Err(lookup): read it live, then attempt again       patch.rs: the difference
 //! ```
 //!
+//! `mutating.rs` makes an [`Endpoint`](super::endpoint::Endpoint) of a [`Mutator`](super::mutating::Mutator): all of this in one call.
 //! `object.rs` bounds what a review takes in memory. Start reading at [`decode`]; [`attempt`] is the middle.
 
 mod answer;
 mod attempt;
 mod identity;
 mod input;
+mod mutating;
 mod object;
 mod patch;
 
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Reply, Verdict, reply};
+pub use super::endpoint::{Body, LIMIT, Reply};
+pub use answer::{FailurePolicy, Verdict, reply};
 pub use attempt::attempt;
 pub use identity::Identity;
-pub use input::{Body, LIMIT, Refusal, Review, decode};
+pub use input::{Refusal, Review, decode};
+pub use mutating::{Judged, Mutating};
 pub use patch::{Operation, difference};

@@ -10,7 +10,6 @@ use crate::{
     dashboard::metrics::FAILURE_CAUSES,
     webhooks::{
         mutating::{Mutator, Outcome, Request, high_availability::HighAvailability},
-        registry::FailurePolicy,
         testing::TestView,
         view::{ApiStatus, Cause, Details, Failure, Lookup, Read, View},
     },
@@ -454,7 +453,7 @@ fn each_failure_has_a_cause_that_metrics_know() {
 #[test]
 fn a_look_is_no_verdict() {
     let review = decode(&body(&review_of("admission.k8s.io/v1", "CREATE", pod())), JSON).unwrap();
-    let looking = scripted(|_| Err(Failure::Look(Lookup::Gateway("istio".into()))));
+    let looking = scripted(|_| Err(Failure::Look(Lookup::Autoscalers("istio".into()))));
 
-    assert_eq!(attempt(&looking, &review, &TestView::new()), Err(Lookup::Gateway("istio".into())));
+    assert_eq!(attempt(&looking, &review, &TestView::new()), Err(Lookup::Autoscalers("istio".into())));
 }

@@ -20,9 +20,9 @@ use crate::{
     actors::kit::{Census, post},
     dashboard::metrics::Metrics,
     webhooks::{
+        endpoint::{Answer, Body, Received, Reply},
         knowledge::{Answers, Knowledge},
         registry::Entry,
-        review::{Body, Reply, Review, Verdict, attempt, decode, reply},
         view::Lookup,
     },
 };
@@ -49,12 +49,6 @@ struct WebhookActor {
     knowledge: Knowledge,
 }
 
-/// A review as it came.
-struct Received {
-    body: Body,
-    content_type: String,
-}
-
 /// A request.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -72,26 +66,15 @@ impl Webhook {
         Self { entry, statistics }
     }
 
-    /// Decodes and judges. What it needed for that is gone when it returns.
+    /// Answers a request, or says what must be read first. What it needed for that is gone when it returns.
     fn attempt(&self, received: &Received, knowledge: &Knowledge, answers: &Answers) -> Result<Reply, Lookup> {
-        let review = match self.decode(received) {
-            Ok(review) => review,
-            Err(refused) => return Ok(refused),
-        };
-        let verdict = attempt(&*self.entry.mutator, &review, &knowledge.sight(answers))?;
-        Ok(self.conclude(&review, &verdict))
+        let answer = self.entry.endpoint.answer(received, &knowledge.sight(answers))?;
+        Ok(self.conclude(answer))
     }
 
-    fn decode(&self, received: &Received) -> Result<Review, Reply> {
-        decode(&received.body, &received.content_type).map_err(|refusal| {
-            self.statistics.refused(&refusal);
-            refusal.reply()
-        })
-    }
-
-    fn conclude(&self, review: &Review, verdict: &Verdict) -> Reply {
-        self.statistics.judged(review, verdict);
-        reply(&review.identity, verdict, self.entry.failure_policy)
+    fn conclude(&self, answer: Answer) -> Reply {
+        self.statistics.answered(&answer.account);
+        answer.reply
     }
 
     /// Reads what an attempt asked for, and attempts again, until there is an answer.
@@ -100,10 +83,8 @@ impl Webhook {
         loop {
             let known = knowledge.look(lookup.clone(), deadline).await;
             if !answers.add(lookup, known) {
-                let message = "the webhook asked the same question again".to_owned();
-                let verdict = Verdict::Errored { code: 500, message };
-                let review = self.decode(received);
-                return review.map_or_else(|refused| refused, |review| self.conclude(&review, &verdict));
+                return self
+                    .conclude(self.entry.endpoint.give_up(received, "the webhook asked the same question again"));
             }
             match self.attempt(received, knowledge, &answers) {
                 Ok(reply) => return reply,

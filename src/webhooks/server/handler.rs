@@ -20,7 +20,7 @@ use super::{actor::Desk, load::InFlight};
 use crate::{
     api::duration::GoDuration,
     dashboard::connections::{Busy, Connection, Waits},
-    webhooks::review::{Body, LIMIT, Reply},
+    webhooks::endpoint::{Body, LIMIT, Reply},
 };
 
 const TEXT_TYPE: &str = "text/plain; charset=utf-8";

@@ -10,7 +10,10 @@ use tokio::time::Instant;
 use crate::{
     actors::kit::{Activity, Cell, Census, Clock, Role},
     dashboard::metrics::{Metrics, WebhookMetrics},
-    webhooks::review::{Refusal, Review, Verdict},
+    webhooks::{
+        endpoint::Account,
+        review::{Judged, Verdict},
+    },
 };
 
 /// Shared by all workers.
@@ -62,14 +65,28 @@ impl Statistics {
         Answering { statistics: self, begun }
     }
 
-    /// A review was judged. Neither the object nor anything of it is logged but its name.
-    pub(super) fn judged(&self, review: &Review, verdict: &Verdict) {
+    /// A request has an answer.
+    pub(super) fn answered(&self, account: &Account) {
+        match account {
+            Account::Admission(judged) => self.judged(judged),
+        }
+    }
+
+    /// Neither the object nor anything of it is logged but its name.
+    fn judged(&self, judged: &Judged) {
+        let (uid, operation, namespace, name, verdict) = match judged {
+            Judged::Reviewed { uid, operation, namespace, name, verdict } => (uid, operation, namespace, name, verdict),
+            Judged::Refused(refusal) => {
+                self.failed(&refusal.message);
+                let (uid, code) = (&refusal.identity.uid, refusal.code);
+                tracing::info!(webhook = self.path, uid, code, "Request is no review");
+                return;
+            }
+        };
         let (code, message) = verdict.told();
         if let Some(cause) = verdict.cause() {
             self.metrics.failed(cause);
         }
-        let (uid, operation) = (&review.identity.uid, &review.operation);
-        let (namespace, name) = (&review.namespace, &review.name);
         let webhook = self.path;
         match verdict {
             Verdict::Allowed | Verdict::Patched(_) | Verdict::Unexpected(_) => {
@@ -91,12 +108,6 @@ impl Statistics {
                 tracing::error!(webhook, uid, operation, namespace, name, "A webhook panicked");
             }
         }
-    }
-
-    /// A request was no review.
-    pub(super) fn refused(&self, refusal: &Refusal) {
-        self.failed(&refusal.message);
-        tracing::info!(webhook = self.path, uid = refusal.identity.uid, code = refusal.code, "Request is no review");
     }
 
     fn failed(&self, message: &str) {

@@ -15,8 +15,9 @@ use crate::{
     dashboard::probes::{Checks, ProbeQuery},
     webhooks::{
         knowledge::{Known, Question},
-        mutating::{Mutator, Outcome, Request},
-        registry::{Entry, FailurePolicy},
+        mutating::{Mutator, Outcome, Request, token_mount::SERVICE_ACCOUNTS},
+        registry::Entry,
+        review::{FailurePolicy, Mutating},
         view::{Failure, Lookup, View},
     },
 };
@@ -55,8 +56,8 @@ impl Mutator for Scripted {
 }
 
 fn entry(path: &'static str, mutate: fn(&mut Value, &dyn View) -> Result<Outcome, Failure>) -> Entry {
-    let mutator = Arc::new(Scripted(mutate));
-    Entry { key: "test", path, failure_policy: FailurePolicy::Fail, reads: &[], mutator }
+    let endpoint = Mutating { failure_policy: FailurePolicy::Fail, mutator: Arc::new(Scripted(mutate)) };
+    Entry { key: "test", path, reads: Vec::new(), endpoint: Arc::new(endpoint) }
 }
 
 fn webhooks() -> Vec<Entry> {
@@ -72,7 +73,8 @@ fn webhooks() -> Vec<Entry> {
         }),
         entry(PANICKING, |_, _| panic!("at the disco")),
         entry(LOOKING, |_, view| {
-            view.service_account(&crate::api::object::NamespacedName::new("n", "a")).map(|_| Outcome::Done)
+            let name = crate::api::object::NamespacedName::new("n", "a");
+            view.object(&SERVICE_ACCOUNTS, &name).map(|_| Outcome::Done)
         }),
     ]
 }

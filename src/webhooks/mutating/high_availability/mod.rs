@@ -26,7 +26,7 @@ use serde_json::Value;
 
 use self::{namespace::Wanted, replicas::Scaling};
 pub use self::{
-    namespace::{FAILURE_TOLERANCE_TYPE, NAMESPACE_ANNOTATIONS, ZONE_PINNING, ZONES},
+    namespace::{FAILURE_TOLERANCE_TYPE, NAMESPACE_ANNOTATIONS, NAMESPACES, Space, ZONE_PINNING, ZONES, space},
     replicas::{REPLICAS, TYPE},
     spread::HOST_SPREAD,
 };
@@ -155,10 +155,10 @@ impl Mutator for HighAvailability {
 // === reads (spec 51 §2.4, "better" 2: only what is needed) ===
 
 fn wanted(request: &Request<'_>, view: &dyn View) -> Result<Wanted, Error> {
-    let found = view.namespace(request.namespace).map_err(|failure| read_failed(Read::Namespace, failure))?;
+    let found = space(request.namespace, view).map_err(|failure| read_failed(Read::Namespace, failure))?;
     let missing = || read_failed(Read::Namespace, Failure::not_found("Namespace", request.namespace));
-    let annotations = found.ok_or_else(missing)?;
-    Ok(Wanted::of(&annotations))
+    let space = found.ok_or_else(missing)?;
+    Ok(Wanted::of(&space.annotations))
 }
 
 /// The `maxReplicas` of the workload's autoscaler, if it has one.

@@ -1,8 +1,14 @@
 //! What the annotations of a Namespace ask for (spec 51 §2.1). Values are never trimmed nor checked.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
-use crate::{api::object::truthy, webhooks::view::Annotations};
+use crate::{
+    api::object::{self, NamespacedName, truthy},
+    webhooks::{
+        projection::{Objects, Projection},
+        view::{Annotations, Failure, View},
+    },
+};
 
 /// Annotation: which failures the workloads have to survive. Empty is something else than absent.
 pub const FAILURE_TOLERANCE_TYPE: &str = "high-availability-config.resources.gardener.cloud/failure-tolerance-type";
@@ -13,6 +19,49 @@ pub const ZONE_PINNING: &str = "high-availability-config.resources.gardener.clou
 
 /// The annotations of a Namespace that are read.
 pub const NAMESPACE_ANNOTATIONS: [&str; 3] = [FAILURE_TOLERANCE_TYPE, ZONES, ZONE_PINNING];
+
+/// Label of the Namespaces for which the API server asks (spec 50 §3.4).
+const CONSIDER: &str = "high-availability-config.resources.gardener.cloud/consider";
+
+/// What is read of Namespaces.
+pub const NAMESPACES: Projection<Space> = Projection {
+    objects: Objects {
+        kind: "Namespace",
+        plural: "namespaces",
+        namespaced: false,
+        metadata_only: true,
+        ..Objects::TARGET
+    },
+    fields: |object| {
+        let text = |key| Some((String::from(key), object::annotation(object, key)?.to_owned()));
+        Space {
+            considered: object::label(object, CONSIDER) == Some("true"),
+            annotations: NAMESPACE_ANNOTATIONS.into_iter().filter_map(text).collect(),
+        }
+    },
+};
+
+/// A Namespace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Space {
+    /// Whether it has the label without which the API server does not ask.
+    pub considered: bool,
+    /// The annotations that are read.
+    pub annotations: Annotations,
+}
+
+/// What is known of a Namespace. One that lacks the label without which the API server does not ask is out of date, as is one
+/// that is missing (spec 51, "better" 4).
+///
+/// # Errors
+/// [`Failure::Look`], or why it cannot be read.
+pub fn space(name: &str, view: &dyn View) -> Result<Option<Arc<Space>>, Failure> {
+    let name = NamespacedName::new("", name);
+    match view.object(&NAMESPACES, &name)? {
+        Some(space) if !space.considered => view.object_live(&NAMESPACES, &name),
+        known => Ok(known),
+    }
+}
 
 /// What a Namespace asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]

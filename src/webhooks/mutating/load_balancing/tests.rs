@@ -125,13 +125,13 @@ fn only_a_failure_that_is_no_status_is_explained() {
         (SERVICE_READ, timeout(), timeout()),
         (
             CONFIG_MAP_READ,
-            Failure::Look(Lookup::LoadBalancing("kube-system".into())),
-            Failure::Look(Lookup::LoadBalancing("kube-system".into())),
+            Failure::Look(Lookup::missing(&CONFIG_MAPS, NamespacedName::new("kube-system", CONFIG_MAP))),
+            Failure::Look(Lookup::missing(&CONFIG_MAPS, NamespacedName::new("kube-system", CONFIG_MAP))),
         ),
         (
             SERVICE_READ,
-            Failure::Look(Lookup::Gateway("istio-ingress".into())),
-            Failure::Look(Lookup::Gateway("istio-ingress".into())),
+            Failure::Look(Lookup::missing(&SERVICES, NamespacedName::new("istio-ingress", SERVICE))),
+            Failure::Look(Lookup::missing(&SERVICES, NamespacedName::new("istio-ingress", SERVICE))),
         ),
     ] {
         assert_eq!(failure(&LoadBalancing, &view().failing(read, answer), POD), expected);

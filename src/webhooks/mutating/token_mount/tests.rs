@@ -129,7 +129,7 @@ fn a_missing_service_account_denies_the_pod_whatever_the_pod_says() {
 #[test]
 fn a_read_that_fails_or_must_be_made_live_is_passed_on() {
     let read = "ServiceAccount kube-system/dns";
-    let look = Lookup::ServiceAccount(NamespacedName::new("kube-system", "dns"));
+    let look = Lookup::missing(&SERVICE_ACCOUNTS, NamespacedName::new("kube-system", "dns"));
     for expected in [Failure::Denied("the cache is not started".into()), Failure::Look(look)] {
         let view = view().failing(read, expected.clone());
 

@@ -108,7 +108,10 @@ fn a_read_that_fails_is_an_error_500_with_its_text() {
 #[test]
 fn what_must_be_read_live_is_passed_on() {
     let table = [
-        (format!("Namespace {NAMESPACE}"), Lookup::Namespace(NAMESPACE.into())),
+        (
+            format!("Namespace {NAMESPACE}"),
+            Lookup::missing(&NAMESPACES, crate::api::object::NamespacedName::new("", NAMESPACE)),
+        ),
         (
             format!("HorizontalPodAutoscaler of {NAMESPACE} apps/v1 Deployment {NAME} for sure"),
             Lookup::Autoscalers(NAMESPACE.into()),

@@ -1,0 +1,80 @@
+//! A mutating webhook as an endpoint.
+
+use std::sync::Arc;
+
+use super::{FailurePolicy, Refusal, Review, Verdict, attempt, decode, reply};
+use crate::webhooks::{
+    endpoint::{Account, Answer, Endpoint, Received},
+    mutating::Mutator,
+    view::{Lookup, View},
+};
+
+/// Answers AdmissionReviews with what a [`Mutator`] makes of their objects.
+#[derive(Clone)]
+pub struct Mutating {
+    /// What its registration says.
+    pub failure_policy: FailurePolicy,
+    /// What it does.
+    pub mutator: Arc<dyn Mutator>,
+}
+
+/// What became of an AdmissionReview.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judged {
+    /// It was none.
+    Refused(Refusal),
+    /// It has a verdict.
+    Reviewed {
+        /// `request.uid`.
+        uid: String,
+        /// `request.operation`.
+        operation: String,
+        /// `request.namespace`.
+        namespace: String,
+        /// `request.name`.
+        name: String,
+        /// The verdict.
+        verdict: Verdict,
+    },
+}
+
+// === impl Mutating ===
+
+impl Mutating {
+    fn refuse(refusal: Refusal) -> Answer {
+        Answer { reply: refusal.reply(), account: Account::Admission(Judged::Refused(refusal)) }
+    }
+
+    /// The object of the review is gone when it returns.
+    fn conclude(&self, review: Review, verdict: Verdict) -> Answer {
+        let reply = reply(&review.identity, &verdict, self.failure_policy);
+        let Review { identity, operation, namespace, name, kind: _, object: _ } = review;
+        let judged = Judged::Reviewed { uid: identity.uid, operation, namespace, name, verdict };
+        Answer { reply, account: Account::Admission(judged) }
+    }
+}
+
+impl Endpoint for Mutating {
+    fn answer(&self, received: &Received, view: &dyn View) -> Result<Answer, Lookup> {
+        let review = match decode(&received.body, &received.content_type) {
+            Ok(review) => review,
+            Err(refusal) => return Ok(Self::refuse(refusal)),
+        };
+        let verdict = attempt(&*self.mutator, &review, view)?;
+        Ok(self.conclude(review, verdict))
+    }
+
+    fn give_up(&self, received: &Received, why: &str) -> Answer {
+        let verdict = Verdict::Errored { code: 500, message: why.to_owned() };
+        match decode(&received.body, &received.content_type) {
+            Ok(review) => self.conclude(review, verdict),
+            Err(refusal) => Self::refuse(refusal),
+        }
+    }
+}
+
+impl std::fmt::Debug for Mutating {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Mutating").field("failure_policy", &self.failure_policy).finish_non_exhaustive()
+    }
+}
