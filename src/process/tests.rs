@@ -24,13 +24,18 @@ use crate::{
         root::PATIENCE,
     },
     api::{
-        config::{Config, HighAvailabilityConfig, LeaderElection},
+        config::{Config, HighAvailabilityConfig, LeaderElection, NodeAgentAuthorizer},
         crd,
     },
     cluster::NoObserver,
     dashboard::probes::ProbeQuery,
     sim::{self, ClientOptions, Fault, Seen, Sim, SimOptions},
-    webhooks::{knowledge::Answers, view::View as _},
+    webhooks::{
+        endpoint::{Body, Received},
+        knowledge::Answers,
+        registry,
+        view::View as _,
+    },
 };
 
 const NAMESPACE: &str = "shoot";
@@ -473,6 +478,38 @@ fn a_replica_that_does_not_lead_knows_what_webhooks_read_before_it_is_ready() {
         assert_eq!(world.holder().as_deref(), Some("first"));
         second.process.stop(PATIENCE).await;
         assert_eq!(knowledge.sight(&answers).has_one_node(), Ok(false), "reviews are answered to the end");
+        first.process.stop(PATIENCE).await;
+    });
+}
+
+/// spec 61 scenario 32: from the moment it is ready, without a single read
+#[test]
+fn a_replica_that_does_not_lead_authorizes() {
+    world(|world| async move {
+        let mut config = elected();
+        config.webhooks.node_agent_authorizer =
+            Some(NodeAgentAuthorizer { machine_namespace: None, authorize_with_selectors: false });
+        world.sim.put(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})).unwrap();
+        let first = world.start_beside("first", config.clone());
+        world.held_by("first").await;
+        let second = world.start_beside("second", config.clone());
+        let (readiness, query) = (second.vitals.readiness(), ProbeQuery::default());
+        testing::eventually("it is ready", LIMIT, || readiness.aggregate(&query).status == 200).await;
+        let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
+            "user": "gardener.cloud:node-agent:machine:n1", "groups": ["gardener.cloud:node-agents"],
+            "resourceAttributes": {"verb": "get", "resource": "nodes", "name": "n1"},
+        }});
+        let body = Body::Whole(review.to_string().into());
+        let received = Received { body, content_type: "application/json".to_owned() };
+        let served = registry::enabled(&config.webhooks);
+
+        let answers = Answers::default();
+        let answer = served[0].endpoint.answer(&received, &second.process.knowledge().sight(&answers)).unwrap();
+
+        let answer: Value = serde_json::from_slice(&answer.reply.body).unwrap();
+        assert_eq!(answer["status"], json!({"allowed": true}));
+        assert_eq!(world.holder().as_deref(), Some("first"));
+        second.process.stop(PATIENCE).await;
         first.process.stop(PATIENCE).await;
     });
 }

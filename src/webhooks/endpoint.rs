@@ -8,6 +8,7 @@ use std::any::Any;
 use bytes::Bytes;
 
 use super::{
+    authorizing::Authorized,
     review::Judged,
     view::{Lookup, View},
 };
@@ -79,6 +80,8 @@ pub struct Answer {
 pub enum Account {
     /// An AdmissionReview.
     Admission(Judged),
+    /// A SubjectAccessReview.
+    Authorization(Authorized),
 }
 
 /// The text of a panic.

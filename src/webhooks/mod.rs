@@ -1,21 +1,26 @@
-//! The webhooks: what API servers ask this program about objects before they store them.
+//! The webhooks: what API servers ask this program about objects before they store them, and about users before they let
+//! them.
 //!
 //! ```text
-//! HTTPS ─► server/ ─► actor of the webhook and worker ─► review/: decode, attempt, answer ─► response
-//!                                                            │ mutate(object, view)
-//!                        routers ─► stores ─► knowledge/ ────┘ view; on a miss one live read, then again
+//! HTTPS ─► server/ ─► actor of the webhook and worker ─► Endpoint: answer(received, view) ─► response
+//!                                                            │ review/ for mutating/, or authorizing/
+//!                       watches ─► stores ─► knowledge/ ─────┘ view; on a miss one live read, then again
 //! ```
 //!
+//! * `endpoint.rs`: what every webhook is to the server. There is one [`endpoint::Endpoint`] for each family.
 //! * `mutating/`: the mutating webhooks, one file each, as pure functions (spec 50, spec 51). Start with
 //!   [`mutating::Mutator`].
-//! * `registry.rs`: which webhooks there are; a new one is one file in `mutating/` and one line there.
+//! * `authorizing/`: the authorization webhook for node agents (spec 61).
+//! * `registry.rs`: which webhooks there are; a new one is one file in its family and one line there.
 //! * `registration/`: which requests API servers send (spec 50 §3).
-//! * `view.rs`: what a webhook may know of the target cluster; `knowledge/`: where that comes from.
+//! * `view.rs`: what a webhook may know of the clusters; `projection.rs`: what it reads, one const each; `knowledge/`: where that
+//!   comes from.
 //! * `fields.rs`: fields of raw JSON objects, read and made.
 //! * `review/`: AdmissionReviews, from bytes to bytes, without I/O.
 //! * `server/`: TLS, limits, actors, the end.
 //! * `testing.rs`: for tests, a view that answers what the test says.
 
+pub mod authorizing;
 pub mod endpoint;
 pub mod fields;
 pub mod knowledge;

@@ -3,6 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
+    authorizing::{
+        Authorizing,
+        node_agent::{self, NodeAgents},
+    },
     endpoint::Endpoint,
     mutating::{
         Mutator,
@@ -23,7 +27,7 @@ use super::{
 use crate::api::config::Webhooks;
 
 /// Configuration keys of the webhooks that exist; as in [`crate::api::config::Config::enabled_webhooks`].
-pub const KEYS: [&str; 10] = [
+pub const KEYS: [&str; 11] = [
     "projectedTokenMount",
     "highAvailabilityConfig",
     "podSchedulerName",
@@ -34,6 +38,7 @@ pub const KEYS: [&str; 10] = [
     "endpointSliceHints",
     "podTopologySpreadConstraints",
     "vpaInPlaceUpdates",
+    "nodeAgentAuthorizer",
 ];
 
 /// A webhook that is served.
@@ -66,7 +71,7 @@ pub enum Reads {
 
 /// The webhooks that a configuration enables.
 pub fn enabled(config: &Webhooks) -> Vec<Entry> {
-    mutating(config).into_iter().map(Entry::erased).collect()
+    mutating(config).into_iter().map(Entry::erased).chain(node_agents(config)).collect()
 }
 
 /// The mutating webhooks that a configuration enables, in the order of spec 50 §1.
@@ -110,6 +115,13 @@ pub fn mutating(config: &Webhooks) -> Vec<Entry<Mutating>> {
     all.into_iter().flatten().collect()
 }
 
+fn node_agents(config: &Webhooks) -> Option<Entry> {
+    let authorizer = NodeAgents::new(config.node_agent_authorizer.as_ref()?);
+    let reads = authorizer.reads();
+    let endpoint = Arc::new(Authorizing { authorizer: Arc::new(authorizer) });
+    Some(Entry { key: "nodeAgentAuthorizer", path: node_agent::PATH, reads, endpoint })
+}
+
 /// All that these webhooks read.
 pub fn reads<E>(entries: &[Entry<E>]) -> Vec<Reads> {
     entries.iter().flat_map(|entry| &entry.reads).cloned().collect()
@@ -150,7 +162,8 @@ impl<E> std::fmt::Debug for Entry<E> {
 mod tests {
     use super::*;
     use crate::api::config::{
-        HighAvailabilityConfig, KubernetesServiceHost, PodSchedulerName, ProjectedTokenMount, SystemComponentsConfig,
+        HighAvailabilityConfig, KubernetesServiceHost, NodeAgentAuthorizer, PodSchedulerName, ProjectedTokenMount,
+        SystemComponentsConfig,
     };
 
     fn everything() -> Webhooks {
@@ -199,7 +212,49 @@ mod tests {
             .collect();
 
         assert_eq!(served, table);
-        assert_eq!(table.map(|(key, _, _)| key), KEYS);
+        assert_eq!(table.map(|(key, _, _)| key), KEYS[..10]);
         assert!(enabled(&crate::api::config::Config::default().webhooks).is_empty());
+    }
+    /// spec 61 §9, §7: in machine mode the Machines of one namespace are read, too
+    #[test]
+    fn the_authorizer_is_served_with_what_it_reads() {
+        for (machine_namespace, machines) in [(None, 0), (Some("shoot--a--b".to_owned()), 1)] {
+            let node_agent_authorizer =
+                Some(NodeAgentAuthorizer { machine_namespace, authorize_with_selectors: false });
+            let webhooks = Webhooks { node_agent_authorizer, ..everything() };
+
+            let served = enabled(&webhooks);
+
+            let keys: Vec<_> = served.iter().map(|entry| entry.key).collect();
+            assert_eq!(keys, KEYS);
+            let authorizer = &served[10];
+            assert_eq!(authorizer.path, "/webhooks/auth/nodeagent");
+            let of_machines =
+                |read: &&Reads| matches!(read, Reads::ObjectsOf(_, namespace) if namespace == "shoot--a--b");
+            assert_eq!(authorizer.reads.iter().filter(of_machines).count(), machines);
+            assert_eq!(authorizer.reads.len(), 4 + machines);
+        }
+    }
+
+    /// Stores and metrics are told apart by it.
+    #[test]
+    fn no_two_watches_have_the_same_name() {
+        let node_agent_authorizer =
+            Some(NodeAgentAuthorizer { machine_namespace: Some("ns".into()), authorize_with_selectors: false });
+        let all = reads(&enabled(&Webhooks { node_agent_authorizer, ..everything() }));
+        let mut names: Vec<_> = all
+            .iter()
+            .filter_map(|read| match read {
+                Reads::Objects(projection) | Reads::ObjectsOf(projection, _) => Some(projection.objects().name()),
+                Reads::Autoscalers | Reads::NodeCount | Reads::NodeTaints => None,
+            })
+            .collect();
+        let count = names.len();
+
+        names.sort();
+        names.dedup();
+
+        assert_eq!(names.len(), count, "{names:?}");
+        assert!(!names.contains(&"nodes".to_owned()), "that is the name of the index of taints");
     }
 }

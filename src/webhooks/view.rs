@@ -264,6 +264,15 @@ impl Failure {
             details: Details { name: name.to_owned(), kind: kind.to_owned(), ..Details::default() },
         }))
     }
+
+    /// What it says to whoever asked.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Look(_) => "it must be read first",
+            Self::Denied(message) | Self::ReadFailed { message, .. } | Self::Errored { message, .. } => message,
+            Self::Status(status) => &status.message,
+        }
+    }
 }
 
 impl From<WrongType> for Failure {

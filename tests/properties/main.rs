@@ -1,5 +1,6 @@
 //! The properties of `tests/checks/`, and of webhooks, with generated values.
 
+mod authorize;
 #[path = "../checks/mod.rs"]
 mod checks;
 mod decode;

@@ -122,6 +122,8 @@ declarations! {
         "Messages that were refused because the mailbox was full.";
     WEBHOOK_FAILURES = Kind::Counter, "gardener_resource_manager_webhook_failures_total", ["webhook", "cause"], "reviews",
         "Reviews that were not allowed, by cause: denied (by a rule), status (of the target, e.g. an object that does not exist), namespace, autoscalers, nodes (could not be read for high availability), undecodable (the object), internal, panic.";
+    AUTHORIZER_DECISIONS = Kind::Counter, "gardener_resource_manager_authorizer_decisions_total", ["webhook", "resource", "decision"], "reviews",
+        "Reviews of an authorizer by what they are about (a resource that it decides on, or other) and decision: allow, deny, no_opinion, error.";
     RESTS = Kind::Counter, "gardener_resource_manager_rests_total", ["controller"], "periods",
         "Periods at whose end there was nothing to do, so that nothing was reconciled.";
     ARBITER_STALLS = Kind::Counter, "gardener_resource_manager_arbiter_stalls_total", [], "stalls",

@@ -30,7 +30,7 @@ pub use controller::{ControllerMetrics, ReconcileResult, RunningWork};
 pub use process::ProcessFigures;
 pub use reference::reference;
 pub use store::StoreMetrics;
-pub use webhook::{FAILURE_CAUSES, WebhookMetrics};
+pub use webhook::{DECIDED_RESOURCES, DECISIONS, FAILURE_CAUSES, WebhookMetrics};
 
 /// All metrics of the process. Clones share the same values.
 #[derive(Clone)]

@@ -291,6 +291,9 @@ fn the_rest_of_the_handles_show_what_they_are_told() {
     metrics.certificate_read(true);
     metrics.certificate_read(false);
     metrics.mailbox_overflowed("webhook");
+    for _ in 0..2 {
+        metrics.webhook("/webhooks/a").decided("pods", "deny");
+    }
     let gate = metrics.gate("source");
     gate.in_flight(16);
     gate.waiting(Lane::Background, 40);
@@ -300,6 +303,8 @@ fn the_rest_of_the_handles_show_what_they_are_told() {
     assert_series(&text, "certwatcher_read_certificate_total", 2.0);
     assert_series(&text, "certwatcher_read_certificate_errors_total", 1.0);
     assert_series(&text, r#"gardener_resource_manager_mailbox_overflows_total{mailbox="webhook"}"#, 1.0);
+    let decisions = r#"gardener_resource_manager_authorizer_decisions_total{decision="deny",resource="pods",webhook="/webhooks/a"}"#;
+    assert_series(&text, decisions, 2.0);
     assert_series(&text, r#"gardener_resource_manager_gate_writes_in_flight{cluster="source"}"#, 16.0);
     assert_series(&text, r#"gardener_resource_manager_gate_waiting{cluster="source",priority="background"}"#, 40.0);
     assert_series(&text, r#"gardener_resource_manager_gate_waiting{cluster="source",priority="live"}"#, 0.0);
@@ -309,7 +314,7 @@ fn the_rest_of_the_handles_show_what_they_are_told() {
 fn every_declared_metric_is_rendered_with_its_help_and_type() {
     let metrics = metrics();
     metrics.controller("health", 1);
-    metrics.webhook("/webhooks/a");
+    metrics.webhook("/webhooks/a").decided("pods", "allow");
     let store = metrics.store("source", "Secret", Instant::now());
     metrics.gate("source");
     metrics.request(Some(200), "GET", "a:443");

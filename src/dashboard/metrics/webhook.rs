@@ -10,6 +10,13 @@ use super::{NO_LABELS, declared};
 pub const FAILURE_CAUSES: [&str; 8] =
     ["denied", "status", "namespace", "autoscalers", "nodes", "undecodable", "internal", "panic"];
 
+/// What requests to an authorizer are about.
+pub const DECIDED_RESOURCES: [&str; 7] =
+    ["certificatesigningrequests", "events", "leases", "nodes", "pods", "secrets", "other"];
+
+/// What an authorizer decides.
+pub const DECISIONS: [&str; 4] = ["allow", "deny", "no_opinion", "error"];
+
 /// The series of one webhook. Clones share them.
 #[derive(Clone)]
 pub struct WebhookMetrics {
@@ -20,6 +27,7 @@ pub struct WebhookMetrics {
     seconds: Histogram,
     panics: IntCounter,
     failures: IntCounterVec,
+    decisions: IntCounterVec,
 }
 
 pub(super) struct Families {
@@ -28,6 +36,7 @@ pub(super) struct Families {
     seconds: HistogramVec,
     panics: IntCounter,
     failures: IntCounterVec,
+    decisions: IntCounterVec,
 }
 
 // === impl Families ===
@@ -40,6 +49,7 @@ impl Families {
             seconds: declared::WEBHOOK_SECONDS.histograms(registry),
             panics: declared::WEBHOOK_PANICS.counters(registry).with_label_values(&NO_LABELS),
             failures: declared::WEBHOOK_FAILURES.counters(registry),
+            decisions: declared::AUTHORIZER_DECISIONS.counters(registry),
         }
     }
 
@@ -56,6 +66,7 @@ impl Families {
             seconds: self.seconds.with_label_values(&[path]),
             panics: self.panics.clone(),
             failures: self.failures.clone(),
+            decisions: self.decisions.clone(),
         }
     }
 }
@@ -80,6 +91,11 @@ impl WebhookMetrics {
     /// A review was not allowed for this cause, one of [`FAILURE_CAUSES`].
     pub fn failed(&self, cause: &str) {
         self.failures.with_label_values(&[&*self.path, cause]).inc();
+    }
+
+    /// An authorizer came to a decision, one of [`DECISIONS`], on one of [`DECIDED_RESOURCES`].
+    pub fn decided(&self, resource: &str, decision: &str) {
+        self.decisions.with_label_values(&[&*self.path, resource, decision]).inc();
     }
 
     /// The handler panicked; count the answer besides.

@@ -5,7 +5,7 @@ use serde_json::{Value, error::Category};
 
 use super::{
     Identity,
-    object::{self, Fields, TOO_MANY},
+    object::{self, Keyed, TOO_MANY},
 };
 use crate::{
     api::object::GroupVersionKind,
@@ -45,14 +45,14 @@ pub struct Refusal {
 struct Document {
     api_version: Option<String>,
     kind: Option<String>,
-    request: Option<Fields<RequestDocument>>,
+    request: Option<Keyed<RequestDocument>>,
 }
 
 /// What is not named here, e.g. the old object, is passed over without being kept.
 #[derive(Deserialize, Default)]
 struct RequestDocument {
     uid: Option<String>,
-    kind: Option<Fields<KindDocument>>,
+    kind: Option<Keyed<KindDocument>>,
     namespace: Option<String>,
     name: Option<String>,
     operation: Option<String>,
@@ -83,8 +83,8 @@ pub fn decode(body: &Body, content_type: &str) -> Result<Review, Refusal> {
         let message = format!("contentType={content_type}, expected {JSON}");
         return refusal(Identity::found_in(bytes), 400, message);
     }
-    match serde_json::from_slice::<Fields<Document>>(bytes) {
-        Ok(Fields(document)) => Ok(document.into()),
+    match serde_json::from_slice::<Keyed<Document>>(bytes) {
+        Ok(Keyed(document)) => Ok(document.into()),
         Err(error) => refusal(Identity::found_in(bytes), 400, fault(&error)),
     }
 }
@@ -105,8 +105,8 @@ fn fault(error: &serde_json::Error) -> String {
 
 impl From<Document> for Review {
     fn from(document: Document) -> Self {
-        let request = document.request.map(|Fields(request)| request).unwrap_or_default();
-        let kind = request.kind.map(|Fields(kind)| kind).unwrap_or_default();
+        let request = document.request.map(|Keyed(request)| request).unwrap_or_default();
+        let kind = request.kind.map(|Keyed(kind)| kind).unwrap_or_default();
         let identity = Identity {
             api_version: document.api_version.unwrap_or_default(),
             kind: document.kind.unwrap_or_default(),

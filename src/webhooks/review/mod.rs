@@ -25,4 +25,5 @@ pub use attempt::attempt;
 pub use identity::Identity;
 pub use input::{Refusal, Review, decode};
 pub use mutating::{Judged, Mutating};
+pub(super) use object::Keyed;
 pub use patch::{Operation, difference};

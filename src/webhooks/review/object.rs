@@ -16,9 +16,9 @@ pub(super) const MOST_VALUES: usize = 50_000;
 pub(super) const TOO_MANY: &str = "the object has too many fields";
 
 /// Read from a map only. On its own a struct would also be read from a list, with its fields in their order.
-pub(super) struct Fields<T>(pub(super) T);
+pub(in crate::webhooks) struct Keyed<T>(pub(in crate::webhooks) T);
 
-struct FieldsVisitor<T>(PhantomData<T>);
+struct KeyedVisitor<T>(PhantomData<T>);
 
 /// Reads a value like `serde_json` itself, as long as there is room.
 struct Node<'a> {
@@ -34,15 +34,15 @@ pub(super) fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
     Ok((!object.is_null()).then_some(object))
 }
 
-// === impl Fields ===
+// === impl Keyed ===
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Fields<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Keyed<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(FieldsVisitor(PhantomData)).map(Self)
+        deserializer.deserialize_map(KeyedVisitor(PhantomData)).map(Self)
     }
 }
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for FieldsVisitor<T> {
+impl<'de, T: Deserialize<'de>> Visitor<'de> for KeyedVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -11,6 +11,7 @@ use crate::{
     actors::kit::{Activity, Cell, Census, Clock, Role},
     dashboard::metrics::{Metrics, WebhookMetrics},
     webhooks::{
+        authorizing::{Asked, Authorized, Decision, Ruling},
         endpoint::Account,
         review::{Judged, Verdict},
     },
@@ -69,6 +70,7 @@ impl Statistics {
     pub(super) fn answered(&self, account: &Account) {
         match account {
             Account::Admission(judged) => self.judged(judged),
+            Account::Authorization(authorized) => self.authorized(authorized),
         }
     }
 
@@ -106,6 +108,39 @@ impl Statistics {
                 self.metrics.panicked();
                 self.failed("panicked");
                 tracing::error!(webhook, uid, operation, namespace, name, "A webhook panicked");
+            }
+        }
+    }
+
+    /// Spec 61 §8: who wanted what, and what was missing. Nothing of it is an object's content.
+    fn authorized(&self, authorized: &Authorized) {
+        let Authorized { logger, topic, asked, ruling } = authorized;
+        let decision = ruling.outcome();
+        self.metrics.decided(topic, decision);
+        let Asked { user, verb, namespace, resource, subresource, name } = asked;
+        match ruling {
+            Ruling::Decided(Decision::Allow | Decision::NoOpinion) => {
+                tracing::debug!(logger, user, verb, namespace, resource, subresource, name, decision, "Wrote response");
+            }
+            Ruling::Decided(Decision::Deny(reason)) => {
+                self.denied.fetch_add(1, Ordering::Relaxed);
+                tracing::info!(logger, user, verb, namespace, resource, subresource, name, reason, "Denied");
+            }
+            Ruling::Failed { code: 500, message } => {
+                self.failed(message);
+                let error = message;
+                let text = "Error when consulting authorizer for opinion";
+                tracing::error!(logger, user, verb, namespace, resource, subresource, name, error, "{text}");
+            }
+            Ruling::Failed { code, message } => {
+                self.failed(message);
+                tracing::info!(logger, code, "Request is no review");
+            }
+            Ruling::Panicked(_) => {
+                // Its text may quote an object.
+                self.metrics.panicked();
+                self.failed("panicked");
+                tracing::error!(logger, user, verb, namespace, resource, subresource, name, "A webhook panicked");
             }
         }
     }

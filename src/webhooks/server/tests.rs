@@ -12,11 +12,12 @@ use tokio::{sync::mpsc, time::Instant};
 
 use super::*;
 use crate::{
+    api::config::{Config, NodeAgentAuthorizer, Webhooks},
     dashboard::probes::{Checks, ProbeQuery},
     webhooks::{
         knowledge::{Known, Question},
         mutating::{Mutator, Outcome, Request, token_mount::SERVICE_ACCOUNTS},
-        registry::Entry,
+        registry::{self, Entry},
         review::{FailurePolicy, Mutating},
         view::{Failure, Lookup, View},
     },
@@ -27,6 +28,7 @@ const MUTATING: &str = "/webhooks/mutating";
 const DENYING: &str = "/webhooks/denying";
 const PANICKING: &str = "/webhooks/panicking";
 const LOOKING: &str = "/webhooks/looking";
+const AUTHORIZING: &str = "/webhooks/auth/nodeagent";
 /// Its answers are.
 const LARGE: &str = "/webhooks/large";
 
@@ -76,7 +78,14 @@ fn webhooks() -> Vec<Entry> {
             let name = crate::api::object::NamespacedName::new("n", "a");
             view.object(&SERVICE_ACCOUNTS, &name).map(|_| Outcome::Done)
         }),
+        authorizing(),
     ]
+}
+
+fn authorizing() -> Entry {
+    let config = NodeAgentAuthorizer { machine_namespace: None, authorize_with_selectors: false };
+    let webhooks = Webhooks { node_agent_authorizer: Some(config), ..Config::default().webhooks };
+    registry::enabled(&webhooks).remove(0)
 }
 
 /// A new pair; P-256 because it is made fast.
@@ -236,6 +245,47 @@ async fn denials_are_counted_as_answers() {
     assert_eq!(rig.metric(&gauge), "0");
     let cell = rig.census.snapshot().into_iter().find(|cell| cell.path == DENYING[1..]).unwrap();
     assert!(cell.line.starts_with("3 requests, 3 denied, 0 errors"), "{}", cell.line);
+    rig.stop().await;
+}
+
+/// spec 61 §1.2, §1.3, "better": what is counted
+#[actix_web::test]
+async fn an_authorizer_answers_within_an_http_200_and_its_decisions_are_counted() {
+    let rig = Rig::start();
+    let client = rig.client(true);
+    let review = |verb: &str, resource: &str| {
+        let attributes = json!({"verb": verb, "resource": resource, "name": "n1"});
+        json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
+            "user": "gardener.cloud:node-agent:machine:n1", "groups": ["gardener.cloud:node-agents"],
+            "resourceAttributes": attributes,
+        }})
+        .to_string()
+    };
+    let post = async |content_type: &str, body: String| {
+        let answer = client.post(&format!("{AUTHORIZING}?timeout=10s"), content_type, body).await;
+        assert_eq!((answer.status, answer.content_type.as_str()), (200, "application/json"));
+        answer.json()["status"].clone()
+    };
+    let error = |text: &str| json!({"allowed": false, "evaluationError": text});
+
+    assert_eq!(post("application/json", review("list", "nodes")).await, json!({"allowed": true}));
+    assert_eq!(post("application/json", review("list", "services")).await, json!({"allowed": false, "denied": true}));
+    let cause = "500 error getting node \"/n1\": the cache is not started, can not read objects";
+    assert_eq!(post("application/json", review("get", "nodes")).await, error(cause));
+    let cause = "400 contentType=text/plain, expected application/json";
+    assert_eq!(post("text/plain", review("get", "nodes")).await, error(cause));
+    let cause = "413 request entity is too large; limit is 7340032 bytes";
+    assert_eq!(post("application/json", " ".repeat(7_340_032)).await, error(cause));
+
+    let count = |resource: &str, decision: &str| {
+        let name = "gardener_resource_manager_authorizer_decisions_total";
+        let labels = format!("decision=\"{decision}\",resource=\"{resource}\",webhook=\"{AUTHORIZING}\"");
+        rig.metric(&format!("{name}{{{labels}}}"))
+    };
+    assert_eq!([count("nodes", "allow"), count("nodes", "error")], ["1", "1"]);
+    assert_eq!([count("other", "deny"), count("other", "error"), count("pods", "allow")], ["1", "2", "absent"]);
+    let cell = rig.census.snapshot().into_iter().find(|cell| cell.path == AUTHORIZING[1..]).unwrap();
+    assert!(cell.line.starts_with("5 requests, 1 denied, 3 errors"), "{}", cell.line);
     rig.stop().await;
 }
 

@@ -1,0 +1,58 @@
+//! The answer to a SubjectAccessReview (spec 61 §1.2).
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use super::{Decision, Ruling};
+use crate::webhooks::endpoint::Reply;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    kind: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    api_version: &'a str,
+    metadata: Empty,
+    spec: Empty,
+    status: Status<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Status<'a> {
+    allowed: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    denied: bool,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    reason: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    evaluation_error: Cow<'a, str>,
+}
+
+/// `{}`
+#[derive(Serialize)]
+struct Empty {}
+
+/// The HTTP answer: always 200. It says the version and kind of its review.
+pub(super) fn reply(api_version: &str, kind: &str, ruling: &Ruling) -> Reply {
+    let mut status = Status { allowed: false, denied: false, reason: "", evaluation_error: Cow::Borrowed("") };
+    match ruling {
+        Ruling::Decided(Decision::Allow) => status.allowed = true,
+        Ruling::Decided(Decision::Deny(reason)) => (status.denied, status.reason) = (true, reason),
+        Ruling::Decided(Decision::NoOpinion) => {}
+        Ruling::Failed { code, message } => status.evaluation_error = format!("{code} {message}").into(),
+        Ruling::Panicked(text) => status.evaluation_error = format!("500 panic: {text} [recovered]").into(),
+    }
+    let document = Document { kind, api_version, metadata: Empty {}, spec: Empty {}, status };
+    match serde_json::to_vec(&document) {
+        Ok(body) => Reply { status: 200, body },
+        Err(error) => Reply { status: 500, body: format!("cannot write the answer: {error}\n").into_bytes() },
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "that is how serde asks")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}

@@ -1,0 +1,198 @@
+//! Which Secrets an OperatingSystemConfig names (spec 61 §5.6). It is decoded once, when its Secret changes; of its contents
+//! nothing else is kept, and errors tell no more than a place.
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Key of the Secret's data.
+const KEY: &str = "osc.yaml";
+const API_VERSION: &str = "extensions.gardener.cloud/v1alpha1";
+const KIND: &str = "OperatingSystemConfig";
+
+/// What is kept of a Secret with an OperatingSystemConfig.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OscSecret {
+    /// Whether it has the label of such Secrets.
+    pub of_pool: bool,
+    /// What it refers to, in the order of its files; else why it cannot be decoded.
+    references: Result<Box<[Reference]>, Box<str>>,
+}
+
+/// A Secret that is named by a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference {
+    /// Name of the Secret.
+    pub name: Box<str>,
+    /// Host name of the only node that needs the file; `None`: all do.
+    pub host: Option<Box<str>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    api_version: Option<String>,
+    kind: Option<String>,
+    spec: Option<Spec>,
+    status: Option<Status>,
+}
+
+#[derive(Deserialize, Default)]
+struct Spec {
+    files: Option<Vec<Option<File>>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    extension_files: Option<Vec<Option<File>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct File {
+    host_name: Option<Box<str>>,
+    content: Option<Content>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Content {
+    secret_ref: Option<SecretRef>,
+}
+
+#[derive(Deserialize)]
+struct SecretRef {
+    name: Option<Box<str>>,
+}
+
+// === impl OscSecret ===
+
+impl OscSecret {
+    /// Of a raw Secret.
+    pub(super) fn of(secret: &Value, of_pool: bool) -> Self {
+        let data = secret.get("data").and_then(|data| data.get(KEY)).and_then(Value::as_str);
+        let references = data.map_or_else(|| Ok(Box::default()), |data| references(data).map_err(Into::into));
+        Self { of_pool, references }
+    }
+
+    /// The names it refers to for a host name; empty: for all.
+    pub(super) fn references(&self, host: &str) -> Result<impl Iterator<Item = &str>, &str> {
+        let references = self.references.as_ref().map_err(|cause| &**cause)?;
+        let wanted = move |reference: &&Reference| {
+            host.is_empty() || reference.host.as_deref().is_none_or(|wanted| wanted == host)
+        };
+        Ok(references.iter().filter(wanted).map(|reference| &*reference.name))
+    }
+}
+
+fn references(data: &str) -> Result<Box<[Reference]>, String> {
+    let bytes = BASE64_STANDARD.decode(data).map_err(|_| "the data is no Base64".to_owned())?;
+    let document = decoded(&bytes)?;
+    let is = |found: Option<String>, expected: &str| found.is_none_or(|found| found.is_empty() || found == expected);
+    if !is(document.api_version, API_VERSION) || !is(document.kind, KIND) {
+        return Err(format!("it is no {KIND} of {API_VERSION}"));
+    }
+    let files = document.spec.unwrap_or_default().files.into_iter();
+    let files = files.chain(document.status.unwrap_or_default().extension_files).flatten().flatten();
+    let reference = |file: File| {
+        let name = file.content?.secret_ref?.name.unwrap_or_default();
+        Some(Reference { name, host: file.host_name })
+    };
+    Ok(files.filter_map(reference).collect())
+}
+
+fn decoded(bytes: &[u8]) -> Result<Document, String> {
+    if let Ok(document) = serde_json::from_slice(bytes) {
+        return Ok(document);
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is no text".to_owned())?;
+    match serde_saphyr::from_str::<Option<Document>>(text) {
+        Ok(document) => Ok(document.unwrap_or_default()),
+        Err(error) => {
+            let place = error.location().map(|at| format!(" at line {}, column {}", at.line(), at.column()));
+            Err(format!("it is neither JSON nor YAML of a config{}", place.unwrap_or_default()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn secret(osc: &str) -> OscSecret {
+        OscSecret::of(&json!({"data": {KEY: BASE64_STANDARD.encode(osc), "other": "x"}}), true)
+    }
+
+    fn names<'a>(secret: &'a OscSecret, host: &str) -> Result<Vec<&'a str>, &'a str> {
+        secret.references(host).map(Iterator::collect)
+    }
+
+    /// spec 61 §5.6
+    #[test]
+    fn a_config_names_the_secrets_of_its_files_by_host() {
+        let yaml = "
+apiVersion: extensions.gardener.cloud/v1alpha1
+kind: OperatingSystemConfig
+spec:
+  unknown: {a: [1]}
+  files:
+  - {path: /a, content: {secretRef: {name: a, dataKey: k}}}
+  - {path: /b, hostName: h1, content: {secretRef: {name: b}}}
+  - {path: /c, content: {inline: {data: c}}}
+  - {path: /d}
+  - null
+status:
+  extensionFiles:
+  - {path: /e, hostName: h2, content: {secretRef: {name: e}}}
+  - {path: /f, hostName: '', content: {secretRef: {name: f}}}
+";
+
+        let secret = secret(yaml);
+
+        assert_eq!(names(&secret, ""), Ok(vec!["a", "b", "e", "f"]));
+        assert_eq!(names(&secret, "h1"), Ok(vec!["a", "b"]));
+        assert_eq!(names(&secret, "h2"), Ok(vec!["a", "e"]));
+        assert_eq!(names(&secret, "h3"), Ok(vec!["a"]));
+    }
+
+    /// spec 61 §5.6
+    #[test]
+    fn json_is_read_and_an_empty_document_is_an_empty_config() {
+        assert_eq!(
+            names(&secret(r#"{"spec": {"files": [{"content": {"secretRef": {"name": "a"}}}]}}"#), ""),
+            Ok(vec!["a"])
+        );
+        for empty in ["", " \n", "# nothing\n", "null", "{}", "---\n", "spec:\n", "kind: ''", "spec: {files: }"] {
+            assert_eq!(names(&secret(empty), ""), Ok(vec![]), "{empty:?}");
+        }
+        assert_eq!(names(&OscSecret::of(&json!({"data": {"other": "x"}}), true), ""), Ok(vec![]));
+        assert_eq!(names(&OscSecret::of(&json!({}), true), ""), Ok(vec![]));
+    }
+
+    /// spec 61 §8: nothing of a Secret is told
+    #[test]
+    fn what_cannot_be_decoded_is_told_without_quoting_it() {
+        let table = [
+            ("secret: [hush", "it is neither JSON nor YAML of a config at line "),
+            ("spec: hush", "it is neither JSON nor YAML of a config at line 1, column "),
+            (
+                "spec: {files: [{content: {secretRef: [hush]}}]}",
+                "it is neither JSON nor YAML of a config at line 1, column ",
+            ),
+            ("kind: Hush", "it is no OperatingSystemConfig of extensions.gardener.cloud/v1alpha1"),
+            ("apiVersion: hush/v1", "it is no OperatingSystemConfig of extensions.gardener.cloud/v1alpha1"),
+        ];
+
+        for (osc, expected) in table {
+            let secret = secret(osc);
+            let cause = names(&secret, "").unwrap_err();
+            assert!(cause.starts_with(expected), "{cause}");
+            assert!(!cause.to_lowercase().contains("hush"), "{cause}");
+        }
+        let unreadable = OscSecret::of(&json!({"data": {KEY: "!"}}), true);
+        assert_eq!(names(&unreadable, ""), Err("the data is no Base64"));
+    }
+}

@@ -1,0 +1,126 @@
+//! Secrets (spec 61 §5.6): some that all agents read, that with the OperatingSystemConfig of the pool, and those that it names.
+
+use std::{borrow::Cow, sync::Arc};
+
+use super::{End, KUBE_SYSTEM, NODES, Node, OscSecret, Request, SECRETS, node, texts};
+use crate::{
+    api::object::NamespacedName,
+    webhooks::{authorizing::Decision, view::Failure},
+};
+
+/// What every node agent may read. The last three exist in self-hosted shoots only.
+const BASE: [&str; 5] = [
+    "gardener-valitail",
+    "gardener-opentelemetry-collector",
+    "shoot-access-kube-controller-manager",
+    "shoot-access-kube-scheduler",
+    "shoot-access-cluster-admin",
+];
+
+/// The names that may be read, none of them empty: a list without a name would be allowed by an empty one (spec 61 §11.1).
+struct Names<'a>(Vec<Cow<'a, str>>);
+
+pub(super) fn decide(request: Request<'_>) -> Result<Decision, End> {
+    let mut names = Names(BASE.map(Cow::Borrowed).into());
+    match &request.settings.machine_namespace {
+        Some(namespace) => names.of_machine(request, namespace)?,
+        None => names.of_node(request)?,
+    }
+    let action = request.action;
+    if action.namespace == KUBE_SYSTEM && names.contains(&action.name) {
+        return Ok(Decision::Allow);
+    }
+    Err(End::Deny(texts::only_secrets(&names.0)))
+}
+
+// === impl Names ===
+
+impl Names<'_> {
+    fn contains(&self, name: &str) -> bool {
+        self.0.iter().any(|allowed| allowed == name)
+    }
+
+    fn add(&mut self, name: &str) {
+        if !name.is_empty() {
+            self.0.push(Cow::Owned(name.to_owned()));
+        }
+    }
+
+    /// The names that an OSC secret refers to, for a host name or for all.
+    fn add_references(&mut self, name: &str, secret: &OscSecret, host: &str) -> Result<(), End> {
+        match secret.references(host) {
+            Ok(references) => references.for_each(|reference| self.add(reference)),
+            Err(cause) => {
+                let message = texts::reading_references(name, cause);
+                return Err(End::Failed(Failure::Errored { code: 500, message }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Machine mode: the Machine says which OSC secret is meant.
+    fn of_machine(&mut self, request: Request<'_>, namespace: &str) -> Result<(), End> {
+        let machine = node::machine(request, namespace)?;
+        let name = &*machine.secret_name;
+        if name.is_empty() {
+            return Ok(());
+        }
+        self.add(name);
+        let failed = |failure| End::while_reading(failure, || texts::getting_osc_secret(name));
+        let Some(secret) = osc_secret(request, name).map_err(failed)? else { return Ok(()) };
+        let node = if machine.node.is_empty() { None } else { node_of(request, &machine.node)? };
+        self.add_references(name, &secret, node.as_ref().map_or("", |node| &node.host_name))
+    }
+
+    /// Node mode: the Node says which of the OSC secrets is meant. Only a secret that is one counts: a node agent can
+    /// change the labels of its Node (spec 61 §11.9).
+    fn of_node(&mut self, request: Request<'_>) -> Result<(), End> {
+        let Some(node) = node_of(request, request.machine)? else { return self.of_all(request) };
+        let name = &*node.secret_name;
+        if name.is_empty() {
+            return Ok(());
+        }
+        match osc_secret(request, name).map_err(listing)?.filter(|secret| secret.of_pool) {
+            None => Ok(()),
+            Some(secret) => {
+                self.add(name);
+                self.add_references(name, &secret, &node.host_name)
+            }
+        }
+    }
+
+    /// There is no Node yet, so nobody knows which OSC secret is meant.
+    fn of_all(&mut self, request: Request<'_>) -> Result<(), End> {
+        for (name, secret) in request.view.objects(&SECRETS).map_err(listing)? {
+            if secret.of_pool && name.namespace == KUBE_SYSTEM {
+                self.add(&name.name);
+                self.add_references(&name.name, &secret, "")?;
+            }
+        }
+        let (namespace, name) = (&*request.action.namespace, &*request.action.name);
+        // One that was created just now is not in the list yet.
+        if namespace == KUBE_SYSTEM
+            && !name.is_empty()
+            && !self.contains(name)
+            && osc_secret(request, name).map_err(listing)?.is_some_and(|secret| secret.of_pool)
+        {
+            self.add(name);
+        }
+        Ok(())
+    }
+}
+
+// === reads ===
+
+fn osc_secret(request: Request<'_>, name: &str) -> Result<Option<Arc<OscSecret>>, Failure> {
+    request.view.object(&SECRETS, &NamespacedName::new(KUBE_SYSTEM, name))
+}
+
+fn node_of(request: Request<'_>, name: &str) -> Result<Option<Arc<Node>>, End> {
+    let found = request.view.object(&NODES, &NamespacedName::new("", name));
+    found.map_err(|failure| End::while_reading(failure, || texts::getting_node(name)))
+}
+
+fn listing(failure: Failure) -> End {
+    End::while_reading(failure, || texts::LISTING_OSC_SECRETS.to_owned())
+}

@@ -1,0 +1,114 @@
+//! Which Secrets a node agent may read (spec 61 §5.6).
+
+use super::*;
+
+const BASE: &str = "gardener-valitail gardener-opentelemetry-collector shoot-access-kube-controller-manager \
+                    shoot-access-kube-scheduler shoot-access-cluster-admin";
+
+fn only(names: &str) -> String {
+    let names = if names.is_empty() { BASE.to_owned() } else { format!("{BASE} {names}") };
+    format!("deny: gardener-node-agent can only access secrets [{names}] in \"kube-system\" namespace")
+}
+
+/// spec 61 §5.6, machine mode; scenarios 23, 24 and 25
+#[test]
+fn an_agent_reads_the_secrets_of_its_machine() {
+    let (of_n1, of_n2) = (only("gna-pool1 everywhere only-h1"), only("gna-pool2 elsewhere"));
+    let of_all = only("gna-pool1 everywhere only-h1 s2");
+    check(
+        &hosted(),
+        &view(),
+        &[
+            ("m1", "get secrets kube-system/gna-pool1", "allow"),
+            ("m1", "watch secrets kube-system/everywhere", "allow"),
+            ("m1", "list secrets kube-system/only-h1", "allow"),
+            ("m1", "get secrets default/gna-pool1", &of_n1),
+            ("m1", "get secrets kube-system/s2", &of_n1),
+            ("m1", "get secrets kube-system/gna-pool2", &of_n1),
+            ("m1", "list secrets kube-system/", &of_n1),
+            ("m1", "list secrets", &of_n1),
+            ("m2", "get secrets kube-system/elsewhere", "allow"),
+            ("m2", "get secrets kube-system/everywhere", &of_n2),
+            ("fresh", "get secrets kube-system/s2", "allow"),
+            ("fresh", "get secrets kube-system/elsewhere", &of_all),
+            ("nowhere", "get secrets kube-system/s2", "allow"),
+            ("poolless", "get secrets kube-system/gna-missing", "allow"),
+            ("poolless", "get secrets kube-system/x", &only("gna-missing")),
+            ("none", "get secrets kube-system/x", "deny: machine \"none\" not found"),
+        ],
+    );
+    for name in BASE.split(' ') {
+        assert_eq!(ask(&hosted(), &view(), "m1", &format!("get secrets kube-system/{name}")), "allow", "{name}");
+        assert_eq!(ask(&hosted(), &view(), "m1", &format!("get secrets default/{name}")), of_n1, "{name}");
+    }
+    let on_h2 = view().object(&NODES, "n1", node("", "h2"));
+    assert_eq!(ask(&hosted(), &on_h2, "m1", "get secrets kube-system/s2"), "allow");
+}
+
+/// spec 61 §11.1; scenario 28
+#[test]
+fn no_name_is_never_one_of_the_allowed_names() {
+    for request in ["list secrets kube-system/", "watch secrets kube-system/", "list secrets"] {
+        assert_eq!(ask(&hosted(), &view(), "bare", request), only(""), "{request}");
+        assert_eq!(ask(&hosted(), &view(), "m1", request), only("gna-pool1 everywhere only-h1"), "{request}");
+        assert_eq!(ask(&without_machines(), &view(), "n2", request), only(""), "{request}");
+    }
+}
+
+/// spec 61 §5.6, §8; scenario 29
+#[test]
+fn a_broken_config_is_an_error_that_names_the_secret_and_nothing_in_it() {
+    let view = view().object(&SECRETS, "kube-system/gna-broken", osc("hush: ["));
+
+    for name in ["gna-broken", "gardener-valitail", "x"] {
+        let told = ask(&hosted(), &view, "broken", &format!("get secrets kube-system/{name}"));
+        let expected = "error: 500 error reading secretRef names from OSC secret \"gna-broken\": \
+                        unable to decode OSC from secret \"gna-broken\": ";
+        assert!(told.starts_with(expected), "{told}");
+        assert!(!told.contains("hush"), "{told}");
+    }
+    let away = view.failing("Secret kube-system/gna-broken", Failure::Denied("away".into()));
+    let told = ask(&hosted(), &away, "broken", "get secrets kube-system/x");
+    assert_eq!(told, "error: 500 error getting OSC secret \"gna-broken\": away");
+}
+
+/// spec 61 §5.6, node mode, §11.9; scenarios 26 and 27
+#[test]
+fn without_machines_the_node_leads_to_the_secrets() {
+    let unlabelled = OscSecret::of(&json!({}), false);
+    let view = || {
+        view()
+            .object(&SECRETS, "kube-system/any", unlabelled.clone())
+            .object(&SECRETS, "default/other", osc(""))
+            .object(&NODES, "greedy", node("any", "h1"))
+            .object(&NODES, "absent", node("missing", "h1"))
+    };
+    let all = only("gna-pool1 everywhere only-h1 s2 gna-pool2 elsewhere");
+    check(
+        &without_machines(),
+        &view(),
+        &[
+            ("n1", "get secrets kube-system/gna-pool1", "allow"),
+            ("n1", "get secrets kube-system/only-h1", "allow"),
+            ("n1", "get secrets kube-system/s2", &only("gna-pool1 everywhere only-h1")),
+            ("n2", "get secrets kube-system/gna-pool1", &only("")),
+            ("n2", "get secrets kube-system/gardener-valitail", "allow"),
+            ("greedy", "get secrets kube-system/any", &only("")),
+            ("absent", "get secrets kube-system/missing", &only("")),
+            ("newcomer", "get secrets kube-system/gna-pool1", "allow"),
+            ("newcomer", "get secrets kube-system/gna-pool2", "allow"),
+            ("newcomer", "get secrets kube-system/s2", "allow"),
+            ("newcomer", "get secrets kube-system/any", &all),
+            ("newcomer", "get secrets kube-system/other", &all),
+            ("newcomer", "get secrets default/gna-pool1", &all),
+            ("newcomer", "list secrets kube-system/", &all),
+        ],
+    );
+    let away = Failure::Denied("away".into());
+    let listing = "error: 500 error listing operating system config secrets: away";
+    let told =
+        ask(&without_machines(), &view().failing("all Secrets", away.clone()), "newcomer", "get secrets kube-system/x");
+    assert_eq!(told, listing);
+    let told = ask(&without_machines(), &view().failing("Node n1", away), "n1", "get secrets kube-system/x");
+    assert_eq!(told, "error: 500 error getting node \"n1\": away");
+}

@@ -1,0 +1,295 @@
+//! Decisions on what watches and live reads know, on the simulated API server, which is source and target.
+
+use std::{collections::BTreeMap, future::Future, rc::Rc, time::Duration};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{MACHINE_NAMESPACE, attributes, hosted, review, without_machines};
+use crate::{
+    actors::kit::testing::{Universe, eventually, settle, universe},
+    cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side},
+    sim::{ClientOptions, Fault, Process, Seen, Sim, SimOptions, WatchEnd},
+    webhooks::{
+        authorizing::{
+            node_agent::{NodeAgents, OscSecret, SECRETS},
+            testing::{authorizing, json, received, told},
+        },
+        endpoint::Endpoint as _,
+        knowledge::{Answers, Knowledge, Watches},
+        view::View,
+    },
+};
+
+const LIMIT: Duration = Duration::from_secs(60);
+const SECRET_NAME: &str = "worker.gardener.cloud/gardener-node-agent-secret-name";
+
+struct World {
+    sim: Sim,
+    watches: Watches,
+    knowledge: Knowledge,
+    settings: NodeAgents,
+}
+
+/// The source shows this process `of_source`, the target `kube-system` alone.
+fn world<F: Future<Output = World>>(
+    settings: NodeAgents,
+    of_source: &'static str,
+    before: impl FnOnce(&Sim),
+    test: impl FnOnce(World) -> F,
+) {
+    universe(1, |Universe { env }| async move {
+        let options = SimOptions::new(env.clock.clone(), env.random.clone());
+        let sim = Sim::new(SimOptions { latency: Duration::from_millis(1), ..options });
+        for name in [MACHINE_NAMESPACE, "kube-system", "default", "other"] {
+            let known = sim.object("namespaces", "", name).is_some();
+            if !known {
+                sim.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).unwrap();
+            }
+        }
+        before(&sim);
+        let client = sim.client_of(ClientOptions {
+            user: "grm".into(),
+            groups: vec!["system:masters".into()],
+            user_agent: "test".into(),
+            process: Process::new(),
+        });
+        let options = ClusterOptions {
+            side: Side::Source,
+            host: "sim:443".into(),
+            qps: -1.0,
+            burst: 0,
+            namespaces: vec![of_source.to_owned()],
+        };
+        let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: Fence::open() };
+        let source = Cluster::new(client, options, cluster_env, Rc::new(NoObserver));
+        let target = source.as_side(Side::Target, vec!["kube-system".to_owned()]);
+        let watches = Watches::start(&source, &target, &settings.reads(), BTreeMap::new(), &env);
+        let knowledge = watches.knowledge();
+        let world = test(World { sim, watches, knowledge, settings }).await;
+        world.watches.stop();
+        drop(world);
+        settle().await;
+    });
+}
+
+fn serve_machines(sim: &Sim) {
+    sim.put(json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "machines.machine.sapcloud.io"},
+        "spec": {
+            "group": "machine.sapcloud.io", "scope": "Namespaced",
+            "names": {"plural": "machines", "singular": "machine", "kind": "Machine", "listKind": "MachineList"},
+            "versions": [{
+                "name": "v1alpha1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    }))
+    .unwrap();
+}
+
+fn put_machine(sim: &Sim, name: &str, node: Option<&str>) {
+    let labels = node.map(|node| json!({"node": node}));
+    sim.put(json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine",
+        "metadata": {"namespace": MACHINE_NAMESPACE, "name": name, "labels": labels},
+        "spec": {"nodeTemplate": {"metadata": {"labels": {SECRET_NAME: "gna"}}}},
+    }))
+    .unwrap();
+}
+
+fn put_node(sim: &Sim, name: &str) {
+    let labels = json!({"kubernetes.io/hostname": name, SECRET_NAME: "gna"});
+    sim.put(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}})).unwrap();
+}
+
+fn put_pod(sim: &Sim, name: &str, node: &str) {
+    let spec = json!({"nodeName": node, "containers": [{"name": "c", "image": "i"}]});
+    sim.put(
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "default", "name": name}, "spec": spec}),
+    )
+    .unwrap();
+}
+
+/// A Secret whose config names another.
+fn put_osc(sim: &Sim, namespace: &str, name: &str, labelled: bool, names: &str) {
+    let osc = format!("{{spec: {{files: [{{content: {{secretRef: {{name: {names}}}}}}}]}}}}");
+    let labels = if labelled { json!({"worker.gardener.cloud/pool": "p"}) } else { Value::Null };
+    sim.put(json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": namespace, "name": name, "labels": labels},
+        "data": {"osc.yaml": BASE64_STANDARD.encode(osc)},
+    }))
+    .unwrap();
+}
+
+/// Machine `m1` on node `n1`, a Pod on it in a namespace that the configuration does not name, and a config.
+fn all(sim: &Sim) {
+    serve_machines(sim);
+    put_machine(sim, "m1", Some("n1"));
+    put_node(sim, "n1");
+    put_pod(sim, "p", "n1");
+    put_osc(sim, "kube-system", "gna", true, "first");
+}
+
+// === impl World ===
+
+impl World {
+    async fn ask(&self, machine: &str, request: &str) -> String {
+        let user = format!("{}{machine}", super::PREFIX);
+        let review = review(&user, &[super::GROUP], &json!({"resourceAttributes": attributes(request)}));
+        let (authorizing, received) = (authorizing(self.settings.clone()), received(review.to_string()));
+        let deadline = Instant::now() + Duration::from_secs(9);
+        let mut answers = Answers::default();
+        loop {
+            match authorizing.answer(&received, &self.knowledge.sight(&answers)) {
+                Ok(answer) => return told(&json(&answer)),
+                Err(lookup) => {
+                    let known = self.knowledge.look(lookup.clone(), deadline).await;
+                    assert!(answers.add(lookup, known), "asked again");
+                }
+            }
+        }
+    }
+
+    /// The configs that are kept, with what they refer to.
+    fn configs(&self) -> Vec<(String, Vec<String>)> {
+        let answers = Answers::default();
+        let view: &dyn View = &self.knowledge.sight(&answers);
+        let all = view.objects(&SECRETS).expect("they are listed");
+        let names = |secret: &OscSecret| secret.references("").expect("decoded").map(str::to_owned).collect();
+        all.iter().map(|(name, secret)| (name.name.clone(), names(secret))).collect()
+    }
+
+    async fn synced(&self) {
+        eventually("the stores are filled", LIMIT, || self.watches.synced().check().is_ok()).await;
+        settle().await;
+        self.sim.clear_requests();
+    }
+
+    /// `verb resource` of the requests since, without watches.
+    fn requests(&self) -> Vec<String> {
+        let infos = self.sim.requests().into_iter().map(|request| request.info).filter(|info| info.verb != "watch");
+        infos.map(|info| format!("{} {}", info.verb, info.resource)).collect()
+    }
+}
+
+/// spec 61 §5.5, §7, §11.10
+#[test]
+fn decisions_are_made_from_memory_wherever_pods_are() {
+    world(hosted(), MACHINE_NAMESPACE, all, async |world| {
+        world.synced().await;
+
+        assert_eq!(world.ask("m1", "get pods default/p").await, "allow");
+        assert_eq!(world.ask("m1", "get nodes n1").await, "allow");
+        assert_eq!(world.ask("m1", "update leases kube-system/gna").await, "allow");
+        assert_eq!(world.ask("m1", "get secrets kube-system/first").await, "allow");
+        assert!(world.ask("m1", "get secrets kube-system/second").await.starts_with("deny: "));
+
+        assert_eq!(world.requests(), Vec::<String>::new());
+        world
+    });
+}
+
+/// spec 61, "better": one live GET before anything is refused
+#[test]
+fn what_the_stores_lack_is_read_live() {
+    world(hosted(), MACHINE_NAMESPACE, all, async |world| {
+        world.synced().await;
+        world.sim.set_faults(|info| if info.verb == "watch" { Fault::Hang } else { Fault::None });
+        world.sim.break_watches(WatchEnd::Hang);
+        put_machine(&world.sim, "m2", Some("n2"));
+        put_node(&world.sim, "n2");
+        put_pod(&world.sim, "late", "n2");
+
+        assert_eq!(world.ask("m2", "delete pods default/late").await, "allow");
+        assert_eq!(world.ask("m2", "delete pods default/none").await, "deny: pod \"default/none\" not found");
+        assert_eq!(world.ask("m3", "get nodes n2").await, "deny: machine \"m3\" not found");
+
+        let of_one = ["get machines", "get nodes", "get pods"];
+        let expected = of_one.into_iter().chain(of_one).chain(["get machines"]).collect::<Vec<_>>();
+        assert_eq!(world.requests(), expected);
+        world
+    });
+}
+
+/// spec 61 §5.6, "better": decoded once, and again when it changed
+#[test]
+fn configs_are_followed_and_only_those_with_the_label_are_kept() {
+    let more = |sim: &Sim| {
+        all(sim);
+        put_osc(sim, "other", "elsewhere", true, "x");
+        put_osc(sim, "kube-system", "unlabelled", false, "y");
+    };
+    world(without_machines(), "shoot", more, async |world| {
+        world.synced().await;
+        assert_eq!(world.configs(), [("gna".to_owned(), vec!["first".to_owned()])]);
+        assert_eq!(world.ask("newcomer", "get secrets kube-system/first").await, "allow");
+        assert!(world.ask("newcomer", "get secrets kube-system/unlabelled").await.starts_with("deny: "));
+
+        put_osc(&world.sim, "kube-system", "gna", true, "second");
+        settle().await;
+        let changed = [("gna".to_owned(), vec!["second".to_owned()])];
+        eventually("the change is heard of", LIMIT, || world.configs() == changed).await;
+
+        assert_eq!(world.ask("n1", "get secrets kube-system/second").await, "allow");
+        assert!(world.ask("n1", "get secrets kube-system/first").await.starts_with("deny: "));
+        world
+    });
+}
+
+/// spec 61 §7
+#[test]
+fn machines_outside_of_the_namespaces_of_the_source_are_an_error() {
+    world(hosted(), "elsewhere", all, async |world| {
+        world.synced().await;
+
+        let told = world.ask("m1", "get nodes n1").await;
+
+        let cause = "unable to get: shoot--a--b/m1 because of unknown namespace for the cache";
+        assert_eq!(told, format!("error: 500 error getting machine \"m1\": {cause}"));
+        world
+    });
+}
+
+/// spec 61 §4: a failure is an error, never a denial
+#[test]
+fn machines_that_are_not_served_hold_up_nothing_until_they_are() {
+    world(
+        hosted(),
+        MACHINE_NAMESPACE,
+        |sim| put_node(sim, "n1"),
+        async |world| {
+            world.synced().await;
+            let told = world.ask("m1", "get nodes n1").await;
+            assert!(told.starts_with("error: 500 error getting machine \"m1\": "), "{told}");
+            assert_eq!(world.ask("m1", "list nodes").await, "allow");
+
+            serve_machines(&world.sim);
+            settle().await;
+            put_machine(&world.sim, "m1", Some("n1"));
+
+            assert_eq!(world.ask("m1", "get nodes n1").await, "allow");
+            world
+        },
+    );
+}
+
+/// spec 61 §6
+#[test]
+fn an_api_failure_is_an_error() {
+    world(hosted(), MACHINE_NAMESPACE, all, async |world| {
+        world.synced().await;
+        world.sim.set_faults(|info| match (info.verb.as_str(), info.resource.as_str()) {
+            ("get", "pods") => Fault::FailBefore(Seen::forbidden(info)),
+            ("watch", _) => Fault::Hang,
+            _ => Fault::None,
+        });
+
+        let told = world.ask("m1", "get pods default/none").await;
+
+        assert!(told.starts_with("error: 500 error getting pod \"default/none\": "), "{told}");
+        world
+    });
+}

@@ -1,0 +1,115 @@
+//! Reasons of denials and texts of errors, as clients get to see them (spec 61).
+
+use std::{borrow::Cow, fmt::Display};
+
+use super::End;
+use crate::webhooks::view::Failure;
+
+pub(super) fn only_subresources(allowed: &[&str]) -> String {
+    format!("only the following subresources are allowed for this resource type: {}", listed(allowed))
+}
+
+pub(super) fn only_verbs(allowed: &[&str]) -> String {
+    format!("only the following verbs are allowed for this resource type: {}", listed(allowed))
+}
+
+pub(super) fn only_own_csrs(user: &str) -> String {
+    format!("gardener-node-agent is only allowed to read or request CSRs for its own user \"{user}\"")
+}
+
+pub(super) fn only_leases(names: &[&str]) -> String {
+    format!("this gardener-node-agent can only access leases {} in \"kube-system\" namespace", listed(names))
+}
+
+pub(super) fn only_node(name: &str) -> String {
+    format!("this gardener-node-agent can only access node \"{name}\"")
+}
+
+pub(super) fn only_with_selector(node: &str) -> String {
+    format!("can only list/watch pods with spec.nodeName={node} field selector")
+}
+
+pub(super) fn foreign_pod(pod: &str, node: &str) -> String {
+    format!("pod \"{pod}\" does not belong to node \"{node}\"")
+}
+
+pub(super) fn only_secrets(names: &[Cow<'_, str>]) -> String {
+    format!("gardener-node-agent can only access secrets {} in \"kube-system\" namespace", listed(names))
+}
+
+// === what is missing ===
+
+pub(super) fn no_node(machine: &str) -> String {
+    format!("no node for \"{machine}\" found")
+}
+
+pub(super) fn no_machine(name: &str) -> String {
+    format!("machine \"{name}\" not found")
+}
+
+pub(super) fn no_csr(name: &str) -> String {
+    format!("CSR \"{name}\" not found")
+}
+
+pub(super) fn no_pod(pod: &str) -> String {
+    format!("pod \"{pod}\" not found")
+}
+
+// === what could not be done ===
+
+pub(super) const LISTING_OSC_SECRETS: &str = "error listing operating system config secrets";
+
+pub(super) fn getting_machine(name: &str) -> String {
+    format!("error getting machine \"{name}\"")
+}
+
+pub(super) fn getting_node(name: &str) -> String {
+    format!("error getting node \"{name}\"")
+}
+
+pub(super) fn getting_csr(name: &str) -> String {
+    format!("error getting CSR \"{name}\"")
+}
+
+pub(super) fn getting_pod(pod: &str) -> String {
+    format!("error getting pod \"{pod}\"")
+}
+
+pub(super) fn getting_osc_secret(name: &str) -> String {
+    format!("error getting OSC secret \"{name}\"")
+}
+
+pub(super) fn reading_references(secret: &str, cause: &str) -> String {
+    format!(
+        "error reading secretRef names from OSC secret \"{secret}\": unable to decode OSC from secret \"{secret}\": {cause}"
+    )
+}
+
+pub(super) fn parsing_selector(cause: &str) -> String {
+    format!("error parsing field selector: {cause}")
+}
+
+// === impl End ===
+
+impl End {
+    /// A failed read, with what it was for; what must be read live stays that.
+    pub(super) fn while_reading(failure: Failure, what: impl FnOnce() -> String) -> Self {
+        Self::Failed(match failure {
+            Failure::Look(lookup) => Failure::Look(lookup),
+            other => Failure::Errored { code: 500, message: format!("{}: {}", what(), other.text()) },
+        })
+    }
+}
+
+/// `[a b]`
+fn listed(names: &[impl Display]) -> String {
+    let mut text = String::from("[");
+    for (index, name) in names.iter().enumerate() {
+        if index > 0 {
+            text.push(' ');
+        }
+        text.push_str(&name.to_string());
+    }
+    text.push(']');
+    text
+}

@@ -1,0 +1,124 @@
+//! Texts that are borrowed from the bytes they stand in, where they are free of escapes.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{
+    Deserialize,
+    de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+
+/// Items of a list that are kept at most: users are in tens of groups, and each item may take ten times the memory of its text.
+pub(super) const MOST_ITEMS: usize = 10_000;
+
+/// A text; `null` is empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
+
+/// Any JSON value, of which only texts and lists of them are kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum Lenient<'a> {
+    /// `null`, or absent.
+    #[default]
+    Null,
+    /// A text.
+    Text(Cow<'a, str>),
+    /// A list of texts, of which `null` is an empty one.
+    List(Vec<Cow<'a, str>>),
+    /// Something else, or a list with something else in it, or of more than [`MOST_ITEMS`].
+    Other,
+}
+
+struct TextVisitor;
+
+struct LenientVisitor;
+
+// === impl Text ===
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor)
+    }
+}
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Text<'de>, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Text<'de>, E> {
+        Ok(Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Text<'de>, E> {
+        Ok(Text(Cow::Owned(text.to_owned())))
+    }
+}
+
+// === impl Lenient ===
+
+impl<'de: 'a, 'a> Deserialize<'de> for Lenient<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LenientVisitor)
+    }
+}
+
+impl<'de> Visitor<'de> for LenientVisitor {
+    type Value = Lenient<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Lenient<'de>, E> {
+        Ok(Lenient::Null)
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Lenient<'de>, E> {
+        Ok(Lenient::Other)
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Lenient<'de>, E> {
+        Ok(Lenient::Other)
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Lenient<'de>, E> {
+        Ok(Lenient::Other)
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Lenient<'de>, E> {
+        Ok(Lenient::Other)
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Lenient<'de>, E> {
+        Ok(Lenient::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Lenient<'de>, E> {
+        Ok(Lenient::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Lenient<'de>, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Lenient::Other)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Lenient<'de>, A::Error> {
+        let mut texts = Vec::new();
+        let mut is_other = false;
+        while let Some(item) = items.next_element::<Lenient<'de>>()? {
+            match item {
+                _ if is_other || texts.len() == MOST_ITEMS => is_other = true,
+                Lenient::Text(text) => texts.push(text),
+                Lenient::Null => texts.push(Cow::Borrowed("")),
+                Lenient::List(_) | Lenient::Other => is_other = true,
+            }
+        }
+        Ok(if is_other { Lenient::Other } else { Lenient::List(texts) })
+    }
+}

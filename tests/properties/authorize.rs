@@ -1,0 +1,142 @@
+//! SubjectAccessReviews (spec 61): every body is answered, and what nobody knows changes nothing.
+
+use gardener_resource_manager::{
+    api::config::{Config, NodeAgentAuthorizer, Webhooks},
+    webhooks::{
+        endpoint::{Body, Received},
+        knowledge::Manifests,
+        registry::{self, Entry},
+    },
+};
+use proptest::{prelude::*, sample::select};
+use serde_json::{Value, json};
+
+use crate::json_value;
+
+const JSON: &str = "application/json";
+const PREFIX: &str = "gardener.cloud:node-agent:machine:";
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_bytes_are_answered(
+        content_type in select(vec![JSON, JSON, "text/plain", ""]), body in prop::collection::vec(any::<u8>(), 0..40),
+    ) {
+        status(&body, content_type);
+    }
+
+    #[test]
+    fn any_part_of_a_review_is_answered(review in review(), any in json_value(), at in select(vec![
+        "", "/apiVersion", "/spec", "/spec/user", "/spec/groups", "/spec/group", "/spec/resourceAttributes",
+        "/spec/resourceAttributes/verb", "/spec/resourceAttributes/fieldSelector",
+        "/spec/resourceAttributes/fieldSelector/requirements", "/spec/resourceAttributes/fieldSelector/rawSelector",
+    ]), cut in 0..600_usize) {
+        let mut other = review;
+        if let Some(part) = other.pointer_mut(at) {
+            *part = any;
+        }
+        let mut body = other.to_string().into_bytes();
+        status(&body, JSON);
+        body.truncate(cut);
+        status(&body, JSON);
+    }
+
+    #[test]
+    fn what_nobody_knows_changes_nothing(review in review(), any in json_value()) {
+        let expected = status(review.to_string().as_bytes(), JSON);
+        let mut other = review;
+        for at in ["", "/spec", "/spec/resourceAttributes", "/spec/resourceAttributes/fieldSelector", "/metadata"] {
+            if let Some(fields) = other.pointer_mut(at).and_then(Value::as_object_mut) {
+                fields.insert("later".to_owned(), any.clone());
+            }
+        }
+        other["metadata"] = any.clone();
+        other["status"] = any.clone();
+        other["spec"]["extra"] = any.clone();
+        other["spec"]["uid"] = any.clone();
+        other["spec"]["resourceAttributes"]["labelSelector"] = any.clone();
+        let of_other_version = if other["apiVersion"] == "authorization.k8s.io/v1beta1" { "groups" } else { "group" };
+        other["spec"][of_other_version] = any;
+
+        assert_eq!(status(other.to_string().as_bytes(), JSON), expected, "{other}");
+    }
+}
+
+/// The status of the answer, which is a decision or an error, and not two of them.
+fn status(body: &[u8], content_type: &str) -> Value {
+    let (authorizer, cluster) = authorizer();
+    let received = Received { body: Body::Whole(body.to_vec().into()), content_type: content_type.to_owned() };
+    let answer = authorizer.endpoint.answer(&received, &cluster).expect("all is known");
+    assert_eq!(answer.reply.status, 200);
+    let answer: Value = serde_json::from_slice(&answer.reply.body).expect("an answer is JSON");
+    let status = &answer["status"];
+    let is = |field: &str| status.get(field).is_some_and(|value| value == true);
+    let has = |field: &str| status.get(field).is_some_and(|value| value.as_str().is_some_and(|text| !text.is_empty()));
+    assert!(status["allowed"].is_boolean(), "{answer}");
+    assert!(u8::from(is("allowed")) + u8::from(is("denied")) + u8::from(has("evaluationError")) <= 1, "{answer}");
+    assert!(!has("reason") || is("denied"), "{answer}");
+    assert!(content_type == JSON || has("evaluationError"), "{answer}");
+    status.clone()
+}
+
+/// In machine mode: machine `a` on node `b`.
+fn authorizer() -> (Entry, Manifests) {
+    let node_agent_authorizer =
+        Some(NodeAgentAuthorizer { machine_namespace: Some("ns".to_owned()), authorize_with_selectors: true });
+    let webhooks = Webhooks { node_agent_authorizer, ..Config::default().webhooks };
+    let mut entries = registry::enabled(&webhooks);
+    let mut cluster = Manifests::new(&registry::reads(&entries), registry::node_selector(&webhooks));
+    let pool = json!({"worker.gardener.cloud/gardener-node-agent-secret-name": "c"});
+    for object in [
+        json!({"apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine",
+            "metadata": {"namespace": "ns", "name": "a", "labels": {"node": "b"}},
+            "spec": {"nodeTemplate": {"metadata": {"labels": pool}}}}),
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "b", "labels": pool}}),
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "c", "name": "a"}, "spec": {"nodeName": "b"}}),
+        json!({"apiVersion": "v1", "kind": "Secret",
+            "metadata": {"namespace": "kube-system", "name": "c", "labels": {"worker.gardener.cloud/pool": "c"}}}),
+    ] {
+        assert!(cluster.add(&object), "it is read: {object}");
+    }
+    (entries.remove(0), cluster)
+}
+
+fn review() -> impl Strategy<Value = Value> {
+    let version =
+        select(vec!["authorization.k8s.io/v1", "authorization.k8s.io/v1", "authorization.k8s.io/v1beta1", "v9"]);
+    let machine = select(vec!["a", "a", "b", ""]);
+    let verb = select(vec!["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"]);
+    let object = select(vec![
+        ("", "nodes"),
+        ("", "pods"),
+        ("", "secrets"),
+        ("", "events"),
+        ("coordination.k8s.io", "leases"),
+        ("certificates.k8s.io", "certificatesigningrequests"),
+        ("apps", "deployments"),
+    ]);
+    let namespace = select(vec!["", "kube-system", "c"]);
+    let name = select(vec!["", "a", "b", "c", "gardener-node-agent-b"]);
+    let selector = select(vec![
+        Value::Null,
+        json!({"rawSelector": "spec.nodeName=b"}),
+        json!({"requirements": [{"key": "spec.nodeName", "operator": "In", "values": ["b"]}]}),
+        json!({"requirements": [{"key": "spec.nodeName", "operator": "Exists"}]}),
+    ]);
+    (version, machine, verb, object, namespace, name, selector).prop_map(
+        |(version, machine, verb, (group, resource), namespace, name, selector)| {
+            let groups = json!(["system:authenticated", "gardener.cloud:node-agents"]);
+            let mut review = json!({"apiVersion": version, "kind": "SubjectAccessReview", "metadata": {}, "spec": {
+                "user": format!("{PREFIX}{machine}"),
+                "resourceAttributes": {
+                    "verb": verb, "group": group, "version": "v1", "resource": resource, "namespace": namespace, "name": name,
+                    "fieldSelector": selector,
+                },
+            }});
+            let key = if version == "authorization.k8s.io/v1beta1" { "group" } else { "groups" };
+            review["spec"][key] = groups;
+            review
+        },
+    )
+}
