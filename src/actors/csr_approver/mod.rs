@@ -4,12 +4,11 @@
 //! ```text
 //! CSR ─ csr.rs ─► Csr ─ judge.rs ─► Verdict ─ condition.rs ─► CSR with its decision
 //!       request.rs       facts.rs: Nodes, Machines
-//!       pem.rs, der.rs
 //! ```
 //!
 //! * [`judge`]: who gets which certificate. **Start reading here**
 //! * [`csr`]: which CertificateSigningRequests are judged, and what is read of them
-//! * [`request`]: PKCS#10, as Go reads it; on `pem` and `der`
+//! * [`request`]: PKCS#10, as `x509-cert` and Go read it
 //! * [`facts`]: what is known of Nodes and Machines, from stores or read live
 //! * [`condition`]: what is written
 //!
@@ -19,10 +18,8 @@
 
 pub mod condition;
 pub mod csr;
-mod der;
 pub mod facts;
 pub mod judge;
-mod pem;
 pub mod request;
 
 #[cfg(test)]
@@ -30,7 +27,6 @@ mod tests;
 
 pub use condition::decided;
 pub use csr::{Csr, Signer, Unparsable, wants};
-pub use der::Malformed;
 pub use facts::{Facts, Live, Lookup, Machine, NodeAddresses};
 pub use judge::{Basis, Certificate, Denial, Verdict, judge};
 pub use request::{Request, Unreadable};
