@@ -1,17 +1,8 @@
-//! The tree: starts the routers in every replica, and the controllers in the leader; stops them in order.
+//! The tree: opens the watches in every replica, and the controllers in the leader; stops them in order.
 //!
 //! Adding a controller: its folder, and a line in [`Root::lead`] and [`Root::stop`].
 
-use std::{
-    cell::RefCell,
-    pin::pin,
-    rc::Rc,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{cell::RefCell, pin::pin, rc::Rc, sync::Arc, time::Duration};
 
 use futures::future::select;
 use serde_json::Value;
@@ -19,16 +10,16 @@ use tokio::task::JoinHandle;
 
 use super::managed_resource::{
     controller::{self, Inputs, Running, Settings},
-    secrets::{SecretIndex, SecretRecord},
+    secrets::SecretRecord,
     snapshot::BundleRecord,
 };
 use crate::{
-    actors::kit::{Activity, Deadline, Env, Lane, Listening, Role, Signal},
+    actors::kit::{Activity, Deadline, Env, Lane, Role, Signal},
     api::{
         config::ClusterIdSource,
         object::{self, NamespacedName},
     },
-    cluster::{ApiError, Cluster, Context, Record, Recorder, Resource, Router, RouterOptions, Start, StoreState},
+    cluster::{ApiError, Cluster, Context, How, Index, Record, Recorder, Resource, Synced, Want, Watch, Watches},
 };
 
 /// After an event of a CustomResourceDefinition it takes the server some 30 ms until the kind is served (measured).
@@ -58,16 +49,15 @@ pub struct Parts {
 pub struct Root {
     env: Env,
     parts: Parts,
-    bundles: Router<BundleRecord>,
-    secrets: Router<SecretRecord>,
-    definitions: Router<Definition>,
-    services: Router<Definition>,
-    index: SecretIndex,
+    of_source: Watches,
+    of_target: Watches,
+    bundles: Watch<BundleRecord>,
+    secrets: Watch<SecretRecord>,
+    definitions: Watch<Definition>,
+    /// Which ManagedResources reference which Secret.
+    index: Index<NamespacedName>,
     recorder: Recorder,
     running: RefCell<Option<Rc<Running>>>,
-    source_synced: Synced,
-    target_synced: Synced,
-    _listening: [Listening; 3],
     /// Discovery of both clusters, and the recorder.
     tasks: Vec<JoinHandle<()>>,
 }
@@ -94,59 +84,68 @@ pub enum BootstrapError {
     NoEntry,
 }
 
-/// How far the stores of one cluster have come, readable from any thread.
-#[derive(Clone, Default)]
-pub struct Synced {
-    stores: Vec<SyncedStore>,
-}
-
-type SyncedStore = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
-
 // === impl Root ===
 
 impl Root {
-    /// Starts the routers.
+    /// Opens the watches and starts them.
     pub fn start(parts: Parts, env: &Env) -> Self {
+        let root = Self::open(parts, env);
+        root.watch();
+        root
+    }
+
+    /// Opens the watches. Nothing is asked of a cluster before [`Self::watch`]: others may open theirs, and share streams.
+    pub fn open(parts: Parts, env: &Env) -> Self {
         let mut tasks = vec![actix::spawn(parts.source.discovery().clone().run())];
         if !parts.same {
             tasks.push(actix::spawn(parts.target.discovery().clone().run()));
         }
-        let index = SecretIndex::default();
-        let bundles = watch_bundles(&parts.source, env);
-        let secrets = watch_secrets(&parts.source, &index, env);
-        let following = index.clone();
-        bundles.subscribe(move |change| {
-            let references = change.new.map_or(&[][..], |record| &record.head().mr.spec.secret_refs);
-            let namespace = &change.name.namespace;
-            let secrets = references.iter().map(|reference| NamespacedName::new(namespace, &reference.name));
-            following.set(change.name, secrets.collect());
-        });
-        let definitions = watch_definitions(&parts.target, env);
-        let services = watch_services(&parts.target, env);
+        let of_source = Watches::new(&parts.source, env);
+        let of_target =
+            if parts.same { of_source.as_side(&parts.target) } else { Watches::new(&parts.target, env) };
+        let bundles = of_source.open(Want::new(managed_resources(), BundleRecord::of));
+        let index = bundles.index(|name, bundle| secrets_of(&name.namespace, bundle));
+        let secrets = watch_secrets(&of_source, &index);
+        // `plural.group`
+        let definitions = watch_names(&of_target, Want::new(definitions(), Definition::of));
+        // `version.group`; a server without aggregation has none, and is as good.
+        watch_names(&of_target, Want::new(api_services(), Definition::of).unawaited());
         let recorder = Recorder::new(&parts.source, controller::NAME);
         tasks.push(actix::spawn(recorder.clone().run()));
-        let ((of_bundles, first), (of_secrets, second)) = (synced(&bundles), synced(&secrets));
-        let (of_definitions, third) = synced(&definitions);
         let root = env.census.enter("root", Role::Root);
         root.update(env.clock.wall(), |cell| {
             cell.activity = Activity::Idle;
-            cell.line = "routers run; controllers wait for leadership".to_owned();
+            cell.line = "watches run; controllers wait for leadership".to_owned();
         });
         Self {
             env: env.clone(),
             parts,
+            of_source,
+            of_target,
             bundles,
             secrets,
             definitions,
-            services,
             index,
             recorder,
             running: RefCell::default(),
-            source_synced: Synced { stores: vec![of_bundles, of_secrets] },
-            target_synced: Synced { stores: vec![of_definitions] },
-            _listening: [first, second, third],
             tasks,
         }
+    }
+
+    /// Starts the watches.
+    pub fn watch(&self) {
+        self.of_source.start();
+        self.of_target.start();
+    }
+
+    /// The watches of the source cluster.
+    pub fn watches_of_source(&self) -> &Watches {
+        &self.of_source
+    }
+
+    /// The watches of the target cluster.
+    pub fn watches_of_target(&self) -> &Watches {
+        &self.of_target
     }
 
     /// Starts the controllers: this process is the leader now.
@@ -177,17 +176,15 @@ impl Root {
         Ok(())
     }
 
-    /// Stops controllers, then routers (contract rule 10); passes get `patience` to end by themselves. True if all did.
+    /// Stops controllers, then watches (contract rule 10); passes get `patience` to end by themselves. True if all did.
     pub async fn stop(&self, patience: Duration) -> bool {
         let running = self.running.borrow_mut().take();
         let finished = match running {
             Some(running) => running.stop(patience).await,
             None => true,
         };
-        self.bundles.stop();
-        self.secrets.stop();
-        self.definitions.stop();
-        self.services.stop();
+        self.of_source.stop();
+        self.of_target.stop();
         self.env.census.leave("root");
         finished
     }
@@ -205,19 +202,19 @@ impl Root {
 
     /// How far the stores of the source cluster have come.
     pub fn source_synced(&self) -> Synced {
-        self.source_synced.clone()
+        self.of_source.synced()
     }
 
     /// How far the stores of the target cluster have come. Stores that come and go with bundles do not count.
     pub fn target_synced(&self) -> Synced {
-        self.target_synced.clone()
+        self.of_target.synced()
     }
 
     /// Waits until the stores of the source cluster have had their first list.
     pub async fn source_listed(&self) {
         loop {
             let moments = [self.bundles.signal().moment(), self.secrets.signal().moment()];
-            if self.source_synced.check().is_ok() {
+            if self.of_source.synced().check().is_ok() {
                 return;
             }
             let [bundles, secrets] = moments.each_ref().map(Signal::raised_after);
@@ -248,74 +245,39 @@ impl Root {
     }
 }
 
-// === routers ===
+// === watches ===
 
-fn scopes(cluster: &Cluster) -> Vec<Option<String>> {
-    match cluster.options().namespaces.as_slice() {
-        [] => vec![None],
-        namespaces => namespaces.iter().cloned().map(Some).collect(),
-    }
+fn managed_resources() -> Resource {
+    Resource::new("resources.gardener.cloud", "v1alpha1", "ManagedResource", "managedresources", true)
 }
 
-fn watch_bundles(source: &Cluster, env: &Env) -> Router<BundleRecord> {
-    let resource = Resource::new("resources.gardener.cloud", "v1alpha1", "ManagedResource", "managedresources", true);
-    let options = RouterOptions {
-        name: "source/managedresources".to_owned(),
-        resource,
-        scopes: scopes(source),
-        label_selector: None,
-        metadata_only: false,
-        start: Start::List,
-        record: Box::new(BundleRecord::of),
-        keep: Box::new(|_| true),
-    };
-    Router::start(source, options, env)
+fn definitions() -> Resource {
+    Resource::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false)
 }
 
-fn watch_secrets(source: &Cluster, index: &SecretIndex, env: &Env) -> Router<SecretRecord> {
-    let index = index.clone();
-    let options = RouterOptions {
-        name: "source/secrets".to_owned(),
-        resource: Resource::new("", "v1", "Secret", "secrets", true),
-        scopes: scopes(source),
-        label_selector: None,
-        metadata_only: true,
-        start: Start::Now,
-        record: Box::new(SecretRecord::of),
-        keep: Box::new(move |secret| index.contains(secret)),
-    };
-    Router::start(source, options, env)
+fn api_services() -> Resource {
+    Resource::new("apiregistration.k8s.io", "v1", "APIService", "apiservices", false)
 }
 
-fn watch_definitions(target: &Cluster, env: &Env) -> Router<Definition> {
-    let resource =
-        Resource::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false);
-    // `plural.group`
-    watch_names("target/customresourcedefinitions", target, resource, env)
+/// The Secrets that a ManagedResource references.
+fn secrets_of(namespace: &str, bundle: &BundleRecord) -> Vec<NamespacedName> {
+    let references = &bundle.head().mr.spec.secret_refs;
+    references.iter().map(|reference| NamespacedName::new(namespace, &reference.name)).collect()
 }
 
-fn watch_services(target: &Cluster, env: &Env) -> Router<Definition> {
-    let resource = Resource::new("apiregistration.k8s.io", "v1", "APIService", "apiservices", false);
-    // `version.group`
-    watch_names("target/apiservices", target, resource, env)
+/// Watches the versions of those Secrets that somebody references.
+fn watch_secrets(watches: &Watches, index: &Index<NamespacedName>) -> Watch<SecretRecord> {
+    let (resource, index) = (Resource::new("", "v1", "Secret", "secrets", true), index.clone());
+    let want = Want::new(resource, SecretRecord::of).metadata().from_now();
+    watches.open(want.keeping(move |secret| index.contains(secret)))
 }
 
 /// Watches objects whose names end in an API group, and has discovery look at that group when one changes.
-fn watch_names(name: &str, cluster: &Cluster, resource: Resource, env: &Env) -> Router<Definition> {
-    let options = RouterOptions {
-        name: name.to_owned(),
-        resource,
-        scopes: vec![None],
-        label_selector: None,
-        metadata_only: true,
-        start: Start::List,
-        record: Box::new(Definition::of),
-        keep: Box::new(|_| true),
-    };
-    let router = Router::start(cluster, options, env);
-    let cluster = cluster.clone();
-    router.subscribe(move |change| {
-        if change.how == crate::cluster::How::First {
+fn watch_names(watches: &Watches, want: Want<Definition>) -> Watch<Definition> {
+    let watch = watches.open(want.metadata().everywhere());
+    let cluster = watches.cluster().clone();
+    watch.subscribe(move |change| {
+        if change.how == How::First {
             return;
         }
         if let Some((_, group)) = change.name.name.split_once('.') {
@@ -326,7 +288,7 @@ fn watch_names(name: &str, cluster: &Cluster, resource: Resource, env: &Env) -> 
             });
         }
     });
-    router
+    watch
 }
 
 // === impl Definition ===
@@ -346,52 +308,4 @@ impl Record for Definition {
     fn version(&self) -> u64 {
         self.version
     }
-}
-
-// === impl Synced ===
-
-impl Synced {
-    /// Whether all stores have had their first list; else why not.
-    ///
-    /// # Errors
-    /// The reason of the first store that has not.
-    pub fn check(&self) -> Result<(), String> {
-        self.stores.iter().try_for_each(|store| store())
-    }
-
-    /// Adds the store of a router.
-    pub(crate) fn add<R: Record>(&mut self, router: &Router<R>) -> Listening {
-        let (store, listening) = synced(router);
-        self.stores.push(store);
-        listening
-    }
-
-    /// The stores of both.
-    pub(crate) fn and(mut self, other: Self) -> Self {
-        self.stores.extend(other.stores);
-        self
-    }
-}
-
-/// Whether a router's store has had its first list. A watch that fails later does not count: liveness would restart a
-/// process that is as good as the next one, because its cluster is away (spec 70 trap 10).
-fn synced<R: Record>(router: &Router<R>) -> (SyncedStore, Listening) {
-    let (store, name) = (router.store().clone(), router.resource().to_string());
-    let listed = Arc::new(AtomicBool::new(false));
-    let listening = router.signal().listen({
-        let (listed, store) = (listed.clone(), store.clone());
-        move || {
-            if store.state() == StoreState::Synced {
-                listed.store(true, Ordering::Relaxed);
-            }
-        }
-    });
-    let check = move || match store.state() {
-        StoreState::Synced => Ok(()),
-        StoreState::Off => Err(format!("{name}: not watched any more")),
-        _ if listed.load(Ordering::Relaxed) => Ok(()),
-        StoreState::Starting => Err(format!("{name}: the first list is under way")),
-        StoreState::Failing(error) => Err(format!("{name}: {error}")),
-    };
-    (Arc::new(check), listening)
 }

@@ -34,6 +34,7 @@ mod token;
 mod transport;
 mod warnings;
 mod watch;
+mod watches;
 
 #[cfg(test)]
 pub(crate) mod testing;
@@ -49,6 +50,7 @@ pub use metrics::{NoObserver, RequestObserver};
 pub use pages::{ListQuery, Page, Pages};
 pub(crate) use resource::uri;
 pub use resource::{Resource, Target};
-pub use router::{Change, Found, How, ReadRecord, Router, RouterOptions, Start};
+pub use router::{Router, RouterOptions};
 pub use store::{IDLE_LIMIT, Record, Store, StoreState};
 pub use watch::{WatchEvent, WatchKind, WatchQuery, WatchStream};
+pub use watches::{Change, Found, How, Index, MOST_NAMESPACES, ReadRecord, Start, Synced, Want, Watch, Watches};

@@ -1,4 +1,4 @@
-//! A process's life on given clients: routers at once, controllers while it leads.
+//! A process's life on given clients: watches at once, controllers while it leads.
 
 use std::rc::Rc;
 
@@ -17,9 +17,9 @@ use crate::{
         class::OwnClass,
         config::{Config, Connection, LeaderElection, cluster_id_source},
     },
-    cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, RequestObserver, Side},
+    cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, RequestObserver, Side, Watches},
     webhooks::{
-        knowledge::{Knowledge, Watches},
+        knowledge::{Caches, Knowledge},
         registry,
     },
 };
@@ -62,7 +62,7 @@ pub struct Process {
     pub(super) env: Env,
     pub(super) root: Rc<Root>,
     /// What webhooks read.
-    pub(super) watches: Watches,
+    pub(super) caches: Caches,
     pub(super) fence: Fence,
     pub(super) election: Option<Addr<LeaderActor>>,
     /// Makes the controllers follow the election.
@@ -95,7 +95,7 @@ pub fn identity(host: &str, env: &Env) -> String {
 // === impl Process ===
 
 impl Process {
-    /// Starts the routers and the election; the controllers follow when this process leads, or, without election, when
+    /// Starts the watches and the election; the controllers follow when this process leads, or, without election, when
     /// the stores of the source are filled. Returns at once; nothing is asked of a cluster before.
     ///
     /// # Errors
@@ -114,7 +114,6 @@ impl Process {
             Some(link) => cluster(link, options_of(Side::Target, &config.target, link)),
             None => source.as_side(Side::Target, config.target.namespaces.clone()),
         };
-        let watches = watch_for_webhooks(&target_cluster, &config, &env);
         let tree = Parts {
             source: source.clone(),
             target: target_cluster,
@@ -122,8 +121,10 @@ impl Process {
             managed_resource: managed_resource(&config),
             cluster_id: cluster_id_source(&config.cluster_id),
         };
-        let root = Rc::new(Root::start(tree, &env));
-        vitals.show(root.source_synced(), root.target_synced().and(watches.synced()));
+        let root = Rc::new(Root::open(tree, &env));
+        let caches = caches_of_webhooks(root.watches_of_target(), &config);
+        root.watch();
+        vitals.show(root.source_synced(), root.target_synced());
         let prober = actix::spawn(vitals.clone().probe(source));
 
         let leadership = vitals.tell_leadership();
@@ -145,12 +146,12 @@ impl Process {
             LeaderActor::new(setup).start()
         });
         let conductor = actix::spawn(conduct(root.clone(), elected.is_some(), leadership));
-        Ok(Self { env, root, watches, fence, election: elected, conductor, prober })
+        Ok(Self { env, root, caches, fence, election: elected, conductor, prober })
     }
 
     /// What the webhooks know of the target cluster.
     pub fn knowledge(&self) -> Knowledge {
-        self.watches.knowledge()
+        self.caches.knowledge()
     }
 
     /// Waits until the process must end by itself. Call it again only if it was dropped before it answered.
@@ -209,9 +210,9 @@ fn options_of(side: Side, connection: &Connection, link: &Link) -> ClusterOption
 }
 
 /// The stores that enabled webhooks read, in every replica from the beginning (spec 50, "better" 2).
-fn watch_for_webhooks(target: &Cluster, config: &Config, env: &Env) -> Watches {
+fn caches_of_webhooks(target: &Watches, config: &Config) -> Caches {
     let reads: Vec<_> = registry::enabled(&config.webhooks).iter().flat_map(|entry| entry.reads).copied().collect();
-    Watches::start(target, &reads, registry::node_selector(&config.webhooks), env)
+    Caches::open(target, &reads, registry::node_selector(&config.webhooks))
 }
 
 /// A cluster that is both gets the more generous limits: each part alone must get at least what it was given.

@@ -15,8 +15,8 @@ use tokio::{
 };
 
 use crate::{
-    actors::{kit::Deadline, leader::Leadership, root::Synced},
-    cluster::{ApiError, Cluster},
+    actors::{kit::Deadline, leader::Leadership},
+    cluster::{ApiError, Cluster, Synced},
     dashboard::probes::{CheckFn, Checks, with_grace},
 };
 

@@ -11,7 +11,7 @@ use super::{
     health::{desk::Desk, memory::HealthMemory, pass as health_pass, pods::Pods, round::Duty as HealthDuty},
     memory::Memory,
     opening::Opening,
-    secrets::{SecretIndex, SecretRecord, Secrets},
+    secrets::{SecretRecord, Secrets},
     shared::{CHANGED, DRIFT, GATE, HEALTH, KIND, ROLLOUT, SCALED, SECRET},
     snapshot::BundleRecord,
     status_cell::StatusCell,
@@ -21,7 +21,7 @@ use super::{
 use crate::{
     actors::kit::{Controller, Duty, Env, Failure, Outcome, Pass, Supervised},
     api::{keys::MANAGED_BY, object::NamespacedName},
-    cluster::{Cluster, Recorder, Router},
+    cluster::{Cluster, Index, Recorder, Watch},
 };
 
 /// Name of the duty in metrics and logs (spec 70 §9.2).
@@ -40,11 +40,11 @@ pub struct Inputs {
     /// The target cluster.
     pub target: Cluster,
     /// All ManagedResources of the source cluster.
-    pub bundles: Router<BundleRecord>,
+    pub bundles: Watch<BundleRecord>,
     /// The versions of referenced Secrets.
-    pub secrets: Router<SecretRecord>,
+    pub secrets: Watch<SecretRecord>,
     /// Which bundle references which Secret.
-    pub index: SecretIndex,
+    pub index: Index<NamespacedName>,
     /// Events on ManagedResources.
     pub recorder: Recorder,
     /// Whether a kind is defined by a CustomResourceDefinition.

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     actors::kit::{Causes, Env, Failure, Pass},
     api::{class::OwnClass, object::NamespacedName},
-    cluster::{Cluster, Context, Record, Recorder, Router},
+    cluster::{Cluster, Context, Record, Recorder, Watch},
 };
 
 /// A ManagedResource changed in a way that asks for a pass (spec 10 §5.1).
@@ -83,7 +83,7 @@ pub struct ManagedResources {
     pub(super) env: Env,
     pub(super) source: Cluster,
     pub(super) target: Cluster,
-    pub(super) bundles: Router<BundleRecord>,
+    pub(super) bundles: Watch<BundleRecord>,
     pub(super) secrets: Secrets,
     pub(super) targets: Targets,
     pub(super) autoscalers: Autoscalers,

@@ -14,7 +14,7 @@ use crate::{
         managed_resource::{Status, with_status},
         object::NamespacedName,
     },
-    cluster::{ApiError, Cluster, Context, Record, Resource, Router},
+    cluster::{ApiError, Cluster, Context, Record, Resource, Watch},
 };
 
 use super::snapshot::BundleRecord;
@@ -38,7 +38,7 @@ pub struct StatusTarget<'a> {
     /// The kind.
     pub resource: &'a Resource,
     /// The store that the answers go into.
-    pub bundles: &'a Router<BundleRecord>,
+    pub bundles: &'a Watch<BundleRecord>,
 }
 
 // === impl StatusCell ===

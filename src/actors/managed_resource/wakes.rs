@@ -13,7 +13,7 @@ use super::{
     health::{desk::Desk, pods},
     identity::Equivalences,
     moment::Moments,
-    secrets::{SecretIndex, SecretRecord},
+    secrets::SecretRecord,
     shared::{CHANGED, DRIFT, GATE, HEALTH, KIND, ManagedResources, ROLLOUT, SCALED, SECRET},
     snapshot::{BundleRecord, Head},
     targets::{Drift, DriftListener, HealthListener, News, Targets},
@@ -28,7 +28,7 @@ use crate::{
         class::OwnClass,
         object::{GroupKind, NamespacedName, ObjectKey},
     },
-    cluster::{How, Record, Router},
+    cluster::{How, Index, Record, Watch},
 };
 
 /// The way from filters, which exist before the supervisor, to it.
@@ -55,7 +55,7 @@ fn wake(waker: &Weak<Waker>, bundle: &NamespacedName, wake: Wake) {
 
 // === filters ===
 
-pub(super) fn subscribe_bundles(controller: &Rc<ManagedResources>, bundles: &Router<BundleRecord>, waker: &Rc<Waker>) {
+pub(super) fn subscribe_bundles(controller: &Rc<ManagedResources>, bundles: &Watch<BundleRecord>, waker: &Rc<Waker>) {
     let (class, waker, desk) = (controller.settings.class.clone(), Rc::downgrade(waker), controller.desk.clone());
     bundles.subscribe(move |change| {
         let (old, new) = (change.old.map(BundleRecord::head), change.new.map(BundleRecord::head));
@@ -82,8 +82,8 @@ fn bundle_causes(class: &OwnClass, how: How<'_>, old: Option<&Head>, new: Option
 
 pub(super) fn subscribe_secrets(
     controller: &Rc<ManagedResources>,
-    secrets: &Router<SecretRecord>,
-    index: SecretIndex,
+    secrets: &Watch<SecretRecord>,
+    index: Index<NamespacedName>,
     waker: &Rc<Waker>,
 ) {
     let (class, bundles) = (controller.settings.class.clone(), controller.bundles.clone());
@@ -98,7 +98,7 @@ pub(super) fn subscribe_secrets(
             SecretWake::Waiting => SecretWake::All,
             other => other,
         };
-        for key in index.bundles(change.name) {
+        for key in index.get(change.name) {
             let bundle = bundles.store().get(&key);
             let concerned = |bundle: &BundleRecord| {
                 trigger::is_woken_by_secret(&class, concerns, &change.name.name, &bundle.head().mr)

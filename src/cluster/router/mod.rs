@@ -9,9 +9,6 @@ mod course;
 mod host;
 mod options;
 
-#[cfg(all(test, feature = "sim"))]
-mod tests;
-
 use std::{
     cell::{Cell, RefCell},
     rc::Rc,
@@ -31,7 +28,8 @@ use crate::{
 };
 
 use host::{RouterActor, Stop};
-pub use options::{Change, Found, How, ReadRecord, RouterOptions, Start};
+pub use options::RouterOptions;
+use super::watches::{Change, Found, How, Start};
 
 /// A running watch router. Cheap to clone.
 pub struct Router<R: Record> {

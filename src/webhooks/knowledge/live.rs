@@ -15,9 +15,9 @@ use tokio::{
 };
 
 use super::{
+    caches::{self, NodeWatch},
     index::Limits,
     kind_of, records, too_late,
-    watches::{self, NodeRouter},
 };
 use crate::{
     actors::kit::{Deadline, Lane, Signal},
@@ -64,7 +64,7 @@ pub(in crate::webhooks) struct Question {
 /// Answers questions.
 pub(super) struct Reader {
     cluster: Cluster,
-    nodes: Option<NodeRouter>,
+    nodes: Option<NodeWatch>,
     waiting: RefCell<BTreeMap<Lookup, Waiting>>,
 }
 
@@ -84,7 +84,7 @@ struct Waiting {
 // === impl Reader ===
 
 impl Reader {
-    pub(super) fn new(cluster: Cluster, nodes: Option<NodeRouter>) -> Rc<Self> {
+    pub(super) fn new(cluster: Cluster, nodes: Option<NodeWatch>) -> Rc<Self> {
         Rc::new(Self { cluster, nodes, waiting: RefCell::default() })
     }
 
@@ -127,21 +127,21 @@ impl Reader {
         let context = Context { lane: Lane::Live, deadline: Deadline::after(TIME), key: "webhooks".into() };
         let known = match lookup {
             Lookup::ServiceAccount(name) => {
-                let found = self.get(&context, &watches::service_accounts(), name).await;
+                let found = self.get(&context, &caches::service_accounts(), name).await;
                 found.map(|object| Known::ServiceAccount(object.as_ref().map(records::service_account)))
             }
             Lookup::Namespace(name) => {
-                let found = self.get(&context, &watches::namespaces(), &NamespacedName::new("", name)).await;
+                let found = self.get(&context, &caches::namespaces(), &NamespacedName::new("", name)).await;
                 found.map(|object| Known::Namespace(object.as_ref().map(|object| records::space(object).annotations)))
             }
             Lookup::Autoscalers(namespace) => self.autoscalers(&context, namespace).await,
             Lookup::LoadBalancing(namespace) => {
                 let name = NamespacedName::new(namespace, CONFIG_MAP);
-                let found = self.get(&context, &watches::config_maps(), &name).await;
+                let found = self.get(&context, &caches::config_maps(), &name).await;
                 found.map(|object| Known::LoadBalancing(object.as_ref().map(records::load_balancing)))
             }
             Lookup::Gateway(namespace) => {
-                let found = self.get(&context, &watches::services(), &NamespacedName::new(namespace, SERVICE)).await;
+                let found = self.get(&context, &caches::services(), &NamespacedName::new(namespace, SERVICE)).await;
                 found.map(|object| Known::Gateway(object.as_ref().map(records::gateway)))
             }
             Lookup::Nodes => return self.nodes(context.deadline).await,
@@ -169,7 +169,7 @@ impl Reader {
 
     async fn autoscalers(&self, context: &Context, namespace: &str) -> Result<Known, ApiError> {
         let limits = Limits::default();
-        let (resource, scope) = (watches::autoscalers(), Some(namespace.to_owned()));
+        let (resource, scope) = (caches::autoscalers(), Some(namespace.to_owned()));
         let mut pages = self.cluster.pages(context.clone(), resource, scope, ListQuery::default());
         while let Some(page) = pages.next().await {
             page?.items.iter().for_each(|object| limits.change(None, Some(&records::autoscaler(object))));
@@ -178,14 +178,14 @@ impl Reader {
     }
 
     async fn nodes(&self, deadline: Deadline) -> Known {
-        let Some(router) = &self.nodes else { return Known::Nodes };
+        let Some(watch) = &self.nodes else { return Known::Nodes };
         let listed = async {
             loop {
-                let moment = router.signal().moment();
-                if router.store().is_listed() {
+                let moment = watch.signal().moment();
+                if watch.store().is_listed() {
                     return true;
                 }
-                if router.store().state() == StoreState::Off {
+                if watch.store().state() == StoreState::Off {
                     return false; // the process ends, and no list will come
                 }
                 Signal::raised_after(&moment).await;

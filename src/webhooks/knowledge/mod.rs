@@ -1,23 +1,23 @@
 //! What the webhooks know of the target cluster (spec 50 §2.7): the real [`View`](super::view::View).
 //!
-//! For what the enabled webhooks read, and nothing else, routers fill small stores from the beginning, in every replica;
+//! For what the enabled webhooks read, and nothing else, watches fill small stores from the beginning, in every replica;
 //! readiness waits for them. Stores can be read from any thread. What they do not hold is read live, once for all who ask,
 //! on the thread of the cluster: it takes questions over a channel.
 //!
+//! * `caches.rs`: the watches.
 //! * `records.rs`: what is kept of each kind; pure.
 //! * `index.rs`: what autoscalers scale, kept up to date with each change; pure. The same for the taints of nodes is part
 //!   of their webhook.
-//! * `watches.rs`: the routers.
 //! * `sight.rs`: the view of one attempt: stores, and what was read live for it.
 //! * `live.rs`: live reads.
 //! * `offline.rs`: a view of manifests instead of a cluster.
 
+mod caches;
 mod index;
 mod live;
 mod offline;
 mod records;
 mod sight;
-mod watches;
 
 #[cfg(feature = "sim")]
 #[cfg(test)]
@@ -30,13 +30,13 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
+pub use caches::Caches;
+use caches::Stores;
 use super::view::{ApiStatus, Details, Failure, Lookup};
 pub use live::Known;
 pub(super) use live::Question;
 pub use offline::Manifests;
 pub use sight::{Answers, Sight};
-use watches::Stores;
-pub use watches::Watches;
 
 /// What is known of the target cluster, readable from any thread. Cheap to clone.
 #[derive(Clone)]

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use serde_json::Value;
 
-use super::{live::Known, too_late, watches::Stores};
+use super::{caches::Stores, live::Known, too_late};
 use crate::{
     api::object::NamespacedName,
     webhooks::{
@@ -81,7 +81,7 @@ impl Sight<'_> {
     }
 
     /// Nodes are not read one by one: without their first list nothing is known of them.
-    fn nodes<T>(&self, look: impl FnOnce(&super::watches::NodeStore) -> T) -> Result<T, Failure> {
+    fn nodes<T>(&self, look: impl FnOnce(&super::caches::NodeStore) -> T) -> Result<T, Failure> {
         let nodes = self.stores.nodes.as_ref().ok_or_else(not_started)?;
         if !nodes.store.is_listed() {
             self.answer(Lookup::Nodes, |_| Some(()))?;

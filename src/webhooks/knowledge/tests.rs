@@ -9,7 +9,7 @@ use super::*;
 use crate::{
     actors::kit::testing::{Universe, eventually, settle, universe},
     api::object::NamespacedName,
-    cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side},
+    cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side, Watches},
     sim::{ClientOptions, Fault, Process, Seen, Sim, SimOptions},
     webhooks::{
         registry::Reads,
@@ -31,7 +31,7 @@ const WEB: Scaled<'_> = Scaled { namespace: "ns", api_version: "apps/v1", kind: 
 
 struct World {
     sim: Sim,
-    watches: Watches,
+    caches: Caches,
     knowledge: Knowledge,
 }
 
@@ -64,10 +64,12 @@ fn world<F: Future<Output = World>>(
         let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: Fence::open() };
         let cluster = Cluster::new(client, options, cluster_env, Rc::new(NoObserver));
         let selector = BTreeMap::from([("pool".to_owned(), "system".to_owned())]);
-        let watches = Watches::start(&cluster, reads, selector, &env);
-        let knowledge = watches.knowledge();
-        let world = test(World { sim, watches, knowledge }).await;
-        world.watches.stop();
+        let of_cluster = Watches::new(&cluster, &env);
+        let caches = Caches::open(&of_cluster, reads, selector);
+        of_cluster.start();
+        let knowledge = caches.knowledge();
+        let world = test(World { sim, caches, knowledge }).await;
+        world.caches.stop();
         drop(world);
         settle().await;
     });
@@ -134,7 +136,7 @@ impl World {
     }
 
     async fn synced(&self) {
-        eventually("the stores are filled", LIMIT, || self.watches.synced().check().is_ok()).await;
+        eventually("the stores are filled", LIMIT, || self.caches.synced().check().is_ok()).await;
         self.sim.clear_requests();
     }
 
@@ -207,7 +209,7 @@ fn only_objects_of_one_name_are_watched() {
         &[],
         |sim| put(sim, "v1", "ConfigMap", "ns", "another", json!({})),
         async |world| {
-            eventually("the stores are filled", LIMIT, || world.watches.synced().check().is_ok()).await;
+            eventually("the stores are filled", LIMIT, || world.caches.synced().check().is_ok()).await;
             let asked: Vec<_> = world.sim.requests().into_iter().map(|request| request.info.resource).collect();
 
             put(&world.sim, "v1", "ConfigMap", "ns", "third", json!({}));
@@ -411,7 +413,7 @@ fn without_their_first_list_nodes_are_waited_for_and_readiness_is_not_given() {
         let late = world.ask_within(Duration::from_secs(2), |view| view.has_one_node()).await;
         let Err(Failure::Status(status)) = late else { panic!("no status") };
         assert_eq!(status.message, "Timeout: failed waiting for *v1.Node Informer to sync");
-        assert!(world.watches.synced().check().is_err());
+        assert!(world.caches.synced().check().is_err());
 
         put_node(&world.sim, "n1", "system", "x");
         world.sim.set_faults(|_| Fault::None);
@@ -428,7 +430,7 @@ fn nobody_waits_for_nodes_that_are_not_watched_any_more() {
         let begin = Instant::now();
         let stopping = async {
             sleep(Duration::from_secs(1)).await;
-            world.watches.stop();
+            world.caches.stop();
         };
 
         let (answer, ()) = futures::join!(world.ask(|view| view.has_one_node()), stopping);

@@ -1,4 +1,4 @@
-//! The routers of what webhooks read.
+//! The watches of what webhooks read.
 
 use std::{
     collections::BTreeMap,
@@ -15,11 +15,7 @@ use super::{
     records::{self, Autoscaler, Node, Projected, Space},
 };
 use crate::{
-    actors::{
-        kit::{Env, Listening},
-        root::Synced,
-    },
-    cluster::{Cluster, Resource, Router, RouterOptions, Start, Store},
+    cluster::{Resource, Store, Synced, Want, Watch, Watches},
     webhooks::{
         mutating::{
             load_balancing::{CONFIG_MAP, SERVICE},
@@ -33,15 +29,14 @@ use crate::{
 /// Questions that wait to be taken up, which takes no time: as many as a burst of reviews may bring.
 const QUESTIONS: usize = 256;
 
-/// The running routers. Bound to the thread of the cluster.
-pub struct Watches {
+/// What is known of the kinds that webhooks read. Bound to the thread of the cluster.
+pub struct Caches {
     knowledge: Knowledge,
     synced: Synced,
     stops: Vec<Box<dyn Fn()>>,
-    _listening: Vec<Listening>,
 }
 
-pub(super) type NodeRouter = Router<Projected<Arc<Node>>>;
+pub(super) type NodeWatch = Watch<Projected<Arc<Node>>>;
 
 /// What can be read from any thread; `None` where nobody reads it.
 #[derive(Debug, Default)]
@@ -68,53 +63,50 @@ pub(super) struct NodeStore {
     pub(super) taints: Arc<RwLock<TaintSet>>,
 }
 
-/// Starts routers and keeps what there is to keep of them.
-struct Starting<'a> {
-    cluster: &'a Cluster,
-    env: &'a Env,
-    synced: Synced,
+/// Opens watches and keeps what there is to keep of them.
+struct Opening<'a> {
+    watches: &'a Watches,
     stops: Vec<Box<dyn Fn()>>,
-    listening: Vec<Listening>,
 }
 
-// === impl Watches ===
+// === impl Caches ===
 
-impl Watches {
-    /// Starts what webhooks read of the target cluster. `node_selector`: labels of the Nodes whose taints count.
-    pub fn start(cluster: &Cluster, reads: &[Reads], node_selector: BTreeMap<String, String>, env: &Env) -> Self {
-        let mut starting =
-            Starting { cluster, env, synced: Synced::default(), stops: Vec::new(), listening: Vec::new() };
+impl Caches {
+    /// Opens what webhooks read of the target cluster. `node_selector`: labels of the Nodes whose taints count.
+    pub fn open(watches: &Watches, reads: &[Reads], node_selector: BTreeMap<String, String>) -> Self {
+        let mut opening = Opening { watches, stops: Vec::new() };
         let wanted = |what| reads.contains(&what);
+        let cluster = watches.cluster();
         let mut stores = Stores { namespaces: cluster.options().namespaces.clone(), ..Stores::default() };
         if wanted(Reads::ServiceAccounts) {
-            let router = starting.router(service_accounts(), false, None, records::service_account);
-            stores.service_accounts = Some(router.store().clone());
+            let watch = opening.watch(projected(service_accounts(), records::service_account));
+            stores.service_accounts = Some(watch.store().clone());
         }
         if wanted(Reads::Namespaces) {
-            stores.spaces = Some(starting.router(namespaces(), true, None, records::space).store().clone());
+            let watch = opening.watch(projected(namespaces(), records::space).metadata());
+            stores.spaces = Some(watch.store().clone());
         }
         if wanted(Reads::Autoscalers) {
-            stores.autoscalers = Some(starting.autoscalers());
+            stores.autoscalers = Some(opening.autoscalers());
         }
         if wanted(Reads::LoadBalancing) {
-            let router = starting.router(config_maps(), false, Some(CONFIG_MAP), records::load_balancing);
-            stores.load_balancing = Some(router.store().clone());
+            let want = projected(config_maps(), records::load_balancing).selecting(of_name(CONFIG_MAP));
+            stores.load_balancing = Some(opening.watch(want).store().clone());
         }
         if wanted(Reads::Gateways) {
-            let router = starting.router(services(), false, Some(SERVICE), records::gateway);
-            stores.gateways = Some(router.store().clone());
+            let want = projected(services(), records::gateway).selecting(of_name(SERVICE));
+            stores.gateways = Some(opening.watch(want).store().clone());
         }
         let nodes = (wanted(Reads::NodeCount) || wanted(Reads::NodeTaints))
-            .then(|| starting.nodes(wanted(Reads::NodeTaints).then_some(node_selector)));
-        let (nodes, node_router) = nodes.unzip();
+            .then(|| opening.nodes(wanted(Reads::NodeTaints).then_some(node_selector)));
+        let (nodes, node_watch) = nodes.unzip();
         stores.nodes = nodes;
 
         let (questions, receiver) = mpsc::channel(QUESTIONS);
         // Ends when nobody can ask any more: live reads go on until the last review is answered.
-        actix::spawn(Reader::new(cluster.clone(), node_router).run(receiver));
-        let Starting { synced, stops, listening, .. } = starting;
+        actix::spawn(Reader::new(cluster.clone(), node_watch).run(receiver));
         let knowledge = Knowledge { stores: Arc::new(stores), questions };
-        Self { knowledge, synced, stops, _listening: listening }
+        Self { knowledge, synced: watches.synced(), stops: opening.stops }
     }
 
     /// What they know.
@@ -122,7 +114,7 @@ impl Watches {
         self.knowledge.clone()
     }
 
-    /// How far their stores have come.
+    /// How far the stores of the cluster have come.
     pub fn synced(&self) -> Synced {
         self.synced.clone()
     }
@@ -133,66 +125,52 @@ impl Watches {
     }
 }
 
-// === impl Starting ===
+// === impl Opening ===
 
-impl Starting<'_> {
-    /// Watches all objects of a kind, or those of one name, in the namespaces of the configuration.
-    fn router<T: Clone + Send + Sync + 'static>(
-        &mut self,
-        resource: Resource,
-        metadata_only: bool,
-        name: Option<&str>,
-        fields: impl Fn(&Value) -> T + 'static,
-    ) -> Router<Projected<T>> {
-        let namespaces = &self.cluster.options().namespaces;
-        let scopes = if namespaces.is_empty() || !resource.namespaced {
-            vec![None]
-        } else {
-            namespaces.iter().cloned().map(Some).collect()
-        };
-        let options = RouterOptions {
-            name: format!("webhooks/{}", resource.plural),
-            resource,
-            scopes,
-            label_selector: None,
-            metadata_only,
-            start: Start::List,
-            record: Box::new(move |object| Some(Projected::of(object, fields(object)))),
-            keep: Box::new(|_| true),
-        };
-        let router = match name {
-            None => Router::start(self.cluster, options, self.env),
-            Some(name) => Router::start_selecting(self.cluster, options, format!("metadata.name={name}"), self.env),
-        };
-        self.listening.push(self.synced.add(&router));
-        let stopped = router.clone();
+impl Opening<'_> {
+    fn watch<T: Clone + Send + Sync + 'static>(&mut self, want: Want<Projected<T>>) -> Watch<Projected<T>> {
+        let watch = self.watches.open(want);
+        let stopped = watch.clone();
         self.stops.push(Box::new(move || stopped.stop()));
-        router
+        watch
     }
 
     fn autoscalers(&mut self) -> AutoscalerStore {
-        let router = self.router(autoscalers(), false, None, records::autoscaler);
+        let watch = self.watch(projected(autoscalers(), records::autoscaler));
         let limits = Limits::default();
         let following = limits.clone();
-        router.subscribe(move |change| {
+        watch.subscribe(move |change| {
             following.change(change.old.map(|record| &record.fields), change.new.map(|record| &record.fields));
         });
-        AutoscalerStore { store: router.store().clone(), limits }
+        AutoscalerStore { store: watch.store().clone(), limits }
     }
 
     /// Without a selector Nodes are only counted, for which metadata is enough.
-    fn nodes(&mut self, selector: Option<BTreeMap<String, String>>) -> (NodeStore, NodeRouter) {
-        let metadata_only = selector.is_none();
+    fn nodes(&mut self, selector: Option<BTreeMap<String, String>>) -> (NodeStore, NodeWatch) {
+        let is_counted_only = selector.is_none();
         let selector = selector.unwrap_or_default();
         let taints = Arc::new(RwLock::new(TaintSet::new(selector.clone())));
-        let router = self.router(nodes(), metadata_only, None, move |node| Arc::new(records::node(node, &selector)));
+        let want = projected(nodes(), move |node| Arc::new(records::node(node, &selector)));
+        let watch = self.watch(if is_counted_only { want.metadata() } else { want });
         let following = taints.clone();
-        router.subscribe(move |change| {
+        watch.subscribe(move |change| {
             let now = change.new.map(|record| (&record.fields.labels, record.fields.taints.as_slice()));
             following.write().unwrap_or_else(PoisonError::into_inner).replace(&change.name.name, now);
         });
-        (NodeStore { store: router.store().clone(), taints }, router)
+        (NodeStore { store: watch.store().clone(), taints }, watch)
     }
+}
+
+/// A few fields of all objects of a kind.
+fn projected<T: Clone + Send + Sync + 'static>(
+    resource: Resource,
+    fields: impl Fn(&Value) -> T + 'static,
+) -> Want<Projected<T>> {
+    Want::new(resource, move |object| Some(Projected::of(object, fields(object))))
+}
+
+fn of_name(name: &str) -> String {
+    format!("metadata.name={name}")
 }
 
 // === the kinds ===
