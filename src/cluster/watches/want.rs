@@ -119,7 +119,8 @@ impl<R> Want<R> {
         Self { field_selector: Some(fields.into()), ..self }
     }
 
-    /// Without a first list: only of what changes from now on.
+    /// Without a first list: only of what changes from now on. A list that is made for another reason (a lost watch, another
+    /// reader of the stream) tells of what is unknown until then.
     #[must_use]
     pub fn from_now(self) -> Self {
         Self { start: Start::Now, ..self }

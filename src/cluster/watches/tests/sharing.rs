@@ -98,8 +98,9 @@ fn a_stream_that_began_from_now_lists_for_who_wants_to_know_all() {
         let all = watches.open(want());
         settle().await;
 
-        assert_eq!((now.store().len(), all.store().len()), (0, 1));
-        assert!(of_now.borrow().is_empty() && now.is_fresh() && all.is_fresh());
+        assert_eq!((now.store().len(), all.store().len()), (1, 1));
+        assert_eq!(*of_now.borrow(), ["Relist -→1"], "a list tells whoever wants to keep an object");
+        assert!(now.is_fresh() && all.is_fresh());
     });
 }
 
