@@ -47,15 +47,20 @@
 //! * `api/`: the outside contract: types, constants, conditions, component configuration. No I/O.
 //! * `cli/`: flags, environment, and how they meet the configuration file.
 //! * `commands/`: `pack`, `unpack`, `validate`, `diff`, for authors of bundles; `get`, for people on duty.
-//! * `cluster/`: a cluster as this program sees it: clients, discovery, routers and stores, gate, fence, Events.
-//! * `actors/`: `kit/` (supervisor, slots, timers, permits, census, clock), `leader/` (the election), `managed_resource/`
-//!   (the controller, one file per step of a pass), `root.rs` (starts and stops the tree).
-//! * `files.rs`: files of bounded size.
+//! * `bundle/`: bundles as plain values: what the controller, producers and commands share. Pure.
+//! * `actors/`: `leader/` (the election), `managed_resource/` (the controller), `health/` (judging objects), `root.rs`
+//!   (starts and stops the tree).
+//! * `http/`: connections and limits that the HTTP servers share.
 //! * `dashboard/`: probes, metrics, and the page that shows every actor.
 //! * `logging/`: records as JSON or text on stderr.
 //! * `process/`: from the command line to a running tree of actors, and back to an exit code.
 //! * `demo/`: the demonstration (feature `sim`): a story told step by step, with the program at work in it.
 //! * `webhooks/`: what API servers ask about objects before they store them.
+//!
+//! In `crates/`, the layers below, none of which knows what is above it:
+//!
+//! * `kit/`: the runtime of the actors: supervisor, slots, timers, permits, census, clock. Nothing of Kubernetes.
+//! * `cluster/`: a cluster as this program sees it: clients, discovery, routers and stores, gate, fence, Events.
 //! * `sim/`: an in-memory Kubernetes API (feature `sim`) for tests and the demonstration.
 //!
 //! In `tests/`:
@@ -77,7 +82,7 @@
 //!
 //! * How the program starts and ends: [`process`], from `run.rs` on.
 //! * What the program does to a bundle: [`actors::managed_resource`], from `pass.rs` on.
-//! * How actors, wakes and timers work: [`actors::kit`].
+//! * How actors, wakes and timers work: [`kit`].
 //! * How a request gets to an API server: [`cluster`].
 //! * What an operator sees: [`dashboard`], [`logging`] and `docs/operations.md`.
 //!
@@ -86,15 +91,13 @@
 
 pub mod actors;
 pub mod api;
+pub mod bundle;
 pub mod cli;
-pub mod cluster;
 pub mod commands;
 pub mod dashboard;
 #[cfg(feature = "sim")]
 pub mod demo;
-pub mod files;
+pub mod http;
 pub mod logging;
 pub mod process;
-#[cfg(feature = "sim")]
-pub mod sim;
 pub mod webhooks;

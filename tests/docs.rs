@@ -9,7 +9,7 @@ use std::{
 };
 
 use gardener_resource_manager::{
-    actors::managed_resource::decode::{self, SecretData},
+    bundle::decode::{self, SecretData},
     cli::{Cli, Command},
 };
 
@@ -17,7 +17,7 @@ use gardener_resource_manager::{
 const NOT_IN_THE_REPOSITORY: [&str; 1] = ["config/tls"];
 
 /// A path of the repository begins with one of these.
-const ROOTS: [&str; 6] = ["src/", "docs/", "config/", "deploy/", "tests/", ".ci/"];
+const ROOTS: [&str; 7] = ["src/", "crates/", "docs/", "config/", "deploy/", "tests/", ".ci/"];
 
 /// A file that is named without its folder ends with one of these.
 const FILES: [&str; 4] = [".yaml", ".md", ".rs", ".toml"];
@@ -95,7 +95,7 @@ fn the_readme_marks_one_test_command_for_ci() {
 fn the_layout_in_the_crate_documentation_is_complete() {
     let layout = layout();
 
-    for folder in ["src", "tests"] {
+    for folder in ["src", "crates", "tests"] {
         let named = layout.get(folder).cloned().unwrap_or_default();
         let mut there: BTreeSet<String> = children(&root().join(folder)).iter().map(|path| name_of(path)).collect();
         there.remove("lib.rs");

@@ -1,7 +1,13 @@
-//! The actors: the kit they stand on, one folder per controller, and the tree that starts them.
+//! The actors: one folder per controller, and the tree that starts them. What they stand on is the crate [`kit`].
+//!
+//! * `module`: a controller as the process sees it, and the list of all. **Start reading here**
+//! * `ground`: what modules stand on: the two clusters, their watches, Events, and the environment
+//! * `root`: opens the watches of all modules, starts their actors in the leader, stops them
 
+pub mod csr_approver;
+pub mod ground;
 pub mod health;
-pub mod kit;
 pub mod leader;
 pub mod managed_resource;
+pub mod module;
 pub mod root;

@@ -1,35 +1,29 @@
-//! The tree: opens the watches in every replica, and the controllers in the leader; stops them in order.
+//! The tree: modules on their ground. Opens the watches in every replica, starts the actors in the leader, stops all.
 //!
-//! Adding a controller: its folder, and a line in [`Root::lead`] and [`Root::stop`].
+//! It knows no controller: adding one is a folder and a line in [`MODULES`].
 
-use std::{cell::RefCell, pin::pin, rc::Rc, sync::Arc, time::Duration};
+use std::{cell::RefCell, rc::Rc, time::Duration};
 
-use futures::future::select;
+use cluster::{ApiError, Cluster, Context, Resource, Synced};
+use futures::future::join_all;
+use kit::{Activity, Deadline, Env, Lane, Role};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use super::managed_resource::{
-    controller::{self, Inputs, Running, Settings},
-    secrets::SecretRecord,
-    snapshot::BundleRecord,
+use super::{
+    ground::{Ground, Place},
+    module::{Lead, MODULES, Running},
 };
-use crate::{
-    actors::kit::{Activity, Deadline, Env, Lane, Role, Signal},
-    api::{
-        config::ClusterIdSource,
-        object::{self, NamespacedName},
-    },
-    cluster::{ApiError, Cluster, Context, How, Index, Record, Recorder, Resource, Synced, Want, Watch, Watches},
-};
-
-/// After an event of a CustomResourceDefinition it takes the server some 30 ms until the kind is served (measured).
-const ESTABLISHING: Duration = Duration::from_millis(150);
+use crate::api::config::{ClusterIdSource, Config, cluster_id_source};
 
 /// How long passes get to end by themselves at shutdown, before their writes are cut off (contract rule 10).
 pub const PATIENCE: Duration = Duration::from_secs(4);
 
-/// Controllers that exist; names as in [`crate::api::config::Config::enabled_controllers`].
-pub const CONTROLLERS: [&str; 3] = [controller::NAME, controller::HEALTH_NAME, controller::PROGRESS_NAME];
+/// How long the cluster id may take to be read.
+const CLUSTER_ID: Duration = Duration::from_secs(30);
+
+/// Name of the tree in the census.
+const ROOT: &str = "root";
 
 /// What the tree is built from.
 pub struct Parts {
@@ -39,34 +33,19 @@ pub struct Parts {
     pub target: Cluster,
     /// Whether both are the same.
     pub same: bool,
-    /// Settings of the ManagedResource controller; the cluster id is filled in by [`Root::lead`].
-    pub managed_resource: Settings,
-    /// Where the cluster id comes from.
-    pub cluster_id: ClusterIdSource,
+    /// Which controllers run, and how.
+    pub config: Rc<Config>,
 }
 
 /// The running tree.
 pub struct Root {
-    env: Env,
-    parts: Parts,
-    of_source: Watches,
-    of_target: Watches,
-    bundles: Watch<BundleRecord>,
-    secrets: Watch<SecretRecord>,
-    definitions: Watch<Definition>,
-    /// Which ManagedResources reference which Secret.
-    index: Index<NamespacedName>,
-    recorder: Recorder,
-    running: RefCell<Option<Rc<Running>>>,
-    /// Discovery of both clusters, and the recorder.
+    ground: Ground,
+    cluster_id: ClusterIdSource,
+    /// What begins when this process leads.
+    waiting: RefCell<Vec<Lead>>,
+    running: RefCell<Vec<Running>>,
+    /// Discovery and recorders of both clusters.
     tasks: Vec<JoinHandle<()>>,
-}
-
-/// What is kept of a CustomResourceDefinition or an APIService: its name says which group it is about.
-#[derive(Clone, Debug)]
-struct Definition {
-    uid: Arc<str>,
-    version: u64,
 }
 
 /// The cluster id cannot be found out (spec 70 §14).
@@ -84,155 +63,115 @@ pub enum BootstrapError {
     NoEntry,
 }
 
+/// The controllers of this build, as in [`Config::enabled_controllers`].
+pub fn controllers() -> impl Iterator<Item = &'static str> {
+    MODULES.iter().flat_map(|module| module.names).copied()
+}
+
 // === impl Root ===
 
 impl Root {
-    /// Opens the watches and starts them.
+    /// Opens the watches of all modules and starts them.
     pub fn start(parts: Parts, env: &Env) -> Self {
         let root = Self::open(parts, env);
         root.watch();
         root
     }
 
-    /// Opens the watches. Nothing is asked of a cluster before [`Self::watch`]: others may open theirs, and share streams.
+    /// Opens the watches of all modules. Nothing is asked of a cluster before [`Self::watch`]: others may open theirs, and
+    /// share streams.
     pub fn open(parts: Parts, env: &Env) -> Self {
-        let mut tasks = vec![actix::spawn(parts.source.discovery().clone().run())];
-        if !parts.same {
-            tasks.push(actix::spawn(parts.target.discovery().clone().run()));
-        }
-        let of_source = Watches::new(&parts.source, env);
-        let of_target =
-            if parts.same { of_source.as_side(&parts.target) } else { Watches::new(&parts.target, env) };
-        let bundles = of_source.open(Want::new(managed_resources(), BundleRecord::of));
-        let index = bundles.index(|name, bundle| secrets_of(&name.namespace, bundle));
-        let secrets = watch_secrets(&of_source, &index);
-        // `plural.group`
-        let definitions = watch_names(&of_target, Want::new(definitions(), Definition::of));
-        // `version.group`; a server without aggregation has none, and is as good.
-        watch_names(&of_target, Want::new(api_services(), Definition::of).unawaited());
-        let recorder = Recorder::new(&parts.source, controller::NAME);
-        tasks.push(actix::spawn(recorder.clone().run()));
-        let root = env.census.enter("root", Role::Root);
-        root.update(env.clock.wall(), |cell| {
-            cell.activity = Activity::Idle;
-            cell.line = "watches run; controllers wait for leadership".to_owned();
-        });
-        Self {
-            env: env.clone(),
-            parts,
-            of_source,
-            of_target,
-            bundles,
-            secrets,
-            definitions,
-            index,
-            recorder,
+        let Parts { source, target, same, config } = parts;
+        let (ground, tasks) = ground(source, target, same, env);
+        let waiting = MODULES.iter().filter_map(|module| (module.install)(&config, &ground)).collect();
+        let root = Self {
+            ground,
+            cluster_id: cluster_id_source(&config.cluster_id),
+            waiting: RefCell::new(waiting),
             running: RefCell::default(),
             tasks,
-        }
+        };
+        root.say("watches are open; controllers wait for leadership");
+        root
     }
 
     /// Starts the watches.
     pub fn watch(&self) {
-        self.of_source.start();
-        self.of_target.start();
+        self.ground.source.watches.start();
+        self.ground.target.watches.start();
     }
 
-    /// The watches of the source cluster.
-    pub fn watches_of_source(&self) -> &Watches {
-        &self.of_source
-    }
-
-    /// The watches of the target cluster.
-    pub fn watches_of_target(&self) -> &Watches {
-        &self.of_target
-    }
-
-    /// Starts the controllers: this process is the leader now.
+    /// Starts the actors of all modules: this process is the leader now.
     ///
     /// # Errors
     /// If the cluster id cannot be found out.
     pub async fn lead(&self) -> Result<(), BootstrapError> {
-        let cluster_id = self.cluster_id().await?;
+        let cluster_id = self.read_cluster_id().await?;
         tracing::info!(cluster_id = %cluster_id, "Using cluster id");
-        let settings = Settings { cluster_id, ..self.parts.managed_resource.clone() };
-        let definitions = self.definitions.clone();
-        let inputs = Inputs {
-            source: self.parts.source.clone(),
-            target: self.parts.target.clone(),
-            bundles: self.bundles.clone(),
-            secrets: self.secrets.clone(),
-            index: self.index.clone(),
-            recorder: self.recorder.clone(),
-            is_custom: Rc::new(move |resource| {
-                let name = NamespacedName::new("", format!("{}.{}", resource.plural, resource.group));
-                definitions.store().with(&name, |_| ()).is_some()
-            }),
-        };
-        self.running.replace(Some(Rc::new(controller::start(settings, inputs, &self.env))));
-        self.env.census.enter("root", Role::Root).update(self.env.clock.wall(), |cell| {
-            cell.line = "leads".to_owned();
-        });
+        self.ground.cluster_id.set(cluster_id).ok(); // nobody leads twice
+        let waiting = self.waiting.take();
+        self.running.borrow_mut().extend(waiting.into_iter().map(|lead| lead(&self.ground)));
+        self.say("leads");
         Ok(())
     }
 
-    /// Stops controllers, then watches (contract rule 10); passes get `patience` to end by themselves. True if all did.
+    /// Stops the actors of all modules side by side, then the watches (contract rule 10); passes get `patience` to end by
+    /// themselves. True if all did.
     pub async fn stop(&self, patience: Duration) -> bool {
-        let running = self.running.borrow_mut().take();
-        let finished = match running {
-            Some(running) => running.stop(patience).await,
-            None => true,
-        };
-        self.of_source.stop();
-        self.of_target.stop();
-        self.env.census.leave("root");
-        finished
+        let running = self.running.take();
+        let finished = join_all(running.into_iter().map(|running| running.stop(patience))).await;
+        for place in [&self.ground.source, &self.ground.target] {
+            place.watches.stop();
+        }
+        self.ground.env.census.leave(ROOT);
+        finished.into_iter().all(|finished| finished)
     }
 
     /// Writes the Events that are still waiting, and ends the tree's last tasks.
     pub async fn flush_events(&self, deadline: Deadline) {
-        self.recorder.flush(deadline).await;
+        let Ground { source, target, .. } = &self.ground;
+        futures::join!(source.events.flush(deadline), target.events.flush(deadline));
         self.tasks.iter().for_each(JoinHandle::abort);
     }
 
-    /// Records Events in the source cluster.
-    pub fn recorder(&self) -> &Recorder {
-        &self.recorder
+    /// What the modules stand on.
+    pub fn ground(&self) -> &Ground {
+        &self.ground
     }
 
     /// How far the stores of the source cluster have come.
     pub fn source_synced(&self) -> Synced {
-        self.of_source.synced()
+        self.ground.source.watches.synced()
     }
 
     /// How far the stores of the target cluster have come. Stores that come and go with bundles do not count.
     pub fn target_synced(&self) -> Synced {
-        self.of_target.synced()
+        self.ground.target.watches.synced()
     }
 
     /// Waits until the stores of the source cluster have had their first list.
     pub async fn source_listed(&self) {
-        loop {
-            let moments = [self.bundles.signal().moment(), self.secrets.signal().moment()];
-            if self.of_source.synced().check().is_ok() {
-                return;
-            }
-            let [bundles, secrets] = moments.each_ref().map(Signal::raised_after);
-            select(pin!(bundles), pin!(secrets)).await;
-        }
+        self.ground.source.watches.listed().await;
     }
 
-    async fn cluster_id(&self) -> Result<String, BootstrapError> {
-        let optional = match &self.parts.cluster_id {
+    fn say(&self, line: &str) {
+        let env = &self.ground.env;
+        env.census.enter(ROOT, Role::Root).update(env.clock.wall(), |cell| {
+            cell.activity = Activity::Idle;
+            line.clone_into(&mut cell.line);
+        });
+    }
+
+    async fn read_cluster_id(&self) -> Result<String, BootstrapError> {
+        let optional = match &self.cluster_id {
             ClusterIdSource::Literal(id) => return Ok(id.clone()),
             ClusterIdSource::Required => false,
             ClusterIdSource::Optional => true,
         };
         tracing::info!("Trying to get cluster id from cluster");
         let config_maps = Resource::new("", "v1", "ConfigMap", "configmaps", true);
-        let deadline = Deadline::after(Duration::from_secs(30));
-        let context = Context { lane: Lane::Live, deadline, key: "cluster-identity".into() };
-        let read = self.parts.source.get(&context, &config_maps.at("kube-system", "cluster-identity")).await;
+        let context = Context::new(Lane::Live, Deadline::after(CLUSTER_ID), "cluster-identity");
+        let read = self.ground.source.cluster.get(&context, &config_maps.at("kube-system", "cluster-identity")).await;
         match read {
             Ok(found) => match found.pointer("/data/cluster-identity").and_then(Value::as_str) {
                 Some(id) => Ok(id.to_owned()),
@@ -245,67 +184,19 @@ impl Root {
     }
 }
 
-// === watches ===
-
-fn managed_resources() -> Resource {
-    Resource::new("resources.gardener.cloud", "v1alpha1", "ManagedResource", "managedresources", true)
-}
-
-fn definitions() -> Resource {
-    Resource::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false)
-}
-
-fn api_services() -> Resource {
-    Resource::new("apiregistration.k8s.io", "v1", "APIService", "apiservices", false)
-}
-
-/// The Secrets that a ManagedResource references.
-fn secrets_of(namespace: &str, bundle: &BundleRecord) -> Vec<NamespacedName> {
-    let references = &bundle.head().mr.spec.secret_refs;
-    references.iter().map(|reference| NamespacedName::new(namespace, &reference.name)).collect()
-}
-
-/// Watches the versions of those Secrets that somebody references.
-fn watch_secrets(watches: &Watches, index: &Index<NamespacedName>) -> Watch<SecretRecord> {
-    let (resource, index) = (Resource::new("", "v1", "Secret", "secrets", true), index.clone());
-    let want = Want::new(resource, SecretRecord::of).metadata().from_now();
-    watches.open(want.keeping(move |secret| index.contains(secret)))
-}
-
-/// Watches objects whose names end in an API group, and has discovery look at that group when one changes.
-fn watch_names(watches: &Watches, want: Want<Definition>) -> Watch<Definition> {
-    let watch = watches.open(want.metadata().everywhere());
-    let cluster = watches.cluster().clone();
-    watch.subscribe(move |change| {
-        if change.how == How::First {
-            return;
-        }
-        if let Some((_, group)) = change.name.name.split_once('.') {
-            let (cluster, group) = (cluster.clone(), group.to_owned());
-            actix::spawn(async move {
-                tokio::time::sleep(ESTABLISHING).await;
-                cluster.discovery().refresh_requested(&group);
-            });
-        }
-    });
-    watch
-}
-
-// === impl Definition ===
-
-impl Definition {
-    fn of(object: &Value) -> Option<Self> {
-        let version = object::resource_version(object).parse().unwrap_or_default();
-        Some(Self { uid: object::uid(object).into(), version })
-    }
-}
-
-impl Record for Definition {
-    fn uid(&self) -> &str {
-        &self.uid
-    }
-
-    fn version(&self) -> u64 {
-        self.version
-    }
+/// The ground, and what runs in it for ever.
+fn ground(source: Cluster, target: Cluster, same: bool, env: &Env) -> (Ground, Vec<JoinHandle<()>>) {
+    let mut tasks = Vec::new();
+    let mut place = |cluster: &Cluster| {
+        let side = cluster.options().side.as_str();
+        let discovery = cluster.discovery().clone().run();
+        tasks.push(env.fatal.spawn(format!("the discovery of the {side} cluster"), discovery));
+        let place = Place::new(cluster, env);
+        let recorder = place.events.clone().run();
+        tasks.push(env.fatal.spawn(format!("the recorder of Events of the {side} cluster"), recorder));
+        place
+    };
+    let source = place(&source);
+    let target = if same { source.as_target(&target) } else { place(&target) };
+    (Ground { env: env.clone(), source, target, cluster_id: Rc::default() }, tasks)
 }

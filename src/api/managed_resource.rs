@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use kit::json;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -165,7 +166,7 @@ impl ManagedResource {
 
     /// Reads the raw object's JSON, as [`Self::from_value`] does.
     pub fn from_slice(raw: &[u8]) -> Result<Self, ReadError> {
-        serde_json::from_slice(raw).or_else(|_| Self::from_value(&serde_json::from_slice(raw)?))
+        json::from_slice(raw).or_else(|_| Self::from_value(&json::from_slice(raw)?))
     }
 
     fn without_status(mut raw: Value) -> serde_json::Result<Self> {

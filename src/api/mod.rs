@@ -9,7 +9,7 @@
 //! * [`config`]: the component configuration.
 //! * [`duration`]: durations as Go writes them.
 //! * [`integer`]: integers as Go reads them.
-//! * [`object`]: names and metadata of any object.
+//! * [`object`]: names and metadata of any object, from the layer below.
 //! * [`quote`]: text in quotes, with Go's escapes.
 //! * [`producer`]: the library for programs that make ManagedResources.
 
@@ -22,7 +22,8 @@ pub mod duration;
 pub mod integer;
 pub mod keys;
 pub mod managed_resource;
-pub mod object;
 pub mod origin;
 pub mod producer;
 pub mod quote;
+
+pub use cluster::object;

@@ -6,9 +6,9 @@ use clap::{
     Arg, ArgAction, ArgMatches,
     error::{ContextKind, ContextValue, ErrorKind},
 };
+use cluster::kubeconfig::Environment;
 
 use super::{BuildInfo, Command, DemoOptions, PROGRAM, RunOptions, UsageError, legacy, tools};
-use crate::cluster::kubeconfig::Environment;
 
 const ABOUT: &str = "Keeps the objects of a cluster as bundles of manifests (ManagedResources) describe them.";
 const LEGACY_HEADING: &str =

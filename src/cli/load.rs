@@ -2,11 +2,10 @@
 
 use std::{io, path::Path};
 
+use cluster::files;
+
 use super::{RunOptions, UsageError, legacy};
-use crate::{
-    api::config::{ConfigError, DecodeError, Draft, Loaded},
-    files,
-};
+use crate::api::config::{ConfigError, DecodeError, Draft, Loaded};
 
 /// The namespace of the pod the process runs in.
 pub const SERVICE_ACCOUNT_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";

@@ -24,8 +24,9 @@ pub use tools::{
 };
 pub use version::BuildInfo;
 
+use cluster::kubeconfig::Environment;
+
 use self::legacy::LegacyFlag;
-use crate::cluster::kubeconfig::Environment;
 
 /// Name of the program, as it appears in messages and usage.
 pub const PROGRAM: &str = "gardener-resource-manager";

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::input::{Document, Place, Source};
 use crate::{
-    actors::managed_resource::identity::is_built_in_group,
     api::{
         keys::{BROTLI_SUFFIX, GROUP, KIND},
         object::{self, GroupVersionKind},
@@ -15,6 +14,7 @@ use crate::{
             unique,
         },
     },
+    bundle::identity::is_built_in_group,
 };
 
 /// An object and where it is.

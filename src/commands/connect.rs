@@ -2,16 +2,14 @@
 
 use std::{io, path::Path, rc::Rc};
 
-use crate::{
-    actors::kit::{Clock, Random},
-    cli::BuildInfo,
-    cluster::{
-        Cluster, ClusterEnv, ClusterOptions, ConnectionError, Fence, NoObserver, Side,
-        kubeconfig::{self, Environment},
-        user_agent,
-    },
-    process,
+use cluster::{
+    Cluster, ClusterEnv, ClusterOptions, ConnectionError, Fence, NoObserver, Side,
+    kubeconfig::{self, Environment},
+    user_agent,
 };
+use kit::{Clock, Random};
+
+use crate::{cli::BuildInfo, process};
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]

@@ -28,13 +28,14 @@ use std::{
     path::Path,
 };
 
+use kit::{Clock, Random};
+
 use self::{
     connect::ConnectError,
     get::{GetError, Screen},
     input::{InputError, Source},
 };
 use crate::{
-    actors::kit::{Clock, Random},
     api::producer::ProducerError,
     cli::{DiffOptions, GetOptions, PackOptions, ReviewOptions, Tool, UnpackOptions, ValidateOptions},
 };

@@ -10,11 +10,11 @@ use super::{
     input::{Document, Place, Source, is_dns_subdomain},
 };
 use crate::{
-    actors::managed_resource::identity,
     api::{
         object::{self, GroupVersionKind, ObjectKey},
         producer::{Parts, Registry, yaml},
     },
+    bundle::identity,
     cli::PackOptions,
 };
 

@@ -9,7 +9,6 @@ use super::{
     one_line,
 };
 use crate::{
-    actors::managed_resource::identity,
     api::{
         object::{self, NamespacedName},
         producer::{
@@ -17,6 +16,7 @@ use crate::{
             unique, yaml,
         },
     },
+    bundle::identity,
 };
 
 /// The columns of `--list`.

@@ -18,12 +18,12 @@ use super::{
     one_line,
 };
 use crate::{
-    actors::managed_resource::identity::{self, Equivalences},
     api::{
         config::{self, ConfigError, KIND as CONFIG_KIND},
         object::ObjectKey,
         producer::decode::LabelWarning,
     },
+    bundle::identity::{self, Equivalences},
 };
 
 /// A mistake, or what may be one.

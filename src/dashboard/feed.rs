@@ -10,14 +10,13 @@ use std::{
 use bytes::Bytes;
 use futures::Stream;
 use jiff::Timestamp;
+use kit::{ActorState, Census};
 use serde::Serialize;
 use tokio::{
     sync::OwnedSemaphorePermit,
     time::{Instant, Interval, MissedTickBehavior, interval},
 };
 use tokio_util::sync::CancellationToken;
-
-use crate::actors::kit::{ActorState, Census};
 
 /// Shortest time between two events of a stream, so at most 4 a second.
 pub(super) const EVENT_INTERVAL: Duration = Duration::from_millis(250);
@@ -224,10 +223,10 @@ mod tests {
     use std::pin::pin;
 
     use futures::{FutureExt, StreamExt};
+    use kit::{Activity, Role};
     use tokio::{sync::Semaphore, time::advance};
 
     use super::*;
-    use crate::actors::kit::{Activity, Role};
 
     fn snapshots(census: &Census) -> Arc<Snapshots> {
         let process = ProcessInfo {

@@ -3,8 +3,7 @@
 //! * [`metrics`]: one registry; controllers, stores, gates and servers hold typed handles of it;
 //! * [`probes`]: `/healthz` and `/readyz` as plain functions of named checks;
 //! * [`server`]: the two plain HTTP servers (probes; metrics and dashboard) with threads of their own;
-//! * `feed.rs`: the census as JSON and as server-sent events; `listen.rs`: binding;
-//!   `connections.rs`: silent connections make room, `connections/unread.rs`: so do those that do not read;
+//! * `feed.rs`: the census as JSON and as server-sent events;
 //! * `page/`: the dashboard's page: HTML, CSS and JavaScript, embedded, no build step.
 //!
 //! Everything here reads: shared cells (the census), counters, check functions. Nothing asks an actor, so a busy or
@@ -12,9 +11,7 @@
 //!
 //! Start reading in [`server::serve`].
 
-pub(crate) mod connections;
 mod feed;
-mod listen;
 pub mod metrics;
 pub mod probes;
 pub mod server;

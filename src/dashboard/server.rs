@@ -12,21 +12,19 @@ use actix_web::{
     web,
 };
 use futures::future::join_all;
+use kit::Census;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    connections::{Connection, Connections},
     feed::{Snapshots, events},
     metrics::Metrics,
     probes::{Answer, Checks, ProbeQuery},
 };
-use crate::actors::kit::Census;
+use crate::http::connections::{Connection, Connections};
 
-pub use super::{
-    feed::{Leadership, LeadershipFn, NowFn, ProcessInfo},
-    listen::{Bind, ListenError},
-};
+pub use super::feed::{Leadership, LeadershipFn, NowFn, ProcessInfo};
+pub use crate::http::listen::{Bind, ListenError};
 
 /// Where the servers listen, and who they say they are.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::sim::Recorded;
+use sim::Recorded;
 
 /// Verbs that change nothing.
 const READS: [&str; 3] = ["get", "list", "watch"];

@@ -30,6 +30,7 @@ use std::{
 
 use actix::System;
 use futures::future::LocalBoxFuture;
+use kit::{Clock, json};
 use tracing_subscriber::{
     layer::SubscriberExt as _,
     util::{SubscriberInitExt as _, TryInitError},
@@ -40,7 +41,7 @@ use self::{
     screen::Screen,
     story::{STORY, Stage},
 };
-use crate::{actors::kit::Clock, cli::DemoOptions, logging};
+use crate::{cli::DemoOptions, logging};
 
 /// How long the end waits for the disk of the log.
 const LAST_RECORDS: Duration = Duration::from_millis(500);
@@ -104,7 +105,7 @@ pub fn run(options: DemoOptions, env: &dyn Fn(&str) -> Option<String>) -> i32 {
 fn tell(options: DemoOptions, screen: Screen) -> Result<Vec<Told>, DemoError> {
     let path = log_path(&std::env::temp_dir());
     let log = log_into(&path)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().thread_stack_size(json::STACK).build()?;
     let told = System::with_tokio_rt(|| runtime).block_on(perform(options, screen, &path))?;
     log.flush(LAST_RECORDS);
     Ok(told)

@@ -7,8 +7,11 @@ use std::{
     time::Duration,
 };
 
+use cluster::{RequestObserver, Side, user_agent};
 use http::{Method, Request, header};
+use kit::{Activity, ActorState, Census, Clock, Cpu, Env, Fatal, Random};
 use serde_json::Value;
+use sim::{ClientOptions, PutError, Sim, SimOptions};
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -18,24 +21,19 @@ use super::{
     place::Place,
 };
 use crate::{
-    actors::{
-        kit::{Activity, ActorState, Census, Clock, Cpu, Env, Random},
-        leader::ElectionError,
-    },
+    actors::leader::ElectionError,
     api::{
         config::{self, Config, ConfigError, Endpoint},
         crd,
         keys::ORIGIN,
     },
     cli::BuildInfo,
-    cluster::{RequestObserver, Side, user_agent},
     dashboard::{
         metrics::Metrics,
         probes::ProbeQuery,
         server::{ServeError, ServerHandles},
     },
     process::{self, Link, Observing, Process, ProcessParts, Vitals, identity},
-    sim::{self, ClientOptions, PutError, Sim, SimOptions},
 };
 
 /// Time of a request.
@@ -148,6 +146,8 @@ impl Scene {
             census: census.clone(),
             cpu: Cpu::pool(CPU_JOBS),
             observers: observing.clone(),
+            fatal: Fatal::default(),
+            sync_timeout: Config::default().cache_sync_timeout,
         };
         let client = self.sim.client_of(ClientOptions {
             user: PROGRAM.to_owned(),

@@ -3,6 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use futures::{FutureExt as _, try_join};
+use kit::{Activity, ActorState};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -13,10 +14,7 @@ use super::{
     scene::{Scene, SceneError},
     screen::{Screen, time},
 };
-use crate::actors::{
-    kit::{Activity, ActorState},
-    root::PATIENCE,
-};
+use crate::actors::root::PATIENCE;
 
 /// What the story is played on.
 pub(super) struct Stage {

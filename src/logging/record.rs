@@ -11,6 +11,9 @@ const MAX_TEXT: usize = 16 * 1024;
 /// Targets of this program start with it.
 const OWN_CRATE: &str = "gardener_resource_manager";
 
+/// So do those of its layers.
+const LAYERS: [&str; 3] = ["kit", "cluster", "sim"];
+
 /// What stands in a line.
 #[derive(Debug)]
 pub(super) struct Record<'a> {
@@ -103,14 +106,15 @@ fn escape_control(character: char) -> impl Iterator<Item = char> {
 
 /// Whether a record comes from this program and not from a library.
 pub(super) fn is_own_target(target: &str) -> bool {
-    target.strip_prefix(OWN_CRATE).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    let own = target.split("::").next().unwrap_or_default();
+    own == OWN_CRATE || LAYERS.contains(&own)
 }
 
-/// The logger's name out of a module's: without the crate and the folder of all actors, words joined by `-`, segments by
-/// `.`. None for the root of the program.
+/// The logger's name out of a module's: without the program's crate and the folder of all actors, words joined by `-`,
+/// segments by `.`. None for the root of the program.
 fn logger_of(target: &str) -> Option<String> {
     let module = if is_own_target(target) {
-        let inside = target[OWN_CRATE.len()..].trim_start_matches("::");
+        let inside = target.strip_prefix(OWN_CRATE).unwrap_or(target).trim_start_matches("::");
         inside.strip_prefix("actors::").unwrap_or(inside).replace('_', "-")
     } else {
         target.to_owned()
@@ -225,6 +229,8 @@ mod tests {
             ("gardener_resource_manager", None),
             ("gardener_resource_manager::dashboard::server", Some("dashboard.server")),
             ("gardener_resource_manager::actors::csr_approver", Some("csr-approver")),
+            ("cluster::client::token", Some("cluster.client.token")),
+            ("cluster_api::some_module", Some("cluster_api.some_module")),
             ("gardener_resource_manager_other::a", Some("gardener_resource_manager_other.a")),
             ("kube_client::client", Some("kube_client.client")),
         ];

@@ -1,7 +1,7 @@
 //! What is logged at the start (spec 70 §7): version, flags, what is odd about the configuration.
 
 use crate::{
-    actors::root::CONTROLLERS,
+    actors::root,
     api::config::{Config, Loaded, Warning},
     cli::RunOptions,
     webhooks::registry::KEYS as WEBHOOKS,
@@ -67,7 +67,7 @@ impl Absent {
             ("debugging.enableProfiling", config.debugging.profiling),
         ];
         Self {
-            controllers: missing(config.enabled_controllers(), &CONTROLLERS),
+            controllers: missing(config.enabled_controllers(), &root::controllers().collect::<Vec<_>>()),
             webhooks: missing(config.enabled_webhooks(), &WEBHOOKS),
             settings: settings.into_iter().filter_map(|(path, set)| set.then_some(path)).collect(),
         }
@@ -87,7 +87,7 @@ mod tests {
 
         let absent = Absent::of(&config);
 
-        assert!(absent.controllers.iter().all(|name| !CONTROLLERS.contains(name)));
+        assert!(absent.controllers.iter().all(|name| !root::controllers().any(|existing| existing == *name)));
         assert_eq!(absent.webhooks, ["crdDeletionProtection"]);
         assert!(absent.settings.is_empty());
     }

@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
-use crate::{
-    api::config::Config,
-    cluster::{
-        Connection, ConnectionError, PodEnvironment,
-        kubeconfig::{self, Environment, ForbiddenField, NoConfiguration, Origin},
-        read_kubeconfig,
-    },
+use cluster::{
+    Connection, ConnectionError, PodEnvironment,
+    kubeconfig::{self, Environment, ForbiddenField, NoConfiguration, Origin},
+    read_kubeconfig,
 };
+
+use crate::api::config::Config;
 
 /// Where the two clusters are.
 #[derive(Debug, Clone)]

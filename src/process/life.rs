@@ -3,21 +3,17 @@
 use std::rc::Rc;
 
 use actix::{Actor as _, Addr};
+use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, RequestObserver, Side, Watches};
+use kit::{Env, Role};
 use tokio::{sync::watch, task::JoinHandle};
 
 use super::Vitals;
 use crate::{
     actors::{
-        kit::{Env, Role},
         leader::{Election, ElectionError, LeaderActor, LeaderSetup, Leadership, Timing, check_lock_type},
-        managed_resource::controller::{HealthSettings, Settings},
         root::{BootstrapError, Parts, Root},
     },
-    api::{
-        class::OwnClass,
-        config::{Config, Connection, LeaderElection, cluster_id_source},
-    },
-    cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, RequestObserver, Side, Watches},
+    api::config::{Config, Connection, LeaderElection},
     webhooks::{
         knowledge::{Caches, Knowledge},
         registry,
@@ -70,7 +66,7 @@ pub struct Process {
     pub(super) prober: JoinHandle<()>,
 }
 
-/// Why a process must end although nobody asked for it. The texts are those of spec 70 §12, §14.
+/// Why a process must end although nobody asked for it. The texts are those of spec 70 §7.1, §12, §14.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// Another process leads.
@@ -79,6 +75,9 @@ pub enum ProcessError {
     /// The cluster id cannot be found out.
     #[error(transparent)]
     Bootstrap(#[from] BootstrapError),
+    /// Something failed that the process cannot do without; the text says what.
+    #[error("{0}")]
+    Failed(String),
     /// A defect: the task that follows the election panicked.
     #[error("the start of the controllers panicked")]
     Panicked,
@@ -102,6 +101,8 @@ impl Process {
     /// When the settings of the election do not fit together.
     pub fn start(parts: ProcessParts) -> Result<Self, ElectionError> {
         let ProcessParts { source: link, target, election, identity, config, env, requests, vitals } = parts;
+        let env = Env { sync_timeout: config.cache_sync_timeout, ..env };
+        let config = Rc::new(config);
         let timing = config.leader_election.as_ref().map(timing).transpose()?;
         let fence = timing.as_ref().map_or_else(Fence::open, |timing| Fence::leased(timing.renew_deadline()));
         let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: fence.clone() };
@@ -114,25 +115,20 @@ impl Process {
             Some(link) => cluster(link, options_of(Side::Target, &config.target, link)),
             None => source.as_side(Side::Target, config.target.namespaces.clone()),
         };
-        let tree = Parts {
-            source: source.clone(),
-            target: target_cluster,
-            same: target.is_none(),
-            managed_resource: managed_resource(&config),
-            cluster_id: cluster_id_source(&config.cluster_id),
-        };
+        let tree =
+            Parts { source: source.clone(), target: target_cluster, same: target.is_none(), config: config.clone() };
         let root = Rc::new(Root::open(tree, &env));
-        let caches = caches_of_webhooks(root.watches_of_target(), &config);
+        let caches = caches_of_webhooks(&root.ground().target.watches, &config);
         root.watch();
         vitals.show(root.source_synced(), root.target_synced());
-        let prober = actix::spawn(vitals.clone().probe(source));
+        let prober = env.fatal.spawn("the prober of the source cluster", vitals.clone().probe(source));
 
         let leadership = vitals.tell_leadership();
-        let elected = config.leader_election.zip(timing).map(|(settings, timing)| {
+        let elected = config.leader_election.clone().zip(timing).map(|(settings, timing)| {
             let link = Link { client: election.unwrap_or_else(|| link.client.clone()), host: link.host };
             let now = env.clock.monotonic();
             let (namespace, name) = (settings.resource_namespace, settings.resource_name);
-            let recorder = root.recorder().for_component(identity.as_str());
+            let recorder = root.ground().source.events.for_component(identity.as_str());
             let setup = LeaderSetup {
                 election: Election::new(identity, namespace.clone(), name.clone(), timing, now),
                 namespace,
@@ -142,6 +138,7 @@ impl Process {
                 recorder,
                 cell: env.census.enter(LEADER, Role::Service),
                 leadership: leadership.clone(),
+                lifeline: env.fatal.indispensable("the leader election"),
             };
             LeaderActor::new(setup).start()
         });
@@ -156,9 +153,10 @@ impl Process {
 
     /// Waits until the process must end by itself. Call it again only if it was dropped before it answered.
     pub async fn ended(&mut self) -> ProcessError {
-        match (&mut self.conductor).await {
-            Ok(error) => error,
-            Err(_) => ProcessError::Panicked,
+        tokio::select! {
+            biased;
+            ended = &mut self.conductor => ended.unwrap_or(ProcessError::Panicked),
+            cause = self.env.fatal.ended() => ProcessError::Failed(cause),
         }
     }
 }
@@ -225,22 +223,4 @@ fn source_options(config: &Config, link: &Link, same: bool) -> ClusterOptions {
     let unlimited = source.qps < 0.0 || target.qps < 0.0;
     let qps = if unlimited { -1.0 } else { source.qps.max(target.qps) };
     ClusterOptions { qps, burst: source.burst.max(target.burst), ..source }
-}
-
-/// The cluster id is filled in when it is known.
-fn managed_resource(config: &Config) -> Settings {
-    let settings = &config.controllers.managed_resource;
-    Settings {
-        concurrent_syncs: settings.concurrent_syncs,
-        sync_period: settings.sync_period,
-        always_update: settings.always_update,
-        managed_by: settings.managed_by_label_value.clone(),
-        class: OwnClass::new(&config.resource_class),
-        cluster_id: String::new(),
-        garbage_collector: config.controllers.garbage_collector.is_some(),
-        health: HealthSettings {
-            concurrent_syncs: config.controllers.health.concurrent_syncs,
-            sync_period: config.controllers.health.sync_period,
-        },
-    }
 }

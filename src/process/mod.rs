@@ -32,8 +32,8 @@ pub(crate) use connect::connection;
 pub use connect::{ConnectError, Connections, connections};
 pub use life::{Link, Process, ProcessError, ProcessParts, identity};
 pub use observe::Observing;
-pub use run::run;
 #[cfg(feature = "sim")]
 pub(crate) use run::serve_http;
+pub use run::{refuse, run};
 pub use shutdown::{GRACE_PERIOD, Stopped};
 pub use vitals::Vitals;

@@ -1,14 +1,12 @@
 //! From what the kit and the clusters let others observe to metrics.
 
-use std::{cell::RefCell, rc::Rc, time::Duration};
+use std::{rc::Rc, time::Duration};
 
+use cluster::{RequestObserver, Side};
+use kit::{DutyObserver, Lane, Observers, PassObserver, PassResult};
 use tokio::time::Instant;
 
-use crate::{
-    actors::kit::{DutyObserver, Lane, Observers, PassResult},
-    cluster::{RequestObserver, Side},
-    dashboard::metrics::{ControllerMetrics, GateMetrics, Metrics, ReconcileResult, RunningWork},
-};
+use crate::dashboard::metrics::{ControllerMetrics, GateMetrics, Metrics, ReconcileResult, RunningWork};
 
 /// Shows in the metrics what is observed.
 #[derive(Debug, Clone)]
@@ -21,8 +19,12 @@ pub struct Observing {
 /// The observer of one duty.
 struct ObservingDuty {
     metrics: ControllerMetrics,
-    /// Passes under way, with their beginnings.
-    running: RefCell<Vec<(Instant, RunningWork)>>,
+}
+
+/// The observer of one pass. It counts as active and unfinished as long as this lives.
+struct ObservingPass {
+    metrics: ControllerMetrics,
+    _running: RunningWork,
 }
 
 // === impl Observing ===
@@ -37,7 +39,7 @@ impl Observing {
 
 impl Observers for Observing {
     fn duty(&self, name: &'static str, permits: usize) -> Rc<dyn DutyObserver> {
-        Rc::new(ObservingDuty { metrics: self.metrics.controller(name, permits), running: RefCell::default() })
+        Rc::new(ObservingDuty { metrics: self.metrics.controller(name, permits) })
     }
 }
 
@@ -63,19 +65,6 @@ impl RequestObserver for Observing {
 
 // === impl ObservingDuty ===
 
-impl ObservingDuty {
-    /// Forgets the pass that took so long until now: passes are not named, but their beginnings tell them apart.
-    fn forget(&self, took: Duration) {
-        let now = Instant::now();
-        let mut running = self.running.borrow_mut();
-        let distance = |begun: Instant| now.saturating_duration_since(begun).abs_diff(took);
-        let nearest = running.iter().enumerate().min_by_key(|(_, (begun, _))| distance(*begun)).map(|(index, _)| index);
-        if let Some(index) = nearest {
-            drop(running.swap_remove(index));
-        }
-    }
-}
-
 impl DutyObserver for ObservingDuty {
     fn depth(&self, lane: Lane, waiting: usize) {
         self.metrics.queue_depth(lane, waiting);
@@ -93,23 +82,9 @@ impl DutyObserver for ObservingDuty {
         self.metrics.waited(time);
     }
 
-    fn started(&self) {
+    fn started(&self) -> Box<dyn PassObserver> {
         self.metrics.active(1);
-        let now = Instant::now();
-        self.running.borrow_mut().push((now, self.metrics.running(now)));
-    }
-
-    fn finished(&self, result: PassResult, took: Duration) {
-        self.metrics.active(-1);
-        self.forget(took);
-        self.metrics.worked(took);
-        let result = match result {
-            PassResult::Success => ReconcileResult::Success,
-            PassResult::Error => ReconcileResult::Error,
-            PassResult::Requeue => ReconcileResult::Requeue,
-            PassResult::RequeueAfter => ReconcileResult::RequeueAfter,
-        };
-        self.metrics.reconciled(result, took);
+        Box::new(ObservingPass { metrics: self.metrics.clone(), _running: self.metrics.running(Instant::now()) })
     }
 
     fn rested(&self) {
@@ -125,10 +100,32 @@ impl DutyObserver for ObservingDuty {
     }
 }
 
+// === impl ObservingPass ===
+
+impl PassObserver for ObservingPass {
+    fn finished(self: Box<Self>, result: PassResult, took: Duration) {
+        self.metrics.worked(took);
+        let result = match result {
+            PassResult::Success => ReconcileResult::Success,
+            PassResult::Error => ReconcileResult::Error,
+            PassResult::Requeue => ReconcileResult::Requeue,
+            PassResult::RequeueAfter => ReconcileResult::RequeueAfter,
+        };
+        self.metrics.reconciled(result, took);
+    }
+}
+
+impl Drop for ObservingPass {
+    fn drop(&mut self) {
+        self.metrics.active(-1);
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use kit::Census;
+
     use super::*;
-    use crate::actors::kit::Census;
 
     fn value(metrics: &Metrics, series: &str) -> String {
         let text = metrics.render();
@@ -155,15 +152,19 @@ mod tests {
         let duty = Observing::new(&metrics).duty("health", 5);
         let longest = "workqueue_longest_running_processor_seconds{controller=\"health\",name=\"health\"}";
 
-        duty.started();
+        let active = "controller_runtime_active_workers{controller=\"health\"}";
+        let first = duty.started();
         tokio::time::advance(Duration::from_secs(10)).await;
-        duty.started();
+        let second = duty.started();
+        let third = duty.started();
         tokio::time::advance(Duration::from_secs(2)).await;
+        assert_eq!((value(&metrics, longest).as_str(), value(&metrics, active).as_str()), ("12", "3"));
 
-        duty.finished(PassResult::Success, Duration::from_secs(2));
-        assert_eq!(value(&metrics, longest), "12");
-        duty.finished(PassResult::Error, Duration::from_secs(12));
-        assert_eq!(value(&metrics, longest), "0");
-        assert_eq!(value(&metrics, "controller_runtime_active_workers{controller=\"health\"}"), "0");
+        // However long it is said to have taken.
+        first.finished(PassResult::Error, Duration::from_secs(2));
+        assert_eq!((value(&metrics, longest).as_str(), value(&metrics, active).as_str()), ("2", "2"));
+        second.finished(PassResult::Success, Duration::from_secs(12));
+        drop(third);
+        assert_eq!((value(&metrics, longest).as_str(), value(&metrics, active).as_str()), ("0", "0"));
     }
 }

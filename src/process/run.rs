@@ -3,7 +3,9 @@
 use std::{ffi::OsString, io, io::Write as _, path::Path, rc::Rc, sync::Arc, time::Duration};
 
 use actix::System;
+use cluster::{Connection, ConnectionError, user_agent};
 use futures::future::join;
+use kit::{Census, Clock, Cpu, Deadline, Env, Fatal, Random, json};
 use rustls::sign::CertifiedKey;
 use tokio::time::timeout_at;
 
@@ -15,13 +17,11 @@ use super::{
 };
 use crate::{
     actors::{
-        kit::{Census, Clock, Cpu, Deadline, Env, Random},
         leader::{ElectionError, Leadership},
         root::PATIENCE,
     },
     api::config::{Config, Endpoint, Loaded, LogFormat, LogLevel, Logging},
     cli::{self, Cli, Command, PROGRAM, RunOptions, StartError, UsageError},
-    cluster::{Connection, ConnectionError, user_agent},
     commands,
     dashboard::{
         metrics::Metrics,
@@ -114,7 +114,8 @@ fn start(options: &RunOptions, loaded: &Loaded, log: &Arc<logging::Handle>) -> R
     rustls::crypto::ring::default_provider().install_default().ok();
     tracing::info!("Getting rest configs");
     let connections = connections(&loaded.config, &options.environment, options.is_flag_mode())?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // The pool's threads decode bundles.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().thread_stack_size(json::STACK).build()?;
     System::with_tokio_rt(|| runtime).block_on(serve(options, loaded.config.clone(), connections, log.clone()))
 }
 
@@ -148,6 +149,8 @@ async fn serve(
         census: census.clone(),
         cpu: Cpu::pool(CPU_JOBS),
         observers: observing.clone(),
+        fatal: Fatal::default(),
+        sync_timeout: config.cache_sync_timeout,
     };
     show_leadership(&config, &vitals, &metrics);
 
@@ -183,8 +186,10 @@ async fn serve(
     };
     match &error {
         ProcessError::LeaderElectionLost => {} // what is held up now may be somebody else's already
-        // nothing runs yet: the lease is free for the next try
-        ProcessError::Bootstrap(_) | ProcessError::Panicked => drop(process.stop(Duration::ZERO).await),
+        // what still runs is cut off, and the lease is free for the next try
+        ProcessError::Bootstrap(_) | ProcessError::Failed(_) | ProcessError::Panicked => {
+            process.stop(Duration::ZERO).await;
+        }
     }
     Err(error.into())
 }
@@ -304,7 +309,8 @@ fn refuse_start(error: &StartError) -> i32 {
     refuse(&error.to_string())
 }
 
-fn refuse(text: &str) -> i32 {
+/// Says why nothing is begun; the exit code.
+pub fn refuse(text: &str) -> i32 {
     let printed = cli::failure_before_logging(text, &Cli::usage());
     // Nobody is left to be told that nobody reads.
     io::stderr().write_all(printed.stderr.as_bytes()).ok();

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use kit::{Deadline, post};
 use tokio::time::timeout_at;
 
 use super::{Process, life::LEADER};
 use crate::actors::{
-    kit::{Deadline, post},
     leader::{Abandon, Release},
     root::PATIENCE,
 };

@@ -11,25 +11,23 @@ use std::{
 };
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use cluster::NoObserver;
+use kit::{
+    Census, Env, Fatal,
+    testing::{self, Universe, universe},
+};
 use serde_json::{Value, json};
+use sim::{ClientOptions, Fault, Seen, Sim, SimOptions};
 use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::{
-    actors::{
-        kit::{
-            Census, Env,
-            testing::{self, Universe, universe},
-        },
-        root::PATIENCE,
-    },
+    actors::root::PATIENCE,
     api::{
         config::{Config, HighAvailabilityConfig, LeaderElection},
         crd,
     },
-    cluster::NoObserver,
     dashboard::probes::ProbeQuery,
-    sim::{self, ClientOptions, Fault, Seen, Sim, SimOptions},
     webhooks::{knowledge::Answers, view::View as _},
 };
 
@@ -87,7 +85,7 @@ impl World {
 
     /// One of several processes: with a census of its own.
     fn start_beside(&self, user: &str, config: Config) -> Replica {
-        self.start_in(user, config, Env { census: Census::default(), ..self.env.clone() })
+        self.start_in(user, config, Env { census: Census::default(), fatal: Fatal::default(), ..self.env.clone() })
     }
 
     fn start_in(&self, user: &str, config: Config, env: Env) -> Replica {
@@ -251,6 +249,71 @@ fn settings_that_do_not_fit_together_are_refused_at_the_start() {
 
             assert_eq!(Process::start(parts).err().map(|error| error.to_string()).as_deref(), Some(text));
         }
+    });
+}
+
+// === what the process cannot do without ===
+
+/// spec 70 §7: a controller that fails takes the process down.
+#[test]
+fn a_controller_that_has_lost_its_supervisor_ends_the_process_and_frees_the_lease() {
+    world(|world| async move {
+        let mut replica = world.start("first", elected());
+        world.bundle("one", "v");
+        world.applied("one").await;
+
+        world.env.fatal.end("the supervisor of the controller managedresource panicked");
+        let error = replica.process.ended().await;
+        replica.process.stop(Duration::ZERO).await;
+
+        assert_eq!(error.to_string(), "the supervisor of the controller managedresource panicked");
+        assert_eq!(world.holder().as_deref(), Some(""));
+    });
+}
+
+/// spec 70 §7.1.
+#[test]
+fn a_kind_that_cannot_be_listed_in_time_ends_the_process() {
+    for (resource, name) in [("managedresources", "source/managedresources"), ("secrets", "source/secrets")] {
+        world(|world| async move {
+            world.bundle("one", "v");
+            world.sim.set_faults(move |info| match info.verb.as_str() {
+                "list" | "watch" if info.resource == resource => Fault::FailBefore(Seen::forbidden(info)),
+                _ => Fault::None,
+            });
+            let config = Config { cache_sync_timeout: Duration::from_secs(30), ..elected() };
+            let mut replica = world.start("first", config);
+            world.held_by("first").await;
+            let led = Instant::now();
+            let error = replica.process.ended().await.to_string();
+
+            let took = led.elapsed();
+            assert!((Duration::from_secs(29)..Duration::from_secs(33)).contains(&took), "{took:?}");
+            let text = format!("failed to wait for managedresource caches to sync {name}: ");
+            assert!(error.starts_with(&text) && error.contains("forbidden"), "{error}");
+            assert_eq!(world.is_applied("one"), resource == "secrets", "no pass begins before its keys are known");
+            replica.process.stop(Duration::ZERO).await;
+        });
+    }
+}
+
+/// spec 70 §7.1, step 8c of §7.
+#[test]
+fn without_election_the_controllers_start_when_the_stores_are_there_however_long_it_takes() {
+    world(|world| async move {
+        world.bundle("one", "v");
+        world.sim.set_faults(|info| match (info.verb.as_str(), info.resource.as_str()) {
+            ("list", "managedresources") => Fault::FailBefore(Seen::forbidden(info)),
+            _ => Fault::None,
+        });
+        let mut replica =
+            world.start("first", Config { cache_sync_timeout: Duration::from_secs(30), ..Config::default() });
+        let ended = tokio::time::timeout(Duration::from_secs(600), replica.process.ended()).await;
+        assert!(ended.is_err(), "{ended:?}");
+        world.sim.clear_faults();
+
+        testing::eventually("it is applied", Duration::from_secs(300), || world.is_applied("one")).await;
+        replica.process.stop(PATIENCE).await;
     });
 }
 

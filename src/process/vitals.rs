@@ -8,15 +8,16 @@ use std::{
     time::Duration,
 };
 
+use cluster::{ApiError, Cluster, Synced};
 use futures::FutureExt as _;
+use kit::Deadline;
 use tokio::{
     sync::{Notify, watch},
     time::{Instant, timeout},
 };
 
 use crate::{
-    actors::{kit::Deadline, leader::Leadership},
-    cluster::{ApiError, Cluster, Synced},
+    actors::leader::Leadership,
     dashboard::probes::{CheckFn, Checks, with_grace},
 };
 

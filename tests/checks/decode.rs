@@ -1,6 +1,6 @@
 //! Properties of the decoder (spec 10 §9.2).
 
-use gardener_resource_manager::actors::managed_resource::decode::{Decoder, Document, Limits, SecretData};
+use gardener_resource_manager::bundle::decode::{Decoder, Document, Limits, SecretData};
 use serde_json::Value;
 
 /// So small that an input of some kilobytes reaches each of them.

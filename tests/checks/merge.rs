@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_resource_manager::{
-    actors::managed_resource::{
+    api::{
+        keys,
+        object::{GroupKind, truthy},
+    },
+    bundle::{
         inject,
         merge::{self, MergeContext},
         plan::Old,
         settled::{differs, settled},
-    },
-    api::{
-        keys,
-        object::{GroupKind, truthy},
     },
 };
 use serde::Deserialize;

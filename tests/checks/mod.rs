@@ -21,8 +21,8 @@ pub mod plan;
 pub mod review;
 
 use gardener_resource_manager::{
-    actors::managed_resource::decode::{Decoder, Limits, SecretData},
     api::object::GroupVersionKind,
+    bundle::decode::{Decoder, Limits, SecretData},
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -32,7 +32,9 @@ use serde_json::Value;
 pub fn objects(input: &[u8]) -> Option<Vec<Value>> {
     let data = [("k".to_owned(), input.to_owned())].into();
     let secret = SecretData { namespace: "ns", name: "secret", data: &data };
-    Decoder::new([secret], Limits::default()).map(|item| item.ok().map(|document| document.manifest)).collect()
+    // The threads of fuzzers and of the test harness have small stacks.
+    let limits = Limits { depth: 100, ..Limits::default() };
+    Decoder::new([secret], limits).map(|item| item.ok().map(|document| document.manifest)).collect()
 }
 
 /// The first object as settings, and the others.

@@ -3,21 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_resource_manager::{
-    actors::managed_resource::{
-        identity::{self, Equivalences},
-        normalise::{self, Scope},
-        plan::{self, Input, Plan, sort_references},
-    },
     api::{
         keys,
         managed_resource::ResourceRef,
         object::{GroupKind, GroupVersionKind, ObjectKey, annotation},
+    },
+    bundle::{
+        identity::{self, Equivalences},
+        normalise::{self, Scope},
+        plan::{self, Input, Plan, sort_references},
     },
 };
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{kind_of, settings_and_objects};
+
+/// Kinds that have an equivalent without being declared to.
+const PREDEFINED_IN_EXTENSIONS: [&str; 6] =
+    ["Deployment", "DaemonSet", "ReplicaSet", "StatefulSet", "Ingress", "NetworkPolicy"];
 
 /// One plan.
 #[derive(Debug, Clone)]
@@ -55,11 +59,33 @@ enum Equivalence {
 pub fn check(case: &Case) {
     let plan = case.plan(&case.settings.old, &|kind| case.scope(kind));
 
+    check_equivalences(case);
     check_lists(case, &plan);
     check_removals(case, &plan);
     check_releases(case, &plan);
     check_second_pass(case, &plan);
     check_discovery(case);
+}
+
+/// Equivalence goes both ways; the kinds of a list are equivalent, and what was so before the list still is (spec 10 §10.2).
+fn check_equivalences(case: &Case) {
+    let declared = &case.settings.equivalences;
+    let stages: Vec<_> = (0..=declared.len()).map(|count| Equivalences::with(&declared[..count])).collect();
+    let old = PREDEFINED_IN_EXTENSIONS.map(|kind| GroupKind::new("extensions", kind));
+    let kinds: BTreeSet<GroupKind> = declared.iter().flatten().cloned().chain(old).collect();
+    for (stage, equivalences) in stages.iter().enumerate() {
+        let are = |a: &GroupKind, b: &GroupKind| equivalences.of(a).any(|other| other == b);
+        for a in &kinds {
+            for b in equivalences.of(a) {
+                assert!(are(b, a), "{a} is equivalent to {b}, but not the other way round");
+            }
+            let is_kept = |b: &GroupKind| stages.get(stage + 1).is_none_or(|next| next.of(a).any(|other| other == b));
+            assert!(equivalences.of(a).all(is_kept), "{a} has lost an equivalent by a list");
+        }
+        let list = stage.checked_sub(1).map_or(&[][..], |last| &declared[last]);
+        let pairs = list.iter().flat_map(|a| list.iter().map(move |b| (a, b))).filter(|(a, b)| a != b);
+        pairs.for_each(|(a, b)| assert!(are(a, b), "{a} and {b} are declared to be equivalent"));
+    }
 }
 
 /// Every manifest is applied unless it is in Ignore mode; the lists are sorted, and made of what was given.

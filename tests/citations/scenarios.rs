@@ -71,10 +71,10 @@ fn citations_are_read_as_they_are_written() {
 
 // === reading ===
 
-/// All citations in `src/` and `tests/`.
+/// All citations in `src/`, `crates/` and `tests/`.
 fn citations() -> Vec<Citation> {
     let mut citations = Vec::new();
-    for (file, comment) in ["src", "tests"].into_iter().flat_map(sources::comments_of_tests_in) {
+    for (file, comment) in ["src", "crates", "tests"].into_iter().flat_map(sources::comments_of_tests_in) {
         let cited = read_citations(&comment).unwrap_or_else(|word| panic!("{file}: unclear at {word:?}: {comment}"));
         citations.extend(cited.into_iter().map(|(chapter, scenario)| Citation {
             chapter,

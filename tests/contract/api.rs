@@ -71,6 +71,11 @@ impl Api {
         Self { client, forget, namespace }
     }
 
+    /// The client itself.
+    pub(crate) fn client(&self) -> kube::Client {
+        self.client.clone()
+    }
+
     /// The collection of a kind in the row's namespace: `at("v1", "configmaps")`, `at("apps/v1", "deployments")`.
     pub(crate) fn at(&self, version: &str, plural: &str) -> String {
         format!("{}/namespaces/{}/{plural}", root(version), self.namespace)

@@ -77,14 +77,16 @@ fn events() -> Vec<Row> {
         row("an Event keeps its fields, and count and lastTimestamp may change", "facts §8", |api| async move {
             let time = "2030-01-02T03:04:05Z";
             let body = json!({"metadata": {"name": "e"}, "involvedObject": {"kind": "Pod", "name": "p", "namespace": api.namespace},
-                "reason": "R", "message": "m", "type": "Normal", "source": {"component": "c"}, "firstTimestamp": time, "lastTimestamp": time, "count": 1});
+                "reason": "R", "message": "m", "type": "Normal", "source": {"component": "c"}, "firstTimestamp": time, "lastTimestamp": time, "count": 1,
+                "action": "A", "reportingComponent": "c", "reportingInstance": ""});
             api.create(api.at("v1", "events"), &body).await?;
 
             let patch = json!({"count": 2, "lastTimestamp": "2030-01-02T03:04:06Z", "message": "n"});
             let answer = api.patch(format!("{}/e", api.at("v1", "events")), MERGE, &patch).await?.code(200)?;
 
             let expected = json!({"reason": "R", "message": "n", "type": "Normal", "source": {"component": "c"},
-                "firstTimestamp": time, "lastTimestamp": "2030-01-02T03:04:06Z", "count": 2});
+                "firstTimestamp": time, "lastTimestamp": "2030-01-02T03:04:06Z", "count": 2,
+                "action": "A", "reportingComponent": "c", "reportingInstance": ""});
             includes("event", &answer.body, &expected)
         }),
         row(

@@ -35,6 +35,7 @@ mod support;
 mod update;
 mod validation;
 mod watch;
+mod writes;
 
 use row::Row;
 
@@ -49,6 +50,7 @@ fn table() -> Vec<(&'static str, Vec<Row>)> {
         ("update", update::rows()),
         ("status", status::rows()),
         ("patch", patch::rows()),
+        ("writes", writes::rows()),
         ("managed_fields", managed_fields::rows()),
         ("delete", delete::rows()),
         ("namespaces", namespaces::rows()),

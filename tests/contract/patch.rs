@@ -1,6 +1,6 @@
 //! PATCH: the three patch types this program sends, and what is refused.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     api::{JSON, MERGE, STRATEGIC, version},
@@ -63,13 +63,89 @@ fn merge() -> Vec<Row> {
 
             again.fails_with(409, "Conflict", "the object has been modified")
         }),
-        row("another uid in a merge patch is refused", "facts §4", |api| async move {
-            api.create_map("a", json!({})).await?;
+        row(
+            "a uid in a merge patch is a lock, but another one is Invalid, not a Conflict",
+            "facts §4",
+            |api| async move {
+                let path = format!("{}/a", api.maps());
+                let object = api.create_map("a", json!({})).await?;
+                let patch = |uid: &Value| json!({"metadata": {"uid": uid}, "data": {"v": "2"}});
 
-            let patch = json!({"metadata": {"uid": "00000000-0000-0000-0000-000000000000"}});
-            let answer = api.patch(format!("{}/a", api.maps()), MERGE, &patch).await?;
+                api.patch(&path, MERGE, &patch(&object["metadata"]["uid"])).await?.code(200)?;
+                let other = "00000000-0000-0000-0000-000000000000";
+                let answer = api.patch(&path, MERGE, &patch(&json!(other))).await?;
 
-            holds(answer.code == 409 || answer.code == 422, "409 or 422", &answer.body)
+                answer.fails_with(
+                    422,
+                    "Invalid",
+                    &format!("metadata.uid: Invalid value: \"{other}\": field is immutable"),
+                )?;
+                let causes = answer.body["details"]["causes"].as_array().cloned().unwrap_or_default();
+                let only_uid = !causes.is_empty() && causes.iter().all(|cause| cause["field"] == "metadata.uid");
+                holds(only_uid, "causes about the uid and nothing else", &answer.body)
+            },
+        ),
+        row(
+            "of a merge patch with another uid and a stale version the version is told",
+            "facts §4",
+            |api| async move {
+                let path = format!("{}/a", api.maps());
+                let former = api.create_map("a", json!({})).await?;
+                api.delete(&path).await?.code(200)?;
+                let now = api.create_map("a", json!({})).await?;
+                let lock = json!({"uid": former["metadata"]["uid"], "resourceVersion": version(&former), "finalizers": ["a.b/c"]});
+
+                let answer = api.patch(&path, MERGE, &json!({"metadata": lock})).await?;
+
+                answer.fails_with(409, "Conflict", "the object has been modified")?;
+                equal("the later incarnation", &api.get(&path).await?.code(200)?.body, &now)
+            },
+        ),
+        row("uid and version in a merge patch of a custom object are locks, too", "facts §4", |api| async move {
+            let group = format!("{}.example.org", api.namespace);
+            api.define(&definition(&group, "things", "Thing")).await?;
+            let things = api.at(&format!("{group}/v1"), "things");
+            let body = json!({"apiVersion": format!("{group}/v1"), "kind": "Thing", "metadata": {"name": "t"}});
+            let object = api.create(&things, &body).await?;
+            let (path, uid) = (format!("{things}/t"), &object["metadata"]["uid"]);
+            let lock = json!({"uid": uid, "resourceVersion": version(&object), "labels": {"a": "1"}});
+
+            api.patch(&path, MERGE, &json!({"metadata": lock})).await?.code(200)?;
+            let stale = api.patch(&path, MERGE, &json!({"metadata": lock})).await?;
+            let foreign = api.patch(&path, MERGE, &json!({"metadata": {"uid": "1", "labels": {"a": "2"}}})).await?;
+
+            stale.fails_with(409, "Conflict", "the object has been modified")?;
+            foreign.fails_with(422, "Invalid", "metadata.uid: Invalid value: \"1\": field is immutable")
+        }),
+        row("a merge patch cannot add a finalizer to a deleting object", "facts §4", |api| async move {
+            let path = format!("{}/a", api.maps());
+            api.create_map("a", json!({"finalizers": ["a.b/c"]})).await?;
+            api.delete(&path).await?.code(200)?;
+
+            let answer = api.patch(&path, MERGE, &json!({"metadata": {"finalizers": ["a.b/c", "a.b/d"]}})).await?;
+
+            answer.fails_with(422, "Invalid", "no new finalizers can be added if the object is being deleted")
+        }),
+        row("an empty list of finalizers, with uid and version, ends a deletion", "facts §3", |api| async move {
+            let path = format!("{}/a", api.maps());
+            api.create_map("a", json!({"finalizers": ["a.b/c"]})).await?;
+            let live = api.delete(&path).await?.code(200)?.body;
+            let metadata = json!({"uid": live["metadata"]["uid"], "resourceVersion": version(&live), "finalizers": []});
+
+            let answer = api.patch(&path, MERGE, &json!({"metadata": metadata})).await?.code(200)?;
+
+            equal("version", &answer.body["metadata"]["resourceVersion"], &live["metadata"]["resourceVersion"])?;
+            absent(&answer.body, "/metadata/finalizers")?;
+            api.get(&path).await?.is_status(&map_not_found("a"))
+        }),
+        row("null in a merge patch of what is not there sets nothing, at any depth", "facts §5", |api| async move {
+            let path = format!("{}/a", api.maps());
+            let object = api.create_map("a", json!({})).await?;
+
+            let patch = json!({"metadata": {"labels": {"l": null}, "annotations": null}, "data": {"w": null}});
+            api.patch(&path, MERGE, &patch).await?.code(200)?;
+
+            equal("object", &api.get(&path).await?.code(200)?.body, &object)
         }),
         row("a merge patch that is no object is BadRequest", "facts §5", |api| async move {
             api.create_map("a", json!({})).await?;

@@ -171,10 +171,8 @@ pub(crate) mod simulated {
     };
 
     use anyhow::{Result, anyhow};
-    use gardener_resource_manager::{
-        actors::kit::{Clock, Random},
-        sim::{Behaviour, ClientOptions, Process, Sim, SimOptions},
-    };
+    use kit::{Clock, Random};
+    use sim::{Behaviour, ClientOptions, Process, Sim, SimOptions};
 
     use super::{Api, Outcome, Plane, Row, run_row, wanted};
 

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use gardener_resource_manager::sim::{EventFault, Fault, WatchEnd};
-
 use serde_json::{Value, json};
+use sim::{EventFault, Fault, WatchEnd};
 
 use crate::world::{NAMESPACE, config_map, world};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use gardener_resource_manager::sim::{Fault, RequestInfo, Seen};
 use serde_json::{Value, json};
+use sim::{Fault, RequestInfo, Seen};
 
 use crate::{
     health_objects::{
@@ -86,7 +86,7 @@ fn a_kind_that_cannot_be_discovered_is_named_and_the_other_objects_are_judged() 
 #[test]
 fn with_always_update_each_object_is_sent_once_a_period_while_a_group_is_broken() {
     world(1, |world| async move {
-        world.settings.borrow_mut().always_update = true;
+        world.managed_resource().always_update = true;
         stopped_with_a_broken_group(&world, &[config_map("a", "v")]).await;
         world.secret("one", &[config_map("a", "v")]);
         world.start().await;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use gardener_resource_manager::sim::Fault;
 use serde_json::{Value, json};
+use sim::{EventFault, Fault};
 
 use crate::{
     objects::with,
@@ -223,6 +223,28 @@ fn operations_are_carried_out_or_waited_for() {
     });
 }
 
+/// spec 10 §5.1 C, §5.5: also if a pass comes that had another reason before.
+#[test]
+fn an_ignored_bundle_keeps_its_operation_until_it_is_ignored_no_longer() {
+    let annotation = |key: &str, value: Value| json!({ "metadata": { "annotations": { key: value } } });
+    let operation =
+        |world: &World| world.mr("one").unwrap()["metadata"]["annotations"]["gardener.cloud/operation"].clone();
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+        world.sim.edit("configmaps", NAMESPACE, "a", |live| live["data"]["k"] = json!("edited"));
+        world.patch_bundle("one", annotation("resources.gardener.cloud/ignore", json!("true"))).await;
+        world.patch_bundle("one", annotation("gardener.cloud/operation", json!("reconcile"))).await;
+        seconds(130).await;
+        assert_eq!((operation(&world), world.value("a").as_deref()), (json!("reconcile"), Some("edited")));
+        world.patch_bundle("one", annotation("resources.gardener.cloud/ignore", Value::Null)).await;
+        seconds(2).await;
+
+        assert_eq!((operation(&world), world.value("a").as_deref()), (Value::Null, Some("v")));
+    });
+}
+
 /// spec 10 scenario 35.
 #[test]
 fn a_changed_secret_makes_health_unknown_even_where_no_ref_changed() {
@@ -283,7 +305,7 @@ fn a_status_that_the_health_controller_writes_meanwhile_is_not_lost() {
 #[test]
 fn always_update_sends_each_object_each_period() {
     world(1, |world| async move {
-        world.settings.borrow_mut().always_update = true;
+        world.managed_resource().always_update = true;
         world.start().await;
         world.bundle("one", &[config_map("a", "v"), config_map("b", "v")]);
         world.applied("one").await;
@@ -293,5 +315,69 @@ fn always_update_sends_each_object_each_period() {
 
         let updates = world.writes().iter().filter(|write| write.starts_with("update configmaps")).count();
         assert_eq!(updates, 10, "{:#?}", world.writes());
+    });
+}
+
+/// Waits for something that no change of the cluster may tell of.
+async fn within_a_period(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..630 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("not within a period: {what}");
+}
+
+fn edit(world: &World) {
+    world.sim.edit("configmaps", NAMESPACE, "a", |live| live["data"]["k"] = json!("edited"));
+}
+
+/// spec 10 §3.1: an update that changes nothing is no repair.
+#[test]
+fn with_always_update_an_edit_is_repaired_at_once_however_many_periods_were_quiet() {
+    for quiet in [1, 3, 8] {
+        world(1, |world| async move {
+            world.managed_resource().always_update = true;
+            world.start().await;
+            world.bundle("one", &[config_map("a", "v")]);
+            world.applied("one").await;
+            seconds(1).await;
+            for _ in 0..quiet {
+                world.sim.clear_requests();
+                within_a_period("it is sent", || world.writes().contains(&"update configmaps a".to_owned())).await;
+            }
+            edit(&world);
+            tokio::time::sleep(Duration::from_millis(250)).await;
+
+            assert_eq!(world.value("a").as_deref(), Some("v"), "after {quiet} quiet periods");
+        });
+    }
+}
+
+/// spec 10 §3.1: repairs of long ago do not put off those of today, whatever finds out what is to be repaired.
+#[test]
+fn with_always_update_the_pauses_between_repairs_begin_anew_after_quiet_periods() {
+    world(1, |world| async move {
+        world.managed_resource().always_update = true;
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+        seconds(1).await;
+        let is_repaired = || world.value("a").as_deref() == Some("v");
+        for _ in 0..5 {
+            edit(&world);
+            within_a_period("it is repaired", is_repaired).await;
+        }
+        seconds(300).await;
+        world.sim.set_event_faults(|_| EventFault::Drop);
+        edit(&world);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        world.sim.clear_event_faults();
+        within_a_period("the next update repairs it", is_repaired).await;
+        edit(&world);
+        tokio::time::sleep(Duration::from_millis(1_300)).await;
+
+        assert!(is_repaired(), "{:?}", world.value("a"));
     });
 }

@@ -2,8 +2,8 @@
 
 use std::{io::Write, time::Duration};
 
-use gardener_resource_manager::sim::Fault;
 use serde_json::{Value, json};
+use sim::Fault;
 
 use crate::{
     objects::{annotated, definition, widget, with},

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use gardener_resource_manager::sim::{Fault, Seen};
 use serde_json::{Value, json};
+use sim::{Fault, Seen};
 
 use crate::world::{NAMESPACE, World, config_map, mr_path, world};
 
@@ -93,8 +93,8 @@ fn an_object_is_kept_for_an_owner_that_no_event_has_told_of() {
         world.applied("one").await;
         seconds(5).await;
         world.sim.set_event_faults(|event| match event.resource.as_str() {
-            "managedresources" => gardener_resource_manager::sim::EventFault::Drop,
-            _ => gardener_resource_manager::sim::EventFault::Deliver,
+            "managedresources" => sim::EventFault::Drop,
+            _ => sim::EventFault::Deliver,
         });
         world.bundle("two", &[config_map("b", "v")]);
         world.sim.edit("configmaps", NAMESPACE, "b", |live| {

@@ -12,8 +12,8 @@ use std::{
     time::Duration,
 };
 
-use gardener_resource_manager::sim::{Fault, RequestInfo, Seen};
 use serde_json::{Value, json};
+use sim::{Fault, RequestInfo, Seen};
 
 use crate::{
     objects::{definition, object, widget},

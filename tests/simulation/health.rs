@@ -127,8 +127,8 @@ fn an_object_that_cannot_come_back_stays_missing() {
         stands(&world, HEALTHY, ALL_HEALTHY).await;
         world.sim.set_faults(|info| {
             let refused = info.verb == "create" && info.resource == "deployments";
-            let forbidden = gardener_resource_manager::sim::Seen::forbidden(info);
-            if refused { gardener_resource_manager::sim::Fault::FailBefore(forbidden) } else { Default::default() }
+            let forbidden = sim::Seen::forbidden(info);
+            if refused { sim::Fault::FailBefore(forbidden) } else { Default::default() }
         });
         world.sim.remove("deployments.apps", "other", "web");
         seconds(2).await;

@@ -1,9 +1,9 @@
 //! Health while something else goes wrong: the end is that of a run without faults, and nothing false is said meanwhile.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
-use gardener_resource_manager::sim::{EventFault, Fault, Seen, WatchEnd};
 use serde_json::{Value, json};
+use sim::{EventFault, Fault, Seen, WatchEnd};
 
 use crate::{
     health_objects::{
@@ -308,6 +308,40 @@ fn an_object_that_was_read_before_a_watch_told_of_it_is_missing_when_it_is_gone(
 
         assert_eq!(condition(&world, HEALTHY)[1], "ConfigMapMissing");
     });
+}
+
+/// spec 20, the Events before §1.
+#[test]
+fn a_bundle_that_becomes_unhealthy_and_healthy_again_gets_an_event_each() {
+    let shown = |event: &Value| {
+        let text = |pointer| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        ["/source/component", "/involvedObject/name", "/type", "/reason", "/message"].map(text)
+    };
+    // Neither creation nor the first report is refused; the creation is; both are.
+    for (is_refused, mut is_silenced) in [(false, false), (true, false), (true, true)] {
+        world(1, |world| async move {
+            healthy(&world).await;
+            seconds(5).await;
+            world.sim.set_faults(move |info| {
+                let is_creation = info.verb == "create" && info.resource == "configmaps";
+                let is_report = info.resource == "managedresources" && info.subresource == "status";
+                let fails = is_creation && is_refused || is_report && std::mem::take(&mut is_silenced);
+                if fails { Fault::FailBefore(Seen::forbidden(info)) } else { Fault::None }
+            });
+            world.sim.remove("configmaps", NAMESPACE, "a");
+            seconds(5).await;
+            assert_eq!(condition(&world, HEALTHY)[0], if is_refused { "False" } else { "True" });
+            world.sim.clear_faults();
+            seconds(70).await;
+            assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY);
+
+            let text = "Required ConfigMap \"a\" in namespace \"shoot\" is missing";
+            let gone = ["health", "one", "Warning", "ConfigMapMissing", text];
+            let back = ["health", "one", "Normal", ALL_HEALTHY[1], ALL_HEALTHY[2]];
+            let events: BTreeSet<_> = world.sim.objects("events").iter().map(shown).collect();
+            assert_eq!(events, BTreeSet::from([gone, back].map(|event| event.map(str::to_owned))));
+        });
+    }
 }
 
 /// spec 20 scenario 23: that an object was gone is said although the first write of it fails and the object is back.

@@ -9,6 +9,7 @@ use crate::{
         ALL_HEALTHY, HEALTHY, MRS, PROGRESSING, ROLLED_OUT, condition, pod, rolled_out, seconds, set_status, stands,
         status_writes, workload,
     },
+    objects::{annotated, object},
     world::{NAMESPACE, World, config_map, managed_resource, world},
 };
 
@@ -45,6 +46,60 @@ fn an_object_that_no_watch_tells_of_is_read_in_each_period() {
         let reads = world.asked().iter().filter(|asked| *asked == "get pods p").count();
         assert!(reads <= 22, "one for health and one for drift in each period: {reads}");
     });
+}
+
+/// spec 20 §11.1, §13: the version of a reference decides whether its health is checked, but not whether its roll-out is.
+#[test]
+fn a_roll_out_is_read_in_the_known_version_whatever_the_reference_says() {
+    let text = "Certificate \"shoot/c\" is progressing: observed generation outdated (1/2)";
+    let rolling = ["True", "CertificateProgressing", text];
+    for (versions, ignored, expected) in [
+        (&["v1beta1", "v1alpha1"][..], true, rolling),
+        (&["v1beta1", "v1alpha1"], false, rolling),
+        (&["v1beta1"], true, ROLLED_OUT),
+    ] {
+        let mut certificate = object("cert.gardener.cloud/v1beta1", "Certificate", "c", json!({}));
+        if ignored {
+            certificate = annotated(certificate, "ignore", "true");
+        }
+        world(1, |world| async move {
+            world.sim.put(certificates(versions)).unwrap();
+            world.start().await;
+            world.bundle("one", &[certificate]);
+            world.applied("one").await;
+            let stands_at = |observed: i64| {
+                world.sim.edit("certificates.cert.gardener.cloud", NAMESPACE, "c", |live| {
+                    live["metadata"]["generation"] = json!(2);
+                    live["status"] = json!({ "observedGeneration": observed, "state": "Pending" });
+                });
+            };
+            stands_at(1);
+            seconds(70).await;
+            assert_eq!(condition(&world, PROGRESSING), expected, "{versions:?}, ignored: {ignored}");
+            assert_eq!(condition(&world, HEALTHY), ALL_HEALTHY, "{versions:?}, ignored: {ignored}");
+            stands_at(2);
+            seconds(70).await;
+
+            assert_eq!(condition(&world, PROGRESSING), ROLLED_OUT, "{versions:?}, ignored: {ignored}");
+        });
+    }
+}
+
+/// The definition of certificates, in these versions.
+fn certificates(versions: &[&str]) -> Value {
+    let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
+    let version =
+        |name: &&str| json!({ "name": name, "served": true, "storage": *name == "v1beta1", "schema": schema });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "certificates.cert.gardener.cloud" },
+        "spec": {
+            "group": "cert.gardener.cloud", "scope": "Namespaced",
+            "names": { "kind": "Certificate", "listKind": "CertificateList", "plural": "certificates",
+                "singular": "certificate" },
+            "versions": versions.iter().map(version).collect::<Vec<_>>(),
+        },
+    })
 }
 
 /// A condition that somebody else wrote is put right, but not before there is a reason to look.

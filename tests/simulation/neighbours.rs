@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use gardener_resource_manager::sim::{Fault, RequestInfo};
 use serde_json::{Value, json};
+use sim::{Fault, RequestInfo};
 
-use crate::world::{NAMESPACE, World, brief, config_map, settings, world};
+use crate::world::{NAMESPACE, World, brief, config, config_map, world};
 
 async fn seconds(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
@@ -98,7 +98,7 @@ fn two_leaders_for_a_moment_lose_and_leak_nothing() {
         world.applied("two").await;
         let uid = |name: &str| world.config_map(name).unwrap()["metadata"]["uid"].clone();
         let before = uid("a");
-        world.start_as("grm-2", settings()).await;
+        world.start_as("grm-2", config()).await;
         for round in 0..20 {
             // `x` moves to and fro, `a` stays where it is
             let value = format!("w{round}");

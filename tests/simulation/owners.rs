@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use gardener_resource_manager::sim::Fault;
 use serde_json::{Value, json};
+use sim::Fault;
 
 use crate::world::{NAMESPACE, World, config_map, managed_resource, stream, world};
 

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use gardener_resource_manager::sim::{Fault, RequestInfo, Seen};
 use serde_json::json;
+use sim::{Fault, RequestInfo, Seen};
 
 use crate::world::{NAMESPACE, World, config_map, namespace, world};
 
@@ -54,6 +54,90 @@ fn a_conflict_on_an_object_leads_to_a_fresh_read_and_the_change_of_the_other_one
         assert_eq!(count(&world, "update configmaps a"), 3, "{:#?}", world.asked());
         world.sim.clear_faults();
     });
+}
+
+/// Watches for a while that nothing is reported as failed.
+async fn no_failure_is_shown(world: &World) {
+    for _ in 0..2_000 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let applied = world.condition("one", "ResourcesApplied").expect("it was applied before");
+        assert_ne!(applied.1, "ApplyFailed", "{applied:?}");
+    }
+}
+
+/// spec 10, "Better than upstream" 11: somebody deletes the object and makes it anew, as `kubectl replace --force` does.
+#[test]
+fn an_object_that_is_there_again_before_it_is_made_anew_is_merged() {
+    // Whether it goes before the program looks at it, or between look and update.
+    for goes_first in [true, false] {
+        world(1, |world| async move {
+            world.start().await;
+            world.bundle("one", &[config_map("a", "v")]);
+            world.applied("one").await;
+            seconds(5).await;
+            let (sim, mut replaced) = (world.sim.clone(), false);
+            world.sim.set_faults(move |info| {
+                let is_first = is_write_of(info, "configmaps", "") && !replaced;
+                match info.verb.as_str() {
+                    "update" if is_first => drop(sim.remove("configmaps", NAMESPACE, "a")),
+                    "create" if is_first => {
+                        replaced = true;
+                        sim.put(config_map("a", "theirs")).expect("it is gone");
+                    }
+                    _ => {}
+                }
+                Fault::None
+            });
+            world.sim.clear_requests();
+            if goes_first {
+                world.sim.remove("configmaps", NAMESPACE, "a");
+            } else {
+                world.secret("one", &[config_map("a", "w")]);
+            }
+            no_failure_is_shown(&world).await;
+
+            assert_eq!(world.value("a").as_deref(), Some(if goes_first { "v" } else { "w" }));
+            assert_eq!(count(&world, "create configmaps"), 1, "{:#?}", world.asked());
+            world.sim.clear_faults();
+        });
+    }
+}
+
+/// spec 10, "Better than upstream" 11
+#[test]
+fn an_object_that_comes_and_goes_is_tried_a_few_times_before_its_failure_is_shown() {
+    for times in [2, usize::MAX] {
+        world(1, |world| async move {
+            let (sim, mut left) = (world.sim.clone(), times);
+            world.sim.set_faults(move |info| {
+                match info.verb.as_str() {
+                    _ if info.user != "grm" || info.resource != "configmaps" => {}
+                    "create" if left > 0 => {
+                        left -= 1;
+                        sim.put(config_map("a", "theirs")).expect("it is gone");
+                    }
+                    "get" => drop(sim.remove("configmaps", NAMESPACE, "a")),
+                    _ => {}
+                }
+                Fault::None
+            });
+            world.start().await;
+            world.bundle("one", &[config_map("a", "v")]);
+            let reason = || world.condition("one", "ResourcesApplied").map(|(_, reason, _)| reason);
+            let is_over = || matches!(reason().as_deref(), Some("ApplySucceeded" | "ApplyFailed"));
+            world.eventually("it is applied, or not", is_over).await;
+
+            let (_, reason, message) = world.condition("one", "ResourcesApplied").expect("it is reported");
+            let creations = count(&world, "create configmaps");
+            if times == 2 {
+                assert_eq!((reason.as_str(), creations), ("ApplySucceeded", 3), "{message}");
+            } else {
+                assert!(reason == "ApplyFailed" && message.contains("already exists"), "{message}");
+                assert!(creations < 20, "{creations}");
+            }
+            world.sim.clear_faults();
+        });
+    }
 }
 
 /// faults row 7

@@ -1,15 +1,18 @@
 //! Scenarios of spec 10 about what is deleted, what is kept, and who is responsible.
 
-use gardener_resource_manager::{actors::managed_resource::controller::Settings, api::class::OwnClass};
+use std::time::Duration;
+
+use gardener_resource_manager::api::config::{Config, GarbageCollector};
 use serde_json::{Value, json};
+use sim::Fault;
 
 use crate::{
     objects::{annotated, object, with},
-    world::{NAMESPACE, World, config_map, namespace, seconds, settings, world},
+    world::{NAMESPACE, PROGRAM, World, config, config_map, namespace, seconds, world},
 };
 
-fn of_class(class: &str) -> Settings {
-    Settings { class: OwnClass::new(class), ..settings() }
+fn of_class(class: &str) -> Config {
+    Config { resource_class: class.into(), ..config() }
 }
 
 fn finalizers(world: &World) -> Value {
@@ -131,7 +134,9 @@ fn what_the_garbage_collector_takes_is_left_to_it() {
                 object
             };
             let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n" } });
-            world.settings.borrow_mut().garbage_collector = enabled;
+            let sync_period = Duration::from_secs(3600);
+            world.config.borrow_mut().controllers.garbage_collector =
+                enabled.then_some(GarbageCollector { sync_period });
             world.start().await;
             world.bundle("one", &[labelled(config_map("a", "v")), labelled(node)]);
             world.applied("one").await;
@@ -171,6 +176,40 @@ fn finalizers_are_taken_away_when_the_grace_time_is_over() {
         let writes = world.writes();
         assert!(writes.contains(&"update namespaces/finalize stuck".to_owned()), "{writes:#?}");
     });
+}
+
+/// spec 10 §13.5: between the look at an object and the write that takes its finalizers away it may be made anew.
+#[test]
+fn finalizers_of_an_object_made_anew_meanwhile_are_not_taken_away() {
+    let held = |object: Value| with(object, "/metadata/finalizers", json!(["a.b/c"]));
+    for (resource, verb, scope, object) in [
+        ("configmaps", "patch", NAMESPACE, held(config_map("a", "v"))),
+        ("namespaces", "update", "", held(namespace("a"))),
+    ] {
+        world(1, |world| async move {
+            world.start().await;
+            world.bundle("one", &[annotated(object.clone(), "finalize-deletion-after", "1s")]);
+            world.applied("one").await;
+            let first = world.sim.object(resource, scope, "a").unwrap()["metadata"]["uid"].clone();
+            let (sim, again) = (world.sim.clone(), annotated(object, "keep-object", "true"));
+            world.sim.set_faults(move |info| {
+                let live = |object: &Value| object["metadata"]["uid"] == first;
+                let is_first = sim.look_at(resource, scope, "a", live) == Some(true);
+                if is_first && info.resource == resource && info.verb == verb && info.user == PROGRAM {
+                    sim.remove(resource, scope, "a");
+                    sim.put(again.clone()).unwrap();
+                }
+                Fault::None
+            });
+            world.secret("one", &[]);
+            seconds(20).await;
+
+            let live = world.sim.object(resource, scope, "a").unwrap();
+            assert_eq!(live["metadata"]["finalizers"], json!(["a.b/c"]), "{resource}: {:#?}", world.asked());
+            assert_eq!(live["metadata"]["annotations"]["resources.gardener.cloud/keep-object"], "true");
+            assert!(world.is_applied("one"), "{resource}: {:#?}", world.mr("one"));
+        });
+    }
 }
 
 /// spec 10 scenario 29.
@@ -349,6 +388,27 @@ fn an_equivalent_kind_is_the_same_object_with_its_old_labels() {
         assert_eq!(live["metadata"]["uid"], uid);
         let labels = json!({ "kept": "1", "resources.gardener.cloud/managed-by": "gardener" });
         assert_eq!(live["metadata"]["labels"], labels);
+    });
+}
+
+/// spec 10 §10.2: a kind that stands together with two others is equivalent to both.
+#[test]
+fn an_object_that_becomes_one_of_a_kind_with_two_equivalents_is_not_deleted() {
+    let kind = |group: &str, kind: &str| json!({ "group": group, "kind": kind });
+    let lists = json!([[kind("", "Secret"), kind("", "ConfigMap")], [kind("apps", "Deployment"), kind("", "Secret")]]);
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle_with("one", &[config_map("a", "v")], json!({ "equivalences": lists }));
+        world.applied("one").await;
+        world.sim.clear_requests();
+        world.secret("one", &[object("v1", "Secret", "a", json!({ "data": { "k": "djE=" } }))]);
+        world
+            .eventually("the ref is new", || world.mr("one").unwrap()["status"]["resources"][0]["kind"] == "Secret")
+            .await;
+        seconds(5).await;
+
+        assert!(world.is_applied("one") && world.config_map("a").is_some());
+        assert!(world.writes().iter().all(|write| !write.starts_with("delete")), "{:#?}", world.writes());
     });
 }
 

@@ -1,7 +1,7 @@
 //! Rights that are missing, or that come and go: what they are missing for is said, and all else goes on.
 
-use gardener_resource_manager::sim::{Fault, Seen, WatchEnd};
 use serde_json::{Value, json};
+use sim::{Fault, Seen, WatchEnd};
 
 use crate::{
     health_objects::{
@@ -55,7 +55,7 @@ fn pods_are_counted_in_the_namespaces_of_the_deployments_without_the_right_to_al
     for configured in [false, true] {
         world(1, |world| async move {
             if configured {
-                world.target_namespaces.replace(vec![NAMESPACE.to_owned()]);
+                world.config.borrow_mut().target.namespaces = vec![NAMESPACE.to_owned()];
             }
             forbid(&world, "pods", &["list", "watch"], "");
             world.start().await;
@@ -142,7 +142,7 @@ fn an_autoscaler_counts_once_after_its_watch_was_narrowed() {
     };
     world(1, |world| async move {
         let replicas = || world.sim.object("deployments.apps", NAMESPACE, "web").unwrap()["spec"]["replicas"].clone();
-        world.target_namespaces.replace(vec![NAMESPACE.to_owned()]);
+        world.config.borrow_mut().target.namespaces = vec![NAMESPACE.to_owned()];
         world.sim.put(autoscaler(NAMESPACE)).unwrap();
         world.start().await;
         world.bundle("one", &web("i:1"));
@@ -169,7 +169,7 @@ fn the_look_of_a_period_is_not_lost_when_it_has_to_wait_for_a_watch() {
     world(1, |world| async move {
         let elsewhere = |name: &str| with(config_map(name, "v"), "/metadata/namespace", json!("other"));
         let value = || world.sim.object("configmaps", "other", "a").unwrap()["data"]["k"].clone();
-        world.target_namespaces.replace(vec![NAMESPACE.to_owned()]);
+        world.config.borrow_mut().target.namespaces = vec![NAMESPACE.to_owned()];
         world.sim.put(namespace("other")).unwrap();
         world.start().await;
         world.bundle("one", &[elsewhere("a"), workload("Deployment", "web", 0)]);
@@ -343,7 +343,7 @@ fn autoscalers_are_watched_everywhere_again_when_the_right_to_that_is_back() {
         let scale = |count: u32| {
             world.sim.edit("deployments.apps", "other", "web", |live| live["spec"]["replicas"] = json!(count));
         };
-        world.target_namespaces.replace(vec![NAMESPACE.to_owned()]);
+        world.config.borrow_mut().target.namespaces = vec![NAMESPACE.to_owned()];
         world.sim.put(namespace("other")).unwrap();
         forbid(&world, "horizontalpodautoscalers", &["list", "watch"], "");
         world.start().await;
@@ -371,7 +371,7 @@ fn autoscalers_are_watched_everywhere_again_when_the_right_to_that_is_back() {
 fn an_autoscaler_that_goes_after_the_right_to_all_of_them_is_gone_is_heard_of() {
     world(1, |world| async move {
         let replicas = || world.sim.object("deployments.apps", NAMESPACE, "web").unwrap()["spec"]["replicas"].clone();
-        world.target_namespaces.replace(vec![NAMESPACE.to_owned()]);
+        world.config.borrow_mut().target.namespaces = vec![NAMESPACE.to_owned()];
         world.sim.put(autoscaler(NAMESPACE)).unwrap();
         world.start().await;
         world.bundle("one", &[workload("Deployment", "web", 2)]);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use gardener_resource_manager::sim::{Fault, Seen};
 use serde_json::{Value, json};
+use sim::{Fault, Seen};
 
 use crate::world::{NAMESPACE, World, config_map, namespace, world};
 
@@ -38,7 +38,7 @@ fn objects_in_the_namespaces_of_the_configuration_are_watched_and_others_are_rea
     for restarted in [false, true] {
         world(1, |world| async move {
             world.sim.put(namespace("other")).unwrap();
-            world.target_namespaces.replace(vec![NAMESPACE.to_owned()]);
+            world.config.borrow_mut().target.namespaces = vec![NAMESPACE.to_owned()];
             world.start().await;
             world.bundle("one", &[config_map("a", "v"), elsewhere("b")]);
             world.applied("one").await;

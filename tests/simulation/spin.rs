@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use gardener_resource_manager::sim::{Fault, Seen};
 use serde_json::{Value, json};
+use sim::{Fault, Seen};
 
 use crate::{
     objects::{definition, widget},

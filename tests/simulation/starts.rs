@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use gardener_resource_manager::sim::{Fault, Seen};
 use serde_json::json;
+use sim::{Fault, Seen};
 
 use crate::{
     health_objects::{ALL_HEALTHY, HEALTHY, ready, set_status, workload},

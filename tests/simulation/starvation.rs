@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use gardener_resource_manager::sim::{Fault, Seen};
 use serde_json::{Value, json};
+use sim::{Fault, Seen};
 
 use crate::world::{NAMESPACE, World, config_map, managed_resource, world_with};
 
@@ -28,7 +28,7 @@ fn writes_of_big(world: &World) -> BTreeMap<String, usize> {
 #[test]
 fn a_bundle_of_2000_objects_delays_the_repair_of_another_by_less_than_three_seconds() {
     world_with(1, Duration::from_millis(40), |world| async move {
-        world.settings.borrow_mut().concurrent_syncs = 1;
+        world.managed_resource().concurrent_syncs = 1;
         world.start().await;
         world.bundle("small", &[config_map("small", "v")]);
         world.applied("small").await;
@@ -96,7 +96,7 @@ fn a_big_bundle_of_a_kind_that_cannot_be_watched_makes_progress() {
 #[test]
 fn always_update_reaches_each_object_of_a_big_bundle_each_period() {
     world_with(1, Duration::from_millis(50), |world| async move {
-        world.settings.borrow_mut().always_update = true;
+        world.managed_resource().always_update = true;
         world.start().await;
         world.bundle("big", &many(500));
         world.applied("big").await;
@@ -112,7 +112,7 @@ fn always_update_reaches_each_object_of_a_big_bundle_each_period() {
 #[test]
 fn the_deletion_of_a_big_bundle_delays_others_by_less_than_three_seconds() {
     world_with(1, Duration::from_millis(80), |world| async move {
-        world.settings.borrow_mut().concurrent_syncs = 1;
+        world.managed_resource().concurrent_syncs = 1;
         world.start().await;
         world.bundle("small", &[config_map("small", "v")]);
         world.bundle("big", &many(1000));

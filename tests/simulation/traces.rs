@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use gardener_resource_manager::sim::{Fault, Seen};
 use serde_json::json;
+use sim::{Fault, Seen};
 
 use crate::world::{NAMESPACE, config_map, world};
 
@@ -48,7 +48,7 @@ fn trace(seed: u64) -> Vec<String> {
             }
         }
         tokio::time::sleep(Duration::from_secs(120)).await;
-        let line = |request: &gardener_resource_manager::sim::Recorded| {
+        let line = |request: &sim::Recorded| {
             let info = &request.info;
             format!("{} {}?{} {} {:?}", info.verb, info.path, info.query, info.user, request.code)
         };

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use gardener_resource_manager::sim::{EventFault, Fault, Seen, WatchEnd};
 use serde_json::{Value, json};
+use sim::{EventFault, Fault, Seen, WatchEnd};
 
 use crate::world::{NAMESPACE, World, config_map, seconds, world};
 

@@ -1,22 +1,29 @@
 //! The scene: one simulated cluster, and the program in it (or two, of different classes).
 
-use std::{cell::RefCell, collections::BTreeMap, future::Future, rc::Rc, sync::LazyLock, time::Duration};
+use std::{
+    cell::{RefCell, RefMut},
+    collections::BTreeMap,
+    future::Future,
+    rc::Rc,
+    sync::LazyLock,
+    time::Duration,
+};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side};
 use gardener_resource_manager::{
-    actors::{
-        kit::{
-            ActorState, Census, Env,
-            testing::{self, Universe},
-        },
-        managed_resource::controller::{HealthSettings, Settings},
-        root::{Parts, Root},
+    actors::root::{Parts, Root},
+    api::{
+        config::{Config, ManagedResourceController},
+        crd,
     },
-    api::{class::OwnClass, config::ClusterIdSource, crd},
-    cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side},
-    sim::{ClientOptions, Process, Recorded, Sim, SimOptions},
+};
+use kit::{
+    ActorState, Census, Env,
+    testing::{self, Universe},
 };
 use serde_json::{Value, json};
+use sim::{ClientOptions, Process, Recorded, Sim, SimOptions};
 
 /// Namespace of the bundles and, unless a test says otherwise, of their objects.
 pub(crate) const NAMESPACE: &str = "shoot";
@@ -33,9 +40,7 @@ pub(crate) struct World {
     pub(crate) universe: Universe,
     pub(crate) sim: Sim,
     /// What the program is started with next.
-    pub(crate) settings: RefCell<Settings>,
-    /// `targetClientConnection.namespaces`.
-    pub(crate) target_namespaces: RefCell<Vec<String>>,
+    pub(crate) config: RefCell<Config>,
     programs: RefCell<BTreeMap<String, Program>>,
 }
 
@@ -65,14 +70,7 @@ pub(crate) fn world_with<F: Future>(seed: u64, latency: Duration, test: impl FnO
         sim.put(DEFINITION.clone()).expect("the definition");
         tokio::time::sleep(Duration::from_secs(1)).await;
         sim.clear_requests();
-        let settings = RefCell::new(settings());
-        let world = Rc::new(World {
-            universe,
-            sim,
-            settings,
-            target_namespaces: RefCell::default(),
-            programs: RefCell::default(),
-        });
+        let world = Rc::new(World { universe, sim, config: RefCell::new(config()), programs: RefCell::default() });
         let result = test(world.clone()).await;
         world.sim.clear_faults();
         while let Some(user) = world.running() {
@@ -82,18 +80,9 @@ pub(crate) fn world_with<F: Future>(seed: u64, latency: Duration, test: impl FnO
     })
 }
 
-/// Settings as most tests use them.
-pub(crate) fn settings() -> Settings {
-    Settings {
-        concurrent_syncs: 5,
-        sync_period: Duration::from_secs(60),
-        always_update: false,
-        managed_by: "gardener".into(),
-        class: OwnClass::new("resources"),
-        cluster_id: String::new(),
-        garbage_collector: false,
-        health: HealthSettings { concurrent_syncs: 5, sync_period: Duration::from_secs(60) },
-    }
+/// A configuration as most tests use it: what an empty file means, without leader election.
+pub(crate) fn config() -> Config {
+    Config::default()
 }
 
 impl World {
@@ -101,12 +90,17 @@ impl World {
 
     /// Starts the program as leader.
     pub(crate) async fn start(&self) {
-        let settings = self.settings.borrow().clone();
-        self.start_as(PROGRAM, settings).await;
+        let config = self.config.borrow().clone();
+        self.start_as(PROGRAM, config).await;
+    }
+
+    /// Settings of the ManagedResource controller, with which the program is started next.
+    pub(crate) fn managed_resource(&self) -> RefMut<'_, ManagedResourceController> {
+        RefMut::map(self.config.borrow_mut(), |config| &mut config.controllers.managed_resource)
     }
 
     /// Starts a program under a user of its own, beside those that run.
-    pub(crate) async fn start_as(&self, user: &str, settings: Settings) {
+    pub(crate) async fn start_as(&self, user: &str, config: Config) {
         // Each has its census: the paths of their actors are the same.
         let own = Env { census: Census::default(), ..self.universe.env.clone() };
         let env = if user == PROGRAM { &self.universe.env } else { &own };
@@ -128,11 +122,10 @@ impl World {
         let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: fence.clone() };
         let cluster = Cluster::new(client, options, cluster_env, Rc::new(NoObserver));
         let parts = Parts {
-            target: cluster.as_side(Side::Target, self.target_namespaces.borrow().clone()),
+            target: cluster.as_side(Side::Target, config.target.namespaces.clone()),
             source: cluster,
             same: true,
-            cluster_id: ClusterIdSource::Literal(settings.cluster_id.clone()),
-            managed_resource: settings,
+            config: Rc::new(config),
         };
         let root = Root::start(parts, env);
         root.lead().await.expect("the cluster id is given");

@@ -4,15 +4,12 @@ use actix::{
     Actor, ActorContext as _, ActorFutureExt as _, AsyncContext as _, Context, Handler, Message, ResponseActFuture,
     SpawnHandle, WrapFuture as _,
 };
+use cluster::{ApiError, Cluster, Context as RequestContext, Fence, Recorder, Reference, Resource, Target};
+use kit::{Activity, Cell, Deadline, Indispensable, Lane};
 use serde_json::Value;
 use tokio::{
     sync::{oneshot, watch},
     time::Instant,
-};
-
-use crate::{
-    actors::kit::{Activity, Cell, Deadline, Lane},
-    cluster::{ApiError, Cluster, Context as RequestContext, Fence, Recorder, Reference, Resource, Target},
 };
 
 use super::election::{Action, Answer, Election, Moment};
@@ -64,6 +61,8 @@ pub struct LeaderSetup {
     pub cell: Cell,
     /// Is told of changes; keep a receiver.
     pub leadership: watch::Sender<Leadership>,
+    /// Without the actor nobody would renew the lease, nor say that it is lost.
+    pub lifeline: Indispensable,
 }
 
 /// Takes part in the election until it is lost or released.
@@ -263,6 +262,7 @@ impl Handler<Abandon> for LeaderActor {
     type Result = ();
 
     fn handle(&mut self, _: Abandon, ctx: &mut Self::Context) {
+        self.setup.lifeline.disarm();
         ctx.stop();
     }
 }

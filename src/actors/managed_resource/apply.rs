@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 
 use futures::{StreamExt, stream::FuturesUnordered};
+use kit::{Failure, Outcome};
 use tokio::time::Instant;
 
 use super::{
     apply_object::{self, ObjectError, Scene},
     clean_up,
     memory::{Applied, Fingerprint, Memory},
-    order,
-    plan::PlannedObject,
     read::Bundle,
     release, rest,
     run::{Run, Todo},
@@ -19,11 +18,11 @@ use super::{
     targets::Evidence,
 };
 use crate::{
-    actors::kit::{Failure, Outcome},
     api::{
         managed_resource::{ResourceRef, Status},
         object::ObjectKey,
     },
+    bundle::{order, plan::PlannedObject},
 };
 
 /// So many objects of a rank are applied one after the other before others join them: small bundles are applied in the

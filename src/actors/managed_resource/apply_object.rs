@@ -5,6 +5,7 @@ use std::{
     fmt,
 };
 
+use cluster::{ApiError, DeleteOptions, Deleted, Propagation, Resource, Target};
 use serde_json::Value;
 use tokio::{sync::Mutex, time::Instant};
 
@@ -14,13 +15,9 @@ use super::{
         invalid_update::{self, Reaction},
     },
     fingerprint::{self, Record},
-    identity,
     memory::Fingerprint,
-    merge::{self, MergeContext, MergeError},
-    plan::PlannedObject,
     read::{self, Bundle},
     run::{Run, Todo},
-    settled,
     targets::Evidence,
 };
 use crate::{
@@ -29,7 +26,12 @@ use crate::{
         object::{self, GroupVersionKind, NamespacedName, ObjectKey},
         origin::Origin,
     },
-    cluster::{ApiError, DeleteOptions, Deleted, Propagation, Resource, Target},
+    bundle::{
+        identity,
+        merge::{self, MergeContext, MergeError},
+        plan::PlannedObject,
+        settled,
+    },
 };
 
 /// Field manager of our own writes: the API server derives it from the user agent.
@@ -155,7 +157,7 @@ impl<'a> Scene<'a> {
             old: planned.old.as_ref(),
             force_overwrite_labels: spec.force_overwrite_labels,
             force_overwrite_annotations: spec.force_overwrite_annotations,
-            preserve_replicas: super::hpa::is_scalable(&planned.key.group_kind())
+            preserve_replicas: crate::bundle::hpa::is_scalable(&planned.key.group_kind())
                 && self.run.controller.autoscalers.scales(&planned.key, &self.bundle.equivalences),
         }
     }
@@ -176,8 +178,9 @@ impl Step<'_> {
                     return Err(ObjectError::api(&self.display, &error));
                 }
                 match self.read().await {
-                    Ok(live) => self.merge_into(live).await,
-                    Err(read) if read.is_not_found() => Err(ObjectError::api(&self.display, &error)),
+                    Ok(live) => self.settle(Some(live)).await,
+                    // It was there for a moment only.
+                    Err(read) if read.is_not_found() && error.is_already_exists() => self.settle(None).await,
                     Err(_) => Err(ObjectError::api(&self.display, &error)),
                 }
             }
@@ -188,55 +191,77 @@ impl Step<'_> {
         let known = self.scene.run.controller.targets.body(&self.planned.key);
         let live = match known {
             // Drift is looked at live, and so is what may be settled: that needs the managers of the fields.
-            Some(body) if !self.same_manifest && !self.scene.trusted => Ok(body),
-            Some(_) | None => self.read().await,
+            Some(body) if !self.same_manifest && !self.scene.trusted => Some(body),
+            Some(_) | None => self.look().await?,
         };
-        match live {
-            Ok(live) => self.merge_into(live).await,
+        self.settle(live).await
+    }
+
+    /// Looks at the object; `None` if it is not there.
+    async fn look(&self) -> Result<Option<Value>, ObjectError> {
+        match self.read().await {
+            Ok(live) => Ok(Some(live)),
             Err(error) if error.is_not_found() => {
                 self.scene.run.controller.targets.gone(&self.planned.key, &self.scene.run.writer);
-                let done = self.post().await.map_err(|error| error.of(&self.display))?;
-                Ok(Done { repaired: self.same_manifest, ..done })
+                Ok(None)
             }
             Err(error) => Err(ObjectError::api(&self.display, &error)),
         }
     }
 
-    /// Merges the manifest into the live object and sends the result if it differs.
-    async fn merge_into(&self, mut live: Value) -> Result<Done, ObjectError> {
+    /// Makes of the object as it is (`None` if it is not there) what the manifest says. Where somebody was faster it is
+    /// looked at again.
+    async fn settle(&self, mut live: Option<Value>) -> Result<Done, ObjectError> {
         for attempt in 0.. {
-            if let Some(left) = self.left_to_its_owner(&live).await {
-                return Ok(left);
-            }
-            let merged = merge::merge(&self.planned.manifest, &live, &self.scene.merge_context(self.planned))
-                .map_err(|error| ObjectError::during(&self.display, &error))?;
-            if !self.must_send(&merged, &live) {
-                self.seen(&live);
-                return Ok(Done { record: Some(self.record(&live).await), repaired: false });
-            }
-            match self.put(&merged).await {
-                Ok(answer) => {
-                    self.written(&answer);
-                    let record = self.record(&answer).await;
-                    return Ok(Done { record: Some(record), repaired: self.same_manifest });
-                }
-                Err(error) if error.is_conflict() && attempt < CONFLICTS => match self.read().await {
-                    Ok(newer) => live = newer,
-                    Err(error) => return Err(ObjectError::api(&self.display, &error)),
-                },
-                Err(error) if error.is_not_found() => {
-                    return self.post().await.map_err(|error| error.of(&self.display));
-                }
-                Err(error) => return self.not_updated(&merged, error).await,
-            }
+            let result = match live {
+                Some(live) => self.merge_into(&live).await,
+                None => self.make_anew().await,
+            };
+            let error = match result {
+                Ok(done) => return Ok(done),
+                Err(NotSettled::Overtaken(error)) if attempt < CONFLICTS => error,
+                Err(NotSettled::Overtaken(error)) => return Err(ObjectError::api(&self.display, &error)),
+                Err(NotSettled::Failed(error)) => return Err(error),
+            };
+            live = if error.is_not_found() { None } else { self.look().await? };
         }
         unreachable!("the last attempt returns, whatever it ends with")
     }
 
-    fn must_send(&self, merged: &Value, live: &Value) -> bool {
-        if self.forced {
-            return true;
+    /// Merges the manifest into the live object and sends the result if it differs.
+    async fn merge_into(&self, live: &Value) -> Result<Done, NotSettled> {
+        if let Some(left) = self.left_to_its_owner(live).await {
+            return Ok(left);
         }
+        let merged = merge::merge(&self.planned.manifest, live, &self.scene.merge_context(self.planned))
+            .map_err(|error| ObjectError::during(&self.display, &error))?;
+        let differs = self.differs(&merged, live);
+        if !differs && !self.forced {
+            self.seen(live);
+            return Ok(Done { record: Some(self.record(live).await), repaired: false });
+        }
+        match self.put(&merged).await {
+            Ok(answer) => {
+                self.written(&answer);
+                let record = self.record(&answer).await;
+                Ok(Done { record: Some(record), repaired: differs && self.same_manifest })
+            }
+            Err(error) if error.is_conflict() || error.is_not_found() => Err(NotSettled::Overtaken(error)),
+            Err(error) => Ok(self.not_updated(&merged, error).await?),
+        }
+    }
+
+    /// Creates an object that was there before, or may have been.
+    async fn make_anew(&self) -> Result<Done, NotSettled> {
+        match self.post().await {
+            Ok(done) => Ok(Done { repaired: self.same_manifest, ..done }),
+            Err(PostError::Api(error)) if error.is_already_exists() => Err(NotSettled::Overtaken(error)),
+            Err(error) => Err(NotSettled::Failed(error.of(&self.display))),
+        }
+    }
+
+    /// Whether an update would change something that counts.
+    fn differs(&self, merged: &Value, live: &Value) -> bool {
         if !settled::differs(merged, live) {
             return false;
         }
@@ -356,6 +381,19 @@ impl Step<'_> {
 enum PostError {
     Merge(MergeError),
     Api(ApiError),
+}
+
+/// Why an object is not yet what the manifest says.
+enum NotSettled {
+    /// Somebody changed, deleted or created it after the look.
+    Overtaken(ApiError),
+    Failed(ObjectError),
+}
+
+impl From<ObjectError> for NotSettled {
+    fn from(error: ObjectError) -> Self {
+        Self::Failed(error)
+    }
 }
 
 impl PostError {

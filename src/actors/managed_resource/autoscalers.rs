@@ -10,13 +10,14 @@ use std::{
     sync::Arc,
 };
 
+use cluster::{Cluster, How, Record, Resource, Router, RouterOptions, Start, StoreState};
+use kit::{Env, Listening, Moment};
 use serde_json::Value;
 
-use super::{hpa, identity::Equivalences, widening::Widening};
+use super::widening::Widening;
 use crate::{
-    actors::kit::{Env, Listening, Moment},
     api::object::{self, GroupVersionKind, ObjectKey},
-    cluster::{Cluster, How, Record, Resource, Router, RouterOptions, Start, StoreState},
+    bundle::{hpa, identity::Equivalences},
 };
 
 /// What is kept of an autoscaler.

@@ -9,6 +9,7 @@ use std::{
     rc::Rc,
 };
 
+use kit::json;
 use serde_json::Value;
 
 use crate::api::object::{self, ObjectKey};
@@ -65,7 +66,7 @@ impl Bodies {
     /// Takes the body out, if it is of this version.
     pub(super) fn take(&self, key: &ObjectKey, version: &str) -> Option<Value> {
         let body = self.inner.borrow_mut().remove(key)?;
-        if &*body.version == version { serde_json::from_slice(&body.json).ok() } else { None }
+        if &*body.version == version { json::from_slice(&body.json).ok() } else { None }
     }
 }
 

@@ -2,27 +2,25 @@
 
 use std::collections::BTreeSet;
 
+use cluster::{ApiError, DeleteOptions, Deleted, ListQuery, Resource, Target};
 use futures::{StreamExt, stream};
+use kit::{Failure, Outcome};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
     apply_object::in_request,
     clean::{self, ForcedFinalization, claims},
-    identity,
     memory::Memory,
-    order, own_refs,
+    own_refs,
     run::Run,
     status,
     targets::Evidence,
 };
 use crate::{
-    actors::{
-        health::warnings::{Warnings, field_selector},
-        kit::{Failure, Outcome},
-    },
+    actors::health::warnings::{Warnings, field_selector},
     api::{keys::ORIGIN, managed_resource::ResourceRef, object, origin::Origin},
-    cluster::{ApiError, DeleteOptions, Deleted, ListQuery, Resource, Target},
+    bundle::{identity, order},
 };
 
 /// How long until objects that are being deleted are looked at again, if no watch tells of them earlier (spec 10 §17.2).
@@ -174,7 +172,7 @@ async fn try_clean(run: &Run<'_>, reference: &ResourceRef) -> Result<Cleaned, Ap
         attempt += 1;
         let live = controller.target.get(&run.context, &at).await?;
         match clean_live(run, reference, &at, &live, asked).await {
-            // Somebody was faster: the object may be another bundle's by now.
+            // Somebody was faster: the object may be another bundle's by now, or another one.
             Err(error) if error.is_conflict() && attempt < CONFLICTS => {}
             result => return result,
         }
@@ -240,7 +238,7 @@ async fn finalize(run: &Run<'_>, at: &Target, live: &Value) -> Result<Cleaned, A
     match clean::forced_finalization(live, controller.env.clock.wall()) {
         Ok(ForcedFinalization::No | ForcedFinalization::At(_)) => {}
         Ok(ForcedFinalization::RemoveFinalizers) => {
-            let patch = clean::remove_finalizers_patch();
+            let patch = clean::remove_finalizers_patch(live);
             controller.target.merge_patch(&run.context, at, None, &patch).await?;
         }
         Ok(ForcedFinalization::FinalizeNamespace) => {

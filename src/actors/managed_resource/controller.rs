@@ -2,7 +2,9 @@
 
 use std::{cell::RefCell, panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
+use cluster::{Cluster, Index, Recorder, Watch};
 use futures::FutureExt;
+use kit::{Controller, Duty, Env, Failure, Outcome, Pass, Supervised, WeakSupervised};
 use tokio::task::JoinHandle;
 
 pub use super::shared::{HealthSettings, ManagedResources, Settings};
@@ -16,13 +18,9 @@ use super::{
     snapshot::BundleRecord,
     status_cell::StatusCell,
     targets::Targets,
-    wakes::{self, Waker},
+    wakes,
 };
-use crate::{
-    actors::kit::{Controller, Duty, Env, Failure, Outcome, Pass, Supervised},
-    api::{keys::MANAGED_BY, object::NamespacedName},
-    cluster::{Cluster, Index, Recorder, Watch},
-};
+use crate::api::{keys::MANAGED_BY, object::NamespacedName};
 
 /// Name of the duty in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "managedresource";
@@ -54,7 +52,6 @@ pub struct Inputs {
 /// A running controller.
 pub struct Running {
     supervised: Supervised<ManagedResources>,
-    waker: Rc<Waker>,
     opening: JoinHandle<()>,
 }
 
@@ -69,41 +66,45 @@ pub struct Memories {
 
 /// Starts the controller. Every ManagedResource in the store gets its first pass.
 pub fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
-    let waker = Rc::new(Waker::default());
-    let selector = format!("{MANAGED_BY}={}", settings.managed_by);
-    let desk = Rc::new(Desk::default());
-    let (drift, health) = (wakes::tell_of_drift(&waker), wakes::tell_of_health(&desk, &waker));
-    let targets = Targets::new(&inputs.target, env, selector, inputs.is_custom, drift, health);
-    let (scaled, pods) = (wakes::tell_of_scaling(&targets, &waker), wakes::tell_of_pods(&targets, &desk, &waker));
-    let controller = Rc::new(ManagedResources {
-        autoscalers: Autoscalers::new(&inputs.target, env, scaled),
-        pods: Pods::new(&inputs.target, env, pods),
-        targets,
-        desk,
-        secrets: Secrets::new(&inputs.source, inputs.secrets.clone()),
-        opening: Opening::default(),
-        source: inputs.source,
-        target: inputs.target.clone(),
-        bundles: inputs.bundles.clone(),
-        health_recorder: inputs.recorder.for_component(HEALTH_NAME),
-        recorder: inputs.recorder,
-        awaiting_kinds: RefCell::default(),
-        reported: RefCell::default(),
-        started: env.clock.monotonic(),
-        env: env.clone(),
-        settings,
-    });
-    let supervised = Supervised::start(controller.clone(), env);
-    waker.lead_to(Some(supervised.clone()));
+    let bundles = inputs.bundles.clone();
+    let (secrets, index) = (inputs.secrets.clone(), inputs.index.clone());
+    let supervised =
+        Supervised::start_cyclic(|waker| Rc::new(ManagedResources::new(settings, inputs, env, waker)), env);
+    let (controller, waker) = (supervised.controller(), supervised.weak());
     let opening = actix::spawn(open(controller.clone()));
-    wakes::subscribe_bundles(&controller, &inputs.bundles, &waker);
-    wakes::subscribe_secrets(&controller, &inputs.secrets, inputs.index, &waker);
-    actix::spawn(wakes::tell_of_kinds(
-        Rc::downgrade(&controller),
-        Rc::downgrade(&waker),
-        inputs.target.discovery().subscribe(),
-    ));
-    Running { supervised, waker, opening }
+    wakes::subscribe_bundles(&controller, &bundles, &waker);
+    wakes::subscribe_secrets(&controller, &secrets, index, &waker);
+    let kinds = controller.target.discovery().subscribe();
+    actix::spawn(wakes::tell_of_kinds(Rc::downgrade(&controller), waker, kinds));
+    Running { supervised, opening }
+}
+
+impl ManagedResources {
+    fn new(settings: Settings, inputs: Inputs, env: &Env, waker: &WeakSupervised<Self>) -> Self {
+        let selector = format!("{MANAGED_BY}={}", settings.managed_by);
+        let desk = Rc::new(Desk::default());
+        let (drift, health) = (wakes::tell_of_drift(waker), wakes::tell_of_health(&desk, waker));
+        let targets = Targets::new(&inputs.target, env, selector, inputs.is_custom, drift, health);
+        let (scaled, pods) = (wakes::tell_of_scaling(&targets, waker), wakes::tell_of_pods(&targets, &desk, waker));
+        Self {
+            autoscalers: Autoscalers::new(&inputs.target, env, scaled),
+            pods: Pods::new(&inputs.target, env, pods),
+            targets,
+            desk,
+            secrets: Secrets::new(&inputs.source, inputs.secrets),
+            opening: Opening::default(),
+            source: inputs.source,
+            target: inputs.target,
+            bundles: inputs.bundles,
+            health_recorder: inputs.recorder.for_component(HEALTH_NAME),
+            recorder: inputs.recorder,
+            awaiting_kinds: RefCell::default(),
+            reported: RefCell::default(),
+            started: env.clock.monotonic(),
+            env: env.clone(),
+            settings,
+        }
+    }
 }
 
 /// The start over many bundles. They wait for its end, however it ends.
@@ -131,7 +132,6 @@ impl Running {
         self.opening.abort();
         controller.opening.end();
         controller.secrets.drop_preloaded();
-        self.waker.lead_to(None);
         finished
     }
 }
@@ -148,17 +148,14 @@ impl Controller for ManagedResources {
     fn duties(&self) -> Vec<Duty> {
         let HealthSettings { concurrent_syncs, sync_period } = self.settings.health;
         // Upstream would wait up to 1000 s after errors; the sync period is what a user waits for anything else.
-        let duty = |name, permits, causes, period| Duty {
-            name,
-            permits,
-            causes,
-            max_back_off: period,
-            deadline: period,
-            needs: vec![self.bundles.need()],
+        let duty = |name, permits, causes, period| {
+            let needs = self.bundles.need();
+            Duty::new(name, permits).causes(causes).max_back_off(period).deadline(period).needs(needs)
         };
         let causes = CHANGED.with(SECRET).with(DRIFT).with(KIND).with(SCALED);
         vec![
-            duty(NAME, self.settings.concurrent_syncs, causes, self.settings.sync_period),
+            // Without the watch of Secrets passes read them all.
+            duty(NAME, self.settings.concurrent_syncs, causes, self.settings.sync_period).expects(self.secrets.need()),
             duty(HEALTH_NAME, concurrent_syncs, GATE.with(HEALTH), sync_period),
             duty(PROGRESS_NAME, concurrent_syncs, GATE.with(ROLLOUT), sync_period),
         ]

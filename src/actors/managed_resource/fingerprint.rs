@@ -7,12 +7,11 @@ use std::{
 
 use serde_json::{Number, Value};
 
-use super::merge::MergeContext;
-use crate::actors::health::Judgement;
 use crate::api::{
     keys,
     object::{self, truthy},
 };
+use crate::{actors::health::Judgement, bundle::merge::MergeContext};
 
 /// Built-in kinds whose `metadata.generation` grows with every change outside of metadata and status, as measured on a
 /// real control plane. Kinds without a generation are missing, and so are kinds that have one that never changes
@@ -183,7 +182,7 @@ fn write_number(hasher: &mut DefaultHasher, number: &Number) {
 
 // === impl Record ===
 
-impl crate::cluster::Record for Record {
+impl cluster::Record for Record {
     fn uid(&self) -> &str {
         &self.uid
     }
@@ -339,7 +338,7 @@ mod tests {
 
     #[test]
     fn the_store_sees_a_record_by_uid_and_version() {
-        use crate::cluster::Record as _;
+        use cluster::Record as _;
         let version = |version: &str| Record { resource_version: version.into(), ..Record::of_object(&deployment()) };
 
         assert_eq!(version("7").uid(), "u");

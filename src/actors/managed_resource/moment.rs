@@ -6,10 +6,9 @@
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 
-use crate::{
-    actors::kit::Wake,
-    api::object::{NamespacedName, ObjectKey},
-};
+use kit::Wake;
+
+use crate::api::object::{NamespacedName, ObjectKey};
 
 /// How long edits are collected. A repair is due within 250 ms.
 const MOMENT: Duration = Duration::from_millis(100);
@@ -55,11 +54,10 @@ impl Moments {
 
 #[cfg(test)]
 mod tests {
+    use kit::{Causes, Refs, testing::universe};
+
     use super::*;
-    use crate::actors::{
-        kit::{Causes, Refs, testing::universe},
-        managed_resource::shared::DRIFT,
-    };
+    use crate::actors::managed_resource::shared::DRIFT;
 
     #[test]
     fn edits_of_a_moment_make_one_wake_about_all_of_their_objects() {

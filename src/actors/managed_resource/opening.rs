@@ -8,14 +8,13 @@ use std::{
     rc::Rc,
 };
 
-use super::{
-    identity::Equivalences,
-    memory::{Applied, Fingerprint, Memory, Objects},
-};
+use cluster::Resource;
+use kit::{Moment, Signal};
+
+use super::memory::{Applied, Fingerprint, Memory, Objects};
 use crate::{
-    actors::kit::{Moment, Signal},
     api::object::{GroupVersionKind, NamespacedName, ObjectKey},
-    cluster::Resource,
+    bundle::identity::Equivalences,
 };
 
 /// Claims beyond this are not taken; their objects are read live.

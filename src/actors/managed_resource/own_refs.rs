@@ -4,13 +4,12 @@
 
 use std::collections::BTreeSet;
 
+use cluster::Record;
+
 use super::{run::Run, snapshot::BundleRecord};
-use crate::{
-    api::{
-        managed_resource::ResourceRef,
-        object::{GroupKind, NamespacedName, ObjectKey},
-    },
-    cluster::Record,
+use crate::api::{
+    managed_resource::ResourceRef,
+    object::{GroupKind, NamespacedName, ObjectKey},
 };
 
 /// Whether the clean-up of a bundle leaves an object alone and does not wait for its end.

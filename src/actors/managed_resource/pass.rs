@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, rc::Rc};
 
+use kit::{Causes, Failure, MAX_REFS, Outcome, Pass, Refs};
 use tokio::time::Instant;
 
 use super::{
@@ -16,10 +17,7 @@ use super::{
     status_cell::{StatusCell, writer},
     trigger::{self, Entry, Operation},
 };
-use crate::{
-    actors::kit::{Causes, Failure, MAX_REFS, Outcome, Pass, Refs},
-    api::object::{NamespacedName, ObjectKey},
-};
+use crate::api::object::{NamespacedName, ObjectKey};
 
 /// Runs a pass.
 pub(super) async fn run(
@@ -28,19 +26,24 @@ pub(super) async fn run(
     memory: &mut Memory,
     pass: &Pass<NamespacedName>,
 ) -> Result<Outcome, Failure> {
-    let Some(bundle) = controller.snapshot(&pass.key)? else {
+    let context = controller.context(pass);
+    let Some(bundle) = controller.bundle(status, &context, &pass.key).await? else {
         controller.targets.register(&pass.key, BTreeSet::new());
         controller.opening.leaves(&pass.key);
         return Ok(Outcome::Retire);
     };
-    let context = controller.context(pass);
     let mut run = Run { controller, status, pass, context, writer: writer(&pass.key), bundle };
     match trigger::operation(&run.bundle.mr) {
         Operation::Stop => {
             controller.opening.leaves(&pass.key);
             return Ok(Outcome::Done);
         }
-        Operation::RemoveAndContinue => run.remove_operation().await?,
+        Operation::RemoveAndContinue => {
+            run.remove_operation().await?;
+            if status.is_doubtful() {
+                return Ok(Outcome::Again);
+            }
+        }
         Operation::Continue => {}
     }
     if pass.because_of(Causes::RESTARTED) {
@@ -133,11 +136,12 @@ fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
     let only_drift = wake.causes == DRIFT;
     let asked = wake.causes.meets(CHANGED.with(KIND)) || (wake.causes.meets(SECRET) && !current);
     let again = wake.causes.meets(Causes::AGAIN) || (period_due && settings.always_update);
+    // Before all else: also a pass over all objects looks at what is due, and ends what was quiet.
+    let mut refs = memory.take_due(now);
     if asked || (again && !only_drift) || !(current || (failing && only_drift)) {
         // One update in a period is asked for, not one in each attempt to find out what is not known (spec 10 §3.1).
         return Todo::All { forced: settings.always_update && (asked || period_due) };
     }
-    let mut refs = memory.take_due(now);
     let drifted = match &wake.refs {
         Refs::Named(drifted) if wake.causes.meets(DRIFT.with(SCALED)) => drifted.clone(),
         Refs::All => memory.objects.keys().map(|key| ObjectKey::clone(key)).collect(),

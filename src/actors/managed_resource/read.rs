@@ -5,25 +5,25 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    checksum::Checksum,
-    decode::{self, DecodeError, Document, LabelWarning, SecretData},
-    hpa,
-    identity::Equivalences,
-    inject,
-    normalise::Scope,
-    plan::{self, Plan},
-    run::Run,
-    snapshot::BundleRecord,
-};
+use cluster::{ApiError, Resource};
+use kit::{JobPanicked, Moment};
+
+use super::{run::Run, snapshot::BundleRecord};
 use crate::{
-    actors::kit::{JobPanicked, Moment},
     api::{
         keys::BROTLI_SUFFIX,
         managed_resource::{ResourceRef, SecretRef},
         object::{GroupKind, GroupVersionKind, NamespacedName, ObjectKey},
     },
-    cluster::{ApiError, Resource},
+    bundle::{
+        checksum::Checksum,
+        decode::{self, DecodeError, Document, LabelWarning, SecretData},
+        hpa,
+        identity::Equivalences,
+        inject,
+        normalise::Scope,
+        plan::{self, Plan},
+    },
 };
 
 /// How many times larger compressed manifests usually are: for the decision where to decode them.

@@ -1,10 +1,11 @@
 //! Releasing objects whose manifests are in Ignore mode now: they stay, without our marks (spec 10 §14).
 
-use super::{clean, identity, run::Run};
+use super::{clean, run::Run};
 use crate::{
     api::{managed_resource::ResourceRef, origin::Origin},
-    cluster::ApiError,
+    bundle::identity,
 };
+use cluster::ApiError;
 use futures::{StreamExt, stream};
 
 /// Releases side by side.

@@ -2,6 +2,7 @@
 
 use std::{cell::Cell, rc::Rc, time::Duration};
 
+use kit::{Look, Outcome};
 use tokio::time::Instant;
 
 use super::{
@@ -10,10 +11,7 @@ use super::{
     shared::ManagedResources,
     trigger::{self, Entry, Operation},
 };
-use crate::{
-    actors::kit::{Look, Outcome},
-    api::object::NamespacedName,
-};
+use crate::api::object::NamespacedName;
 
 /// What a look goes by.
 struct Rest {

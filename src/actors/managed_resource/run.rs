@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, rc::Rc, time::Duration};
 
+use cluster::{ApiError, Context, Reference};
+use kit::{Causes, Deadline, Failure, Pass};
 use tokio::time::Instant;
 
 use super::{
@@ -10,13 +12,9 @@ use super::{
     status_cell::{StatusCell, StatusTarget},
     trigger,
 };
-use crate::{
-    actors::kit::{Causes, Deadline, Failure, Pass},
-    api::{
-        managed_resource::{ManagedResource, Status},
-        object::{NamespacedName, ObjectKey},
-    },
-    cluster::{ApiError, Context, Reference},
+use crate::api::{
+    managed_resource::{ManagedResource, Status},
+    object::{NamespacedName, ObjectKey},
 };
 
 /// Time of its own that a status write has, whatever the pass has used up (contract rule 7).
@@ -117,7 +115,8 @@ impl Run<'_> {
         let controller = self.controller;
         let at = controller.bundles.resource().at(&self.pass.key.namespace, &self.pass.key.name);
         let asked = controller.env.clock.monotonic();
-        let answer = controller.source.merge_patch(&self.context, &at, None, patch).await?;
+        let answer = controller.source.merge_patch(&self.context, &at, None, patch).await;
+        let answer = answer.inspect_err(|error| self.status.heard(error))?;
         self.bundle = Snapshot::of(&answer).map_err(|error| ApiError::Decode(error.to_string()))?;
         controller.bundles.wrote_record(&self.pass.key, self.bundle.record.clone(), &self.writer, asked);
         Ok(())

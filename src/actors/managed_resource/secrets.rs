@@ -10,13 +10,13 @@ use std::{
     time::Duration,
 };
 
+use cluster::{ApiError, Cluster, Context, ListQuery, Record, Resource, Watch};
+use kit::{Deadline, Need};
 use serde_json::Value;
 
-use super::decode;
 use crate::{
-    actors::kit::Deadline,
     api::object::{self, NamespacedName},
-    cluster::{ApiError, Cluster, Context, ListQuery, Record, Resource, Watch},
+    bundle::decode,
 };
 
 /// Up to so many Secrets are read one by one.
@@ -104,6 +104,11 @@ impl Secrets {
     pub fn new(cluster: &Cluster, watch: Watch<SecretRecord>) -> Self {
         let resource = watch.resource().clone();
         Self { cluster: cluster.clone(), resource, watch, preloaded: RefCell::default() }
+    }
+
+    /// For the start: whether changes are heard of.
+    pub fn need(&self) -> Need {
+        self.watch.need()
     }
 
     /// Whether the Secret may have changed, or be gone, since it was read at `version`.

@@ -7,22 +7,23 @@ use std::{
     time::Duration,
 };
 
+use cluster::{Cluster, Context, Record, Recorder, Watch};
+use kit::{Causes, Env, Failure, Pass};
 use tokio::time::Instant;
 
 use super::{
     autoscalers::Autoscalers,
     health::{desk::Desk, pods::Pods},
-    hpa,
     memory::{Applied, Calm},
     opening::Opening,
     secrets::Secrets,
     snapshot::{BundleRecord, Snapshot},
+    status_cell::{StatusCell, writer},
     targets::Targets,
 };
 use crate::{
-    actors::kit::{Causes, Env, Failure, Pass},
     api::{class::OwnClass, object::NamespacedName},
-    cluster::{Cluster, Context, Record, Recorder, Watch},
+    bundle::hpa,
 };
 
 /// A ManagedResource changed in a way that asks for a pass (spec 10 §5.1).
@@ -103,10 +104,44 @@ pub struct ManagedResources {
 
 impl ManagedResources {
     /// The ManagedResource as the store has it.
-    pub(super) fn snapshot(&self, key: &NamespacedName) -> Result<Option<Snapshot>, Failure> {
+    fn snapshot(&self, key: &NamespacedName) -> Result<Option<Snapshot>, Failure> {
         match self.bundles.store().get(key) {
             Some(record) => Ok(Some(record.snapshot()?)),
             None => Ok(None),
+        }
+    }
+
+    /// The ManagedResource as it is: as the store has it if that is evidence, else as the server has it (architecture §5).
+    /// Nothing may be written to the target on behalf of one that went while nobody could tell.
+    ///
+    /// # Errors
+    /// If it cannot be known.
+    pub(super) async fn bundle(
+        &self,
+        status: &StatusCell,
+        context: &Context,
+        key: &NamespacedName,
+    ) -> Result<Option<Snapshot>, Failure> {
+        let Some(known) = self.snapshot(key)? else { return Ok(None) };
+        if self.bundles.is_fresh_for(key) && !status.is_doubtful() {
+            return Ok(Some(known));
+        }
+        let asked = self.env.clock.monotonic();
+        match self.source.get(context, &self.bundles.resource().at(&key.namespace, &key.name)).await {
+            Ok(live) => {
+                let live = Snapshot::of(&live)?;
+                self.bundles.wrote_record(key, live.record.clone(), &writer(key), asked);
+                status.was_found();
+                Ok(Some(live))
+            }
+            Err(error) if error.is_not_found() => {
+                // If there is another one meanwhile, its own event tells of it.
+                if self.bundles.store().with(key, Record::version) == Some(known.record.version()) {
+                    self.bundles.deleted(key, &writer(key));
+                }
+                Ok(None)
+            }
+            Err(error) => Err(Failure::new(format!("error retrieving object from store: {error}"))),
         }
     }
 
@@ -133,7 +168,8 @@ impl ManagedResources {
 
     /// The present moment for a bundle and its objects; `None` if something can only be known by asking.
     pub(super) fn moment(&self, bundle: &NamespacedName) -> Option<Calm> {
-        let version = self.bundles.store().with(bundle, Record::version).filter(|_| !self.settings.always_update)?;
+        let is_told = self.bundles.is_fresh_for(bundle) && !self.settings.always_update;
+        let version = self.bundles.store().with(bundle, Record::version).filter(|_| is_told)?;
         let objects = self.targets.moment(bundle)?;
         let is_told = self.autoscalers.is_fresh() || !self.targets.holds(bundle, hpa::is_scalable);
         is_told.then_some(Calm { version, objects })

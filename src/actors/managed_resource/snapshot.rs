@@ -5,15 +5,14 @@ use std::{
     sync::Arc,
 };
 
+use cluster::Record;
+use kit::json;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
-use crate::{
-    api::{
-        managed_resource::{ManagedResource, ReadError, ResourceRef, Status},
-        object,
-    },
-    cluster::Record,
+use crate::api::{
+    managed_resource::{ManagedResource, ReadError, ResourceRef, Status},
+    object,
 };
 
 /// What the store keeps of a ManagedResource: its JSON without `managedFields`, in one piece.
@@ -83,7 +82,7 @@ impl BundleRecord {
     /// # Errors
     /// Never: it is what was written by this process.
     pub fn raw(&self) -> serde_json::Result<Value> {
-        serde_json::from_slice(&self.json)
+        json::from_slice(&self.json)
     }
 }
 

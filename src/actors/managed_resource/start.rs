@@ -10,6 +10,8 @@ mod sweep;
 
 use std::rc::Rc;
 
+use kit::{Failure, Moment};
+
 use super::{
     apply,
     apply_object::Scene,
@@ -19,10 +21,7 @@ use super::{
     run::{Run, Todo},
     status,
 };
-use crate::{
-    actors::kit::{Failure, Moment},
-    api::{object::GroupVersionKind, origin::Origin},
-};
+use crate::api::{object::GroupVersionKind, origin::Origin};
 
 /// Leaves the claims of a bundle. `None` means that the pass goes on by itself.
 pub(super) async fn claim(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure> {

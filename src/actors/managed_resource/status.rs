@@ -6,8 +6,6 @@ use std::collections::{BTreeSet, HashSet};
 
 use jiff::Timestamp;
 
-use super::decode::DecodeError;
-use crate::actors::health::report::{self, Finding, Report};
 use crate::api::{
     conditions::{
         self, APPLY_FAILED, APPLY_PROGRESSING, APPLY_SUCCEEDED, CANNOT_READ_SECRET, CHECKS_PENDING, ConditionStatus,
@@ -16,6 +14,10 @@ use crate::api::{
     },
     managed_resource::{ResourceRef, Status},
     object::ObjectKey,
+};
+use crate::{
+    actors::health::report::{self, Finding, Report},
+    bundle::decode::DecodeError,
 };
 
 /// Message of row "applied".

@@ -4,17 +4,15 @@
 //! or one that differs from it by our own status writes alone; any other difference is a conflict and the duty decides
 //! again (spec 10 §17.3).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
+use cluster::{ApiError, Cluster, Context, Record, Resource, Watch};
 use tokio::sync::Mutex;
 
 use super::{snapshot::Snapshot, status::needs_write};
-use crate::{
-    api::{
-        managed_resource::{Status, with_status},
-        object::NamespacedName,
-    },
-    cluster::{ApiError, Cluster, Context, Record, Resource, Watch},
+use crate::api::{
+    managed_resource::{Status, with_status},
+    object::NamespacedName,
 };
 
 use super::snapshot::BundleRecord;
@@ -26,6 +24,8 @@ pub struct StatusCell {
     turn: Mutex<()>,
     /// The versions that our own status writes led through, in their order. What the last one left is in the store.
     lineage: RefCell<Vec<u64>>,
+    /// A write was answered with *not found*, and the server was not asked since.
+    doubtful: Cell<bool>,
 }
 
 /// More own writes than this in a row are forgotten: a duty that decided that long ago decides again.
@@ -67,11 +67,30 @@ impl StatusCell {
         let asked = to.cluster.clock().monotonic();
         let undecodable = |error: &dyn std::fmt::Display| ApiError::Decode(error.to_string());
         let raw = present.record.raw().map_err(|error| undecodable(&error))?;
-        let answer = to.cluster.replace(context, &at, Some("status"), &with_status(raw, &next)).await?;
+        let answer = to.cluster.replace(context, &at, Some("status"), &with_status(raw, &next)).await;
+        let answer = answer.inspect_err(|error| self.heard(error))?;
         let written = Snapshot::of(&answer).map_err(|error| undecodable(&error))?;
         to.bundles.wrote_record(&key, written.record.clone(), &writer(&key), asked);
         self.remember(&present, &written);
         Ok(written)
+    }
+
+    /// Takes note of what a write to the ManagedResource failed with: if the server does not find it, what the store has is
+    /// no evidence any more.
+    pub fn heard(&self, error: &ApiError) {
+        if error.is_not_found() {
+            self.doubtful.set(true);
+        }
+    }
+
+    /// Whether the ManagedResource may be gone, whatever the store has.
+    pub fn is_doubtful(&self) -> bool {
+        self.doubtful.get()
+    }
+
+    /// The ManagedResource was read since.
+    pub fn was_found(&self) {
+        self.doubtful.set(false);
     }
 
     /// The newest snapshot that differs from `basis` by our own status writes alone.

@@ -17,6 +17,8 @@ use std::{
     time::Duration,
 };
 
+use cluster::{Cluster, Found, Resource, Router, StoreState};
+use kit::{Env, Listening, Moment};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -28,12 +30,8 @@ use super::{
     widening::Widening,
 };
 use crate::{
-    actors::{
-        health::{Judgement, judge, pods::PodSummary},
-        kit::{Env, Listening, Moment},
-    },
+    actors::health::{Judgement, judge, pods::PodSummary},
     api::object::{GroupKind, GroupVersionKind, NamespacedName, ObjectKey},
-    cluster::{Cluster, Found, Resource, Router, StoreState},
 };
 
 /// A kind is watched this much longer than somebody is interested in it.
@@ -323,7 +321,7 @@ impl Targets {
         kind.router.store().for_each_in(namespace, |name, record| {
             let quota = record.judgement.as_ref().and_then(|judgement| judgement.pods.as_ref());
             if quota.is_some_and(|quota| pods.iter().any(|pod| quota.counts(pod))) {
-                counted.push(super::identity::index_key("apps", "Deployment", &name.namespace, &name.name));
+                counted.push(crate::bundle::identity::index_key("apps", "Deployment", &name.namespace, &name.name));
             }
         });
         counted

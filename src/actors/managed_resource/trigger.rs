@@ -189,6 +189,8 @@ pub fn is_woken_by_secret(own: &OwnClass, wake: SecretWake, secret: &str, mr: &M
 pub fn operation(mr: &ManagedResource) -> Operation {
     match mr.annotation(OPERATION) {
         Some(OPERATION_WAIT_FOR_STATE) => Operation::Stop,
+        // It is for the run that follows when it is ignored no longer (spec 10 §5.1 C, §5.5).
+        Some(OPERATION_RECONCILE) if mr.is_ignored() && !mr.is_deleting() => Operation::Continue,
         Some(OPERATION_RECONCILE) => Operation::RemoveAndContinue,
         _ => Operation::Continue,
     }

@@ -1,17 +1,17 @@
 //! What wakes the actors of bundles: filters on stores, and listeners of what tells by itself.
 
 use std::{
-    cell::RefCell,
     collections::BTreeSet,
     rc::{Rc, Weak},
 };
 
+use cluster::{How, Index, Record, Watch};
+use kit::{Causes, Wake, WeakSupervised};
 use tokio::sync::watch;
 
 use super::{
     autoscalers,
     health::{desk::Desk, pods},
-    identity::Equivalences,
     moment::Moments,
     secrets::SecretRecord,
     shared::{CHANGED, DRIFT, GATE, HEALTH, KIND, ManagedResources, ROLLOUT, SCALED, SECRET},
@@ -20,49 +20,27 @@ use super::{
     trigger::{self, SecretWake},
 };
 use crate::{
-    actors::{
-        health::gate::{self, Gate},
-        kit::{Causes, Supervised, Wake},
-    },
+    actors::health::gate::{self, Gate},
     api::{
         class::OwnClass,
         object::{GroupKind, NamespacedName, ObjectKey},
     },
-    cluster::{How, Index, Record, Watch},
+    bundle::identity::Equivalences,
 };
 
-/// The way from filters, which exist before the supervisor, to it.
-#[derive(Default)]
-pub(super) struct Waker {
-    supervised: RefCell<Option<Supervised<ManagedResources>>>,
-}
-
-// === impl Waker ===
-
-impl Waker {
-    /// From now on wakes reach this supervisor; `None`: nobody.
-    pub(super) fn lead_to(&self, supervised: Option<Supervised<ManagedResources>>) {
-        self.supervised.replace(supervised);
-    }
-}
-
-fn wake(waker: &Weak<Waker>, bundle: &NamespacedName, wake: Wake) {
-    let supervised = waker.upgrade().and_then(|waker| waker.supervised.borrow().clone());
-    if let Some(supervised) = supervised {
-        supervised.wake(bundle, wake);
-    }
-}
+/// The way to the bundles' actors.
+type Waker = WeakSupervised<ManagedResources>;
 
 // === filters ===
 
-pub(super) fn subscribe_bundles(controller: &Rc<ManagedResources>, bundles: &Watch<BundleRecord>, waker: &Rc<Waker>) {
-    let (class, waker, desk) = (controller.settings.class.clone(), Rc::downgrade(waker), controller.desk.clone());
+pub(super) fn subscribe_bundles(controller: &Rc<ManagedResources>, bundles: &Watch<BundleRecord>, waker: &Waker) {
+    let (class, waker, desk) = (controller.settings.class.clone(), waker.clone(), controller.desk.clone());
     bundles.subscribe(move |change| {
         let (old, new) = (change.old.map(BundleRecord::head), change.new.map(BundleRecord::head));
         desk.set(change.name, new.is_some_and(|new| gate::gate(&class, &new.mr) == Gate::Open));
         let causes = bundle_causes(&class, change.how, old, new);
         let first = change.how == How::First;
-        wake(&waker, change.name, if first { Wake::background(causes) } else { Wake::live(causes) });
+        waker.wake(change.name, if first { Wake::background(causes) } else { Wake::live(causes) });
     });
 }
 
@@ -84,10 +62,10 @@ pub(super) fn subscribe_secrets(
     controller: &Rc<ManagedResources>,
     secrets: &Watch<SecretRecord>,
     index: Index<NamespacedName>,
-    waker: &Rc<Waker>,
+    waker: &Waker,
 ) {
     let (class, bundles) = (controller.settings.class.clone(), controller.bundles.clone());
-    let waker = Rc::downgrade(waker);
+    let waker = waker.clone();
     secrets.subscribe(move |change| {
         let version = |record: Option<&SecretRecord>| record.map(|record| record.version().to_string());
         let (old, new) = (version(change.old), version(change.new));
@@ -104,7 +82,7 @@ pub(super) fn subscribe_secrets(
                 trigger::is_woken_by_secret(&class, concerns, &change.name.name, &bundle.head().mr)
             };
             if bundle.as_ref().is_some_and(concerned) {
-                wake(&waker, &key, Wake::live(SECRET));
+                waker.wake(&key, Wake::live(SECRET));
             }
         }
     });
@@ -113,26 +91,22 @@ pub(super) fn subscribe_secrets(
 // === listeners ===
 
 /// Wakes the bundles that wait for a kind whenever the target serves other kinds than before.
-pub(super) async fn tell_of_kinds(
-    controller: Weak<ManagedResources>,
-    waker: Weak<Waker>,
-    mut changes: watch::Receiver<u64>,
-) {
+pub(super) async fn tell_of_kinds(controller: Weak<ManagedResources>, waker: Waker, mut changes: watch::Receiver<u64>) {
     while changes.changed().await.is_ok() {
         let Some(controller) = controller.upgrade() else { return };
         controller.targets.follow_discovery();
         for bundle in std::mem::take(&mut *controller.awaiting_kinds.borrow_mut()) {
-            wake(&waker, &bundle, Wake::live(KIND));
+            waker.wake(&bundle, Wake::live(KIND));
         }
         for bundle in controller.desk.take_awaiting_kinds() {
-            wake(&waker, &bundle, Wake::live(GATE));
+            waker.wake(&bundle, Wake::live(GATE));
         }
     }
 }
 
 /// Wakes bundles for which an object, or a kind, stands differently now.
-pub(super) fn tell_of_health(desk: &Rc<Desk>, waker: &Rc<Waker>) -> HealthListener {
-    let (desk, waker) = (desk.clone(), Rc::downgrade(waker));
+pub(super) fn tell_of_health(desk: &Rc<Desk>, waker: &Waker) -> HealthListener {
+    let (desk, waker) = (desk.clone(), waker.clone());
     Rc::new(move |bundle, object, news| {
         if !desk.is_open(bundle) {
             return;
@@ -152,13 +126,13 @@ pub(super) fn tell_of_health(desk: &Rc<Desk>, waker: &Rc<Waker>) -> HealthListen
             }
             News::Judged { health: true, rollout: true } => HEALTH.with(ROLLOUT),
         };
-        wake(&waker, bundle, Wake::live(causes));
+        waker.wake(bundle, Wake::live(causes));
     })
 }
 
 /// Wakes the bundles with Deployments for which a Pod counts, or did.
-pub(super) fn tell_of_pods(targets: &Targets, desk: &Rc<Desk>, waker: &Rc<Waker>) -> pods::Listener {
-    let (targets, desk, waker) = (targets.clone(), desk.clone(), Rc::downgrade(waker));
+pub(super) fn tell_of_pods(targets: &Targets, desk: &Rc<Desk>, waker: &Waker) -> pods::Listener {
+    let (targets, desk, waker) = (targets.clone(), desk.clone(), waker.clone());
     Rc::new(move |namespace, pods| {
         let bundles: BTreeSet<NamespacedName> = match namespace {
             Some(namespace) => {
@@ -171,15 +145,15 @@ pub(super) fn tell_of_pods(targets: &Targets, desk: &Rc<Desk>, waker: &Rc<Waker>
             targets.news_for(bundle);
         }
         for bundle in bundles.iter().filter(|bundle| desk.is_open(bundle)) {
-            wake(&waker, bundle, Wake::live(ROLLOUT));
+            waker.wake(bundle, Wake::live(ROLLOUT));
         }
     })
 }
 
 /// Wakes bundles of which an object is no longer as it was: at once if it is gone, else when the moment is over.
-pub(super) fn tell_of_drift(waker: &Rc<Waker>) -> DriftListener {
-    let waker = Rc::downgrade(waker);
-    let moments = Moments::new(move |bundle, due| wake(&waker, bundle, due));
+pub(super) fn tell_of_drift(waker: &Waker) -> DriftListener {
+    let waker = waker.clone();
+    let moments = Moments::new(move |bundle, due| waker.wake(bundle, due));
     Rc::new(move |bundle: &NamespacedName, object: &ObjectKey, what: Drift| match what {
         Drift::Changed => moments.soon(bundle, object, Wake::live(DRIFT)),
         Drift::Gone => moments.now(bundle, Wake::live(DRIFT).about(object.clone())),
@@ -187,13 +161,13 @@ pub(super) fn tell_of_drift(waker: &Rc<Waker>) -> DriftListener {
 }
 
 /// Wakes the bundles of which an object got its first autoscaler or lost its last one.
-pub(super) fn tell_of_scaling(targets: &Targets, waker: &Rc<Waker>) -> autoscalers::Listener {
-    let (waker, targets) = (Rc::downgrade(waker), targets.clone());
+pub(super) fn tell_of_scaling(targets: &Targets, waker: &Waker) -> autoscalers::Listener {
+    let (waker, targets) = (waker.clone(), targets.clone());
     Rc::new(move |object: &ObjectKey| {
         // The bundle may hold it under an equivalent group.
         for key in Equivalences::predefined().of_key(object).chain([object.clone()]) {
             for bundle in targets.holders(&key) {
-                wake(&waker, &bundle, Wake::live(SCALED).about(key.clone()));
+                waker.wake(&bundle, Wake::live(SCALED).about(key.clone()));
             }
         }
     })

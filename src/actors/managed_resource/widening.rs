@@ -4,12 +4,9 @@
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
+use cluster::{Record, Router, StoreState};
+use kit::{Env, Signal};
 use tokio::task::JoinHandle;
-
-use crate::{
-    actors::kit::{Env, Signal},
-    cluster::{Record, Router, StoreState},
-};
 
 /// All namespaces are tried this often, stretched by up to a tenth: one request each time as long as they are denied.
 const TRY_EVERY: Duration = Duration::from_secs(600);

@@ -42,7 +42,7 @@ pub struct Config {
 /// How one cluster is reached and how much of it is watched.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Connection {
-    /// Path of a kubeconfig after flags and environment; `None`: see [`crate::cluster::kubeconfig`].
+    /// Path of a kubeconfig after flags and environment; `None`: see [`cluster::kubeconfig`].
     pub kubeconfig: Option<String>,
     /// `Accept` header of requests, if not the client's own.
     pub accept_content_types: Option<String>,

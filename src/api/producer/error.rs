@@ -1,7 +1,9 @@
 //! What can go wrong between a producer and its cluster. The texts are those of spec 10 §19.6 and §19.7.
 
+use cluster::ApiError;
+
 use super::extract::ExtractError;
-use crate::{api::object::NamespacedName, cluster::ApiError};
+use crate::api::object::NamespacedName;
 
 /// A ManagedResource could not be created or updated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cluster::ApiError;
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -10,13 +11,10 @@ use super::{
     requests::{Kind, Requests},
     secret::set_texts,
 };
-use crate::{
-    api::{
-        keys,
-        managed_resource::{SecretRef, Spec},
-        object::GroupKind,
-    },
-    cluster::ApiError,
+use crate::api::{
+    keys,
+    managed_resource::{SecretRef, Spec},
+    object::GroupKind,
 };
 
 /// Builds a ManagedResource, and brings it into a cluster.

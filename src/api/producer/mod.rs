@@ -67,7 +67,7 @@ pub use registry::Registry;
 pub use secret::SecretBuilder;
 
 /// The decoder of the controller: the library and the commands read Secrets exactly as it does.
-pub use crate::actors::managed_resource::decode;
+pub use crate::bundle::decode;
 
 // --- constants of producers (spec 10 §19.1)
 

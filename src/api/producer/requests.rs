@@ -1,17 +1,15 @@
 //! The few requests a producer makes, on raw objects.
 
 use bytes::Bytes;
+use cluster::{ApiError, Resource};
 use futures::{Stream, StreamExt as _};
 use http::{Method, Request, header::CONTENT_TYPE};
 use kube::{Client, core::WatchEvent};
 use serde_json::{Value, json};
 
-use crate::{
-    api::{
-        keys,
-        object::{resource_version, truthy},
-    },
-    cluster::{ApiError, Resource},
+use crate::api::{
+    keys,
+    object::{resource_version, truthy},
 };
 
 const JSON: &str = "application/json";
@@ -190,6 +188,6 @@ impl Selection<'_> {
         let path = kind.resource().collection_path(self.namespace);
         let selectors = [("labelSelector", self.label_selector), ("fieldSelector", self.field_selector)];
         let all = parameters.iter().chain(&selectors);
-        crate::cluster::uri(&path, all.map(|(name, value)| (*name, *value)))
+        cluster::uri(&path, all.map(|(name, value)| (*name, *value)))
     }
 }

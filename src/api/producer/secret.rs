@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use cluster::ApiError;
 use kube::Client;
 use serde_json::{Map, Value, json};
 
@@ -10,10 +11,7 @@ use super::{
     requests::{Kind, Requests},
     unique,
 };
-use crate::{
-    api::keys::{GARBAGE_COLLECTABLE, GARBAGE_COLLECTABLE_VALUE},
-    cluster::ApiError,
-};
+use crate::api::keys::{GARBAGE_COLLECTABLE, GARBAGE_COLLECTABLE_VALUE};
 
 /// Builds a Secret, and brings it into a cluster.
 ///

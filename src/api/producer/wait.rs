@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 
+use cluster::ApiError;
 use futures::StreamExt as _;
 use kube::{Client, core::WatchEvent};
 use serde_json::Value;
@@ -14,14 +15,11 @@ use super::{
     POLL_INTERVAL, health,
     requests::{Kind, Requests, Selection},
 };
-use crate::{
-    api::{
-        conditions::{ConditionStatus, DELETION_FAILED, DELETION_PENDING, RESOURCES_APPLIED},
-        keys,
-        managed_resource::ManagedResource,
-        object::{self, NamespacedName},
-    },
-    cluster::ApiError,
+use crate::api::{
+    conditions::{ConditionStatus, DELETION_FAILED, DELETION_PENDING, RESOURCES_APPLIED},
+    keys,
+    managed_resource::ManagedResource,
+    object::{self, NamespacedName},
 };
 
 /// A watch is silent for longer only if its connection is dead: the server ends it before.

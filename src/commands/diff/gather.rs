@@ -5,6 +5,8 @@ use std::{
     time::Duration,
 };
 
+use cluster::{ApiError, Cluster, Context, ListQuery, Resource, Side};
+use kit::{Clock, Deadline, Lane, Random};
 use serde_json::Value;
 
 use super::{
@@ -12,19 +14,9 @@ use super::{
     request::{Part, Wanted},
 };
 use crate::{
-    actors::{
-        kit::{Clock, Deadline, Lane, Random},
-        managed_resource::{
-            apply_object::OWN_MANAGER,
-            clean::{self, Exclusion},
-            hpa,
-            identity::{self, Equivalences},
-            inject,
-            merge::{self, MergeContext},
-            normalise::{Scope, normalise_namespace},
-            plan::{self, Plan, PlannedObject},
-            settled,
-        },
+    actors::managed_resource::{
+        apply_object::OWN_MANAGER,
+        clean::{self, Exclusion},
     },
     api::{
         keys,
@@ -36,7 +28,15 @@ use crate::{
             unique,
         },
     },
-    cluster::{ApiError, Cluster, Context, ListQuery, Resource, Side},
+    bundle::{
+        hpa,
+        identity::{self, Equivalences},
+        inject,
+        merge::{self, MergeContext},
+        normalise::{Scope, normalise_namespace},
+        plan::{self, Plan, PlannedObject},
+        settled,
+    },
     commands::connect,
 };
 

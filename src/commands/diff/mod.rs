@@ -15,8 +15,9 @@ pub use self::{
     gather::compare,
     request::Request,
 };
+use cluster::ApiError;
+
 use super::{DIFFERENT, FAILED, OK};
-use crate::cluster::ApiError;
 
 /// Why nothing can be compared.
 #[derive(Debug, thiserror::Error)]

@@ -5,15 +5,13 @@ use std::{
     time::Duration,
 };
 
+use cluster::{ApiError, IDLE_LIMIT, WatchKind, WatchQuery};
 use futures::StreamExt as _;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{DIFFERENT, Get, GetError, Listed, Printer, objects::Shape, reference, row::Row};
-use crate::{
-    api::object::{self, NamespacedName},
-    cluster::{ApiError, IDLE_LIMIT, WatchKind, WatchQuery},
-};
+use crate::api::object::{self, NamespacedName};
 
 /// Back-off after a failed watch: this · 2ⁿ, at most [`MAX_BACK_OFF`], stretched by up to 100 %.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(800);

@@ -18,6 +18,8 @@ mod table;
 
 use std::{io, time::Duration};
 
+use cluster::{ApiError, Cluster, Context, ListQuery, Resource, Side};
+use kit::{Clock, Deadline, Lane, Random};
 use serde_json::Value;
 
 pub(super) use self::screen::{Screen, columns};
@@ -28,10 +30,8 @@ use self::{
 };
 use super::{DIFFERENT, OK, connect};
 use crate::{
-    actors::kit::{Clock, Deadline, Lane, Random},
     api::{keys, object},
     cli::{GetOptions, OutputFormat},
-    cluster::{ApiError, Cluster, Context, ListQuery, Resource, Side},
 };
 
 /// How long one object may take.
@@ -180,7 +180,7 @@ impl Get<'_, '_> {
         }
     }
 
-    fn pages(&self) -> crate::cluster::Pages {
+    fn pages(&self) -> cluster::Pages {
         let context = Context::new(Lane::Live, Deadline::after(LIST_TIME), "get");
         let query = ListQuery {
             label_selector: self.options.selector.clone(),

@@ -9,6 +9,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use sim::{Fault, Seen, WatchEnd};
 use tokio::time::sleep;
 
 use super::*;
@@ -18,7 +19,6 @@ use crate::{
         DIFFERENT, OK,
         get::{GetError, Screen, get},
     },
-    sim::{Fault, Seen, WatchEnd},
 };
 
 const HEAD: &str = "NAME   CLASS       APPLIED   HEALTHY   PROGRESSING   OBJECTS   AGE    PROBLEM\n";

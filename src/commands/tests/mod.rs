@@ -10,11 +10,11 @@ mod validating;
 
 use super::{Said, input::Source, one_line};
 #[cfg(feature = "sim")]
-use crate::{
-    actors::kit::{Clock, Random},
-    api::crd,
-    sim::{Sim, SimOptions},
-};
+use crate::api::crd;
+#[cfg(feature = "sim")]
+use kit::{Clock, Random};
+#[cfg(feature = "sim")]
+use sim::{Sim, SimOptions};
 
 #[cfg(feature = "sim")]
 const MANAGED_RESOURCE: &str = "managedresources.resources.gardener.cloud";

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::{Finding, Issue, Manifest, check_set};
 use crate::{
-    actors::managed_resource::identity::{Equivalences, is_built_in_group},
     api::{
         keys,
         managed_resource::ManagedResource,
@@ -16,6 +15,7 @@ use crate::{
             unique,
         },
     },
+    bundle::identity::{Equivalences, is_built_in_group},
     commands::{bundles::Located, input::is_dns_subdomain},
 };
 

@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 
 use super::{Issue, metadata};
 use crate::{
-    actors::managed_resource::{inject, merge},
     api::{
         keys,
         object::{self, GroupVersionKind, truthy},
         producer::{decode::LabelWarning, unique},
     },
+    bundle::{inject, merge},
     commands::bundles::is_list,
 };
 
@@ -142,7 +142,7 @@ fn descend(value: &Value, step: &str, path: &mut String, depth: usize, issues: &
 
 fn is_of_the_api_server(manifest: &Value) -> bool {
     let group = GroupVersionKind::of(manifest).map(|gvk| gvk.group);
-    group.is_some_and(|group| crate::actors::managed_resource::identity::is_built_in_group(&group))
+    group.is_some_and(|group| crate::bundle::identity::is_built_in_group(&group))
 }
 
 /// The first key whose value is a boolean or a number. Lists and maps may be right: some fields of these names are others.

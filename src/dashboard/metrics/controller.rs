@@ -6,13 +6,13 @@ use std::{
     time::Duration,
 };
 
+use kit::Lane;
 use prometheus::{
     Gauge, GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry,
 };
 use tokio::time::Instant;
 
 use super::{declared, gauge_value, lane_text};
-use crate::actors::kit::Lane;
 
 /// How a reconciliation ended: label `result` of `controller_runtime_reconcile_total`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

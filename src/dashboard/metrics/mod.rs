@@ -21,10 +21,9 @@ mod tests;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use kit::{Activity, Census, Lane, Role};
 use prometheus::{CounterVec, GaugeVec, IntCounterVec, IntGaugeVec, Registry, TextEncoder};
 use tokio::time::Instant;
-
-use crate::actors::kit::{Activity, Census, Lane, Role};
 
 pub use controller::{ControllerMetrics, ReconcileResult, RunningWork};
 pub use process::ProcessFigures;

@@ -1,12 +1,13 @@
 use actix_web::test;
 use jiff::Timestamp;
+use kit::Role;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 
-use super::{super::connections::MOST_SILENT, *};
-use crate::actors::kit::Role;
+use super::*;
+use crate::http::connections::MOST_SILENT;
 
 fn sources() -> Arc<Sources> {
     let census = Census::default();

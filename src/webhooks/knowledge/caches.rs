@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
+use cluster::{Resource, Store, Synced, Want, Watch, Watches};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -14,16 +15,13 @@ use super::{
     live::Reader,
     records::{self, Autoscaler, Node, Projected, Space},
 };
-use crate::{
-    cluster::{Resource, Store, Synced, Want, Watch, Watches},
-    webhooks::{
-        mutating::{
-            load_balancing::{CONFIG_MAP, SERVICE},
-            system_components::node_taints::TaintSet,
-        },
-        registry::Reads,
-        view::{Annotations, ServiceAccount},
+use crate::webhooks::{
+    mutating::{
+        load_balancing::{CONFIG_MAP, SERVICE},
+        system_components::node_taints::TaintSet,
     },
+    registry::Reads,
+    view::{Annotations, ServiceAccount},
 };
 
 /// Questions that wait to be taken up, which takes no time: as many as a burst of reviews may bring.

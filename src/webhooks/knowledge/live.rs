@@ -7,7 +7,9 @@
 
 use std::{cell::RefCell, collections::BTreeMap, mem, panic::AssertUnwindSafe, rc::Rc, sync::Arc, time::Duration};
 
+use cluster::{ApiError, Cluster, Context, ListQuery, Resource, Status, StoreState};
 use futures::FutureExt as _;
+use kit::{Deadline, Lane, Signal};
 use serde_json::Value;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -20,9 +22,7 @@ use super::{
     kind_of, records, too_late,
 };
 use crate::{
-    actors::kit::{Deadline, Lane, Signal},
     api::object::NamespacedName,
-    cluster::{self, ApiError, Cluster, Context, ListQuery, Resource, Status, StoreState},
     webhooks::{
         mutating::load_balancing::{CONFIG_MAP, SERVICE},
         view::{Annotations, ApiStatus, Cause, Details, Failure, Lookup, ServiceAccount},

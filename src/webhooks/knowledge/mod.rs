@@ -30,9 +30,9 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
+use super::view::{ApiStatus, Details, Failure, Lookup};
 pub use caches::Caches;
 use caches::Stores;
-use super::view::{ApiStatus, Details, Failure, Lookup};
 pub use live::Known;
 pub(super) use live::Question;
 pub use offline::Manifests;
@@ -74,7 +74,7 @@ impl Knowledge {
     #[cfg(test)]
     pub(super) fn without_service_accounts() -> (Self, mpsc::Receiver<Question>) {
         let (questions, asked) = mpsc::channel(128);
-        let stores = Stores { service_accounts: Some(crate::cluster::Store::default()), ..Stores::default() };
+        let stores = Stores { service_accounts: Some(cluster::Store::default()), ..Stores::default() };
         (Self { stores: Arc::new(stores), questions }, asked)
     }
 

@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use cluster::Record;
 use serde_json::Value;
 
 use crate::{
     api::object,
-    cluster::Record,
     webhooks::{
         mutating::{
             high_availability::NAMESPACE_ANNOTATIONS,

@@ -2,15 +2,15 @@
 
 use std::{collections::BTreeMap, future::Future, rc::Rc, time::Duration};
 
+use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side, Watches};
+use kit::testing::{Universe, eventually, settle, universe};
 use serde_json::{Value, json};
+use sim::{ClientOptions, Fault, Process, Seen, Sim, SimOptions};
 use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::{
-    actors::kit::testing::{Universe, eventually, settle, universe},
     api::object::NamespacedName,
-    cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side, Watches},
-    sim::{ClientOptions, Fault, Process, Seen, Sim, SimOptions},
     webhooks::{
         registry::Reads,
         view::{Annotations, Scaled, ServiceAccount, View},

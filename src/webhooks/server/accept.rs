@@ -28,7 +28,7 @@ use actix_web::{
 use tokio::time::sleep;
 
 use super::{HANDSHAKE_TIMEOUT, HEADER_TIMEOUT, IDLE_TIMEOUT, farewell::Stream};
-use crate::dashboard::connections::{Arriving, Connections};
+use crate::http::connections::{Arriving, Connections};
 
 /// What this server speaks, the best first (RFC 7301).
 pub(super) const PROTOCOLS: [&[u8]; 2] = [HTTP2, b"http/1.1"];

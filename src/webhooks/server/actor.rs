@@ -9,6 +9,7 @@
 use std::{cell::RefCell, sync::Arc};
 
 use actix::{Actor, Addr, AsyncContext as _, Context, Handler, Message, WrapFuture as _};
+use kit::{Census, post};
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{
@@ -17,7 +18,6 @@ use super::{
     statistics::Statistics,
 };
 use crate::{
-    actors::kit::{Census, post},
     dashboard::metrics::Metrics,
     webhooks::{
         knowledge::{Answers, Knowledge},

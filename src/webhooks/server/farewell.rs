@@ -28,7 +28,7 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::frames::Conversation;
-use crate::dashboard::connections::{Connection, Waits};
+use crate::http::connections::{Connection, Waits};
 
 /// So long a client may take to answer to the GOAWAY: several times the way around the earth. An open request has more time.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 use super::{actor::Desk, load::InFlight};
 use crate::{
     api::duration::GoDuration,
-    dashboard::connections::{Busy, Connection, Waits},
+    http::connections::{Busy, Connection, Waits},
     webhooks::review::{Body, LIMIT, Reply},
 };
 

@@ -39,6 +39,7 @@ use actix_web::{
     dev::{Server, ServerHandle},
     web,
 };
+use kit::{Census, Role};
 use rustls::{ServerConfig, crypto::ring, server::NoServerSessionStorage, sign::CertifiedKey};
 use tokio::{
     task::JoinHandle,
@@ -47,11 +48,10 @@ use tokio::{
 
 use super::{knowledge::Knowledge, registry::Entry};
 use crate::{
-    actors::kit::{Census, Role},
-    dashboard::{
+    dashboard::metrics::Metrics,
+    http::{
         connections::{Connections, UNREAD, UnreadLimits},
-        metrics::Metrics,
-        server::{Bind, ListenError},
+        listen::{Bind, ListenError},
     },
 };
 use actor::{Desk, Webhook};
@@ -162,8 +162,8 @@ impl Bound {
             .map(|entry| Arc::new(Webhook::new(entry, &parts.metrics, &parts.census)))
             .collect();
         let mut places: Vec<_> = webhooks.iter().map(|webhook| webhook.statistics.place().to_owned()).collect();
-        parts.census.enter(PLACE, Role::Service).update(crate::actors::kit::Clock::system_wall(), |cell| {
-            cell.activity = crate::actors::kit::Activity::Idle;
+        parts.census.enter(PLACE, Role::Service).update(kit::Clock::system_wall(), |cell| {
+            cell.activity = kit::Activity::Idle;
             cell.line = format!("{} webhooks on {}", webhooks.len(), self.address);
         });
         places.push(PLACE.to_owned());

@@ -5,10 +5,10 @@ use std::{
     time::Duration,
 };
 
+use kit::{Activity, Cell, Census, Clock, Role};
 use tokio::time::Instant;
 
 use crate::{
-    actors::kit::{Activity, Cell, Census, Clock, Role},
     dashboard::metrics::{Metrics, WebhookMetrics},
     webhooks::review::{Refusal, Review, Verdict},
 };

@@ -5,11 +5,9 @@ use std::{
     time::Duration,
 };
 
-use gardener_resource_manager::{
-    actors::kit::{Activity, Role},
-    sim::Recorded,
-};
+use kit::{Activity, Role};
 use serde_json::Value;
+use sim::Recorded;
 
 use super::{
     items::{Form, ITEMS, Item, VALUE, Want},
@@ -126,7 +124,7 @@ async fn nothing_is_written_at_rest(life: &Life) {
     let world = &life.world;
     let contested: BTreeSet<Item> = ITEMS.into_iter().filter(|item| wants(life, *item).len() > 1).collect();
     world.sim.clear_requests();
-    let period = world.settings.borrow().sync_period;
+    let period = world.config.borrow().controllers.managed_resource.sync_period;
     tokio::time::sleep(period * PERIODS + Duration::from_secs(5)).await;
     let is_write = |request: &Recorded| !matches!(request.info.verb.as_str(), "get" | "list" | "watch");
     let is_contested = |request: &Recorded| {

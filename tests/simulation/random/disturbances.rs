@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gardener_resource_manager::sim::{EventFault, Fault, RequestInfo, Seen, WatchEnd};
+use sim::{EventFault, Fault, RequestInfo, Seen, WatchEnd};
 
 use super::watchman::Watchman;
 use crate::world::World;
@@ -61,6 +61,9 @@ pub(super) fn calm(world: &World, watchman: Watchman) {
 
 fn fault(random: &mut fastrand::Rng, info: &RequestInfo, weather: Weather) -> Fault {
     let short = Duration::from_millis(random.u64(1..1500));
+    if info.verb == "watch" && info.resource == "managedresources" && random.u8(0..4) == 0 {
+        return Fault::FailBefore(Seen::forbidden(info)); // what is known of bundles is no evidence any more
+    }
     if info.verb == "watch" {
         let end = match random.u8(0..6) {
             0 if weather.lossy => WatchEnd::Hang,

@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
-use gardener_resource_manager::sim::WatchEnd;
 use serde_json::{Value, json};
+use sim::WatchEnd;
 
 use super::{
     check,
@@ -24,6 +24,8 @@ const STEPS: usize = 10;
 /// Finalizer of somebody who takes his time.
 const STUCK: &str = "example.org/stuck";
 
+const OPERATION: &str = "gardener.cloud/operation";
+
 /// What was done so far, for a message.
 pub(super) type Steps = Arc<Mutex<Vec<String>>>;
 
@@ -34,6 +36,8 @@ pub(super) struct Bundle {
     /// Another class is responsible.
     pub(super) away: bool,
     ignored: bool,
+    /// Somebody asked for a run while it was ignored.
+    asked: bool,
     /// Its Secret is missing or broken.
     broken: bool,
     keeps_objects: bool,
@@ -98,9 +102,8 @@ pub(super) async fn live(world: Rc<World>, seed: u64, steps: Steps) {
 /// The programs' last requests.
 pub(super) fn trace(world: &World) -> Vec<String> {
     let requests = world.sim.requests().into_iter().rev().filter(|request| request.info.user.starts_with("grm"));
-    let line = |r: gardener_resource_manager::sim::Recorded| {
-        format!("{} {} {}{} {:?}", r.info.number, r.info.user, r.info.verb, r.info.path, r.code)
-    };
+    let line =
+        |r: sim::Recorded| format!("{} {} {}{} {:?}", r.info.number, r.info.user, r.info.verb, r.info.path, r.code);
     let mut lines: Vec<_> = requests.take(50).map(line).collect();
     lines.reverse();
     lines
@@ -131,8 +134,8 @@ impl Life {
     }
 
     async fn start_leader(&self) {
-        let settings = self.world.settings.borrow().clone();
-        self.world.start_as(&self.leader, settings).await;
+        let config = self.world.config.borrow().clone();
+        self.world.start_as(&self.leader, config).await;
     }
 
     fn any_item(&mut self) -> Item {
@@ -268,10 +271,28 @@ impl Life {
             return self.world.patch_bundle(name, json!({ "spec": { "keepObjects": true } })).await;
         }
         bundle.ignored = !bundle.ignored;
-        let value = if bundle.ignored { json!("true") } else { Value::Null };
-        self.note(format!("{name} is ignored: {value}"));
-        let annotations = json!({ "resources.gardener.cloud/ignore": value });
+        let asks = bundle.ignored && self.random.bool();
+        let is_asked = std::mem::replace(&mut bundle.asked, asks);
+        if !bundle.ignored {
+            return self.end_ignoring(name, is_asked).await;
+        }
+        self.note(format!("{name} is ignored; somebody asks for a run: {asks}"));
+        self.annotate(name, json!({ "resources.gardener.cloud/ignore": "true" })).await;
+        if asks {
+            self.annotate(name, json!({ OPERATION: "reconcile" })).await;
+        }
+    }
+
+    async fn annotate(&self, name: &str, annotations: Value) {
         self.world.patch_bundle(name, json!({ "metadata": { "annotations": annotations } })).await;
+    }
+
+    /// What was asked for meanwhile is still to be done (spec 10 §5.5).
+    async fn end_ignoring(&self, name: &str, is_asked: bool) {
+        self.note(format!("{name} is ignored no longer"));
+        let asked = self.world.mr(name).unwrap_or_default()["metadata"]["annotations"][OPERATION] == "reconcile";
+        assert!(!is_asked || asked, "{name} is still asked for a run: {:#?}", trace(&self.world));
+        self.annotate(name, json!({ "resources.gardener.cloud/ignore": null })).await;
     }
 
     fn break_secret(&mut self, name: &'static str) {
@@ -410,8 +431,8 @@ impl Life {
             }
             if let Some(bundle) = self.bundles.get_mut(name).filter(|bundle| bundle.ignored) {
                 bundle.ignored = false;
-                let annotations = json!({ "resources.gardener.cloud/ignore": null });
-                self.world.patch_bundle(name, json!({ "metadata": { "annotations": annotations } })).await;
+                let is_asked = std::mem::take(&mut bundle.asked);
+                self.end_ignoring(name, is_asked).await;
             }
         }
         expire(&self.world);

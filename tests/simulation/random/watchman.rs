@@ -6,8 +6,8 @@ use std::{
     time::Duration,
 };
 
-use gardener_resource_manager::sim::{RequestInfo, Sim};
 use serde_json::Value;
+use sim::{RequestInfo, Sim};
 use tokio::time::Instant;
 
 use super::items::{Form, ITEMS, Item};
@@ -175,7 +175,7 @@ impl Watchman {
     }
 }
 
-fn is_done(request: &gardener_resource_manager::sim::Recorded) -> bool {
+fn is_done(request: &sim::Recorded) -> bool {
     request.code.is_some_and(|code| (200..300).contains(&code))
 }
 

@@ -6,20 +6,16 @@ use std::{
 };
 
 use actix::{Addr, System};
+use cluster::{
+    NoObserver,
+    testing::{Reply, Seen, Server, json as reply, late, status},
+};
+use kit::{Census, Fatal, Role};
 use serde_json::json;
 use tokio::time::sleep;
 
 use super::*;
-use crate::{
-    actors::{
-        kit::{Census, Role},
-        leader::Timing,
-    },
-    cluster::{
-        NoObserver,
-        testing::{Reply, Seen, Server, json as reply, late, status},
-    },
-};
+use crate::actors::leader::Timing;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -104,6 +100,7 @@ fn replica(server: &Server, identity: &str) -> Replica {
         recorder: recorder.clone(),
         cell: Census::default().enter("leader", Role::Service),
         leadership: sender,
+        lifeline: Fatal::default().indispensable("the leader election"),
     };
     Replica { address: LeaderActor::new(setup).start(), fence, leadership, recorder }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::actors::managed_resource::identity;
+use crate::bundle::identity;
 
 /// A selector that must not be used to delete anything.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use super::{Propagation, is_config_map_or_secret};
 use crate::{
-    actors::managed_resource::identity,
     api::{
         keys,
         object::{self, truthy},
     },
+    bundle::identity,
 };
 
 /// Type of the cause by which the API server refuses to change an immutable ConfigMap or Secret.

@@ -15,12 +15,15 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::{fingerprint::Record, identity};
-use crate::api::{
-    duration::{DurationError, GoDuration},
-    keys,
-    object::{self, GroupVersionKind, NamespacedName, truthy},
-    origin::Origin,
+use super::fingerprint::Record;
+use crate::{
+    api::{
+        duration::{DurationError, GoDuration},
+        keys,
+        object::{self, GroupVersionKind, NamespacedName, truthy},
+        origin::Origin,
+    },
+    bundle::identity,
 };
 
 pub mod claims;
@@ -139,9 +142,10 @@ pub fn forced_finalization(live: &Value, now: Timestamp) -> Result<ForcedFinaliz
     })
 }
 
-/// JSON merge patch that takes all finalizers away; without a lock (spec 10 §13.5.3).
-pub fn remove_finalizers_patch() -> Value {
-    json!({"metadata": {"finalizers": null}})
+/// JSON merge patch that takes all finalizers away; without a lock (spec 10 §13.5.3). It names the object by its uid, so
+/// that one made anew under the same name keeps its own.
+pub fn remove_finalizers_patch(live: &Value) -> Value {
+    json!({"metadata": {"uid": object::uid(live), "finalizers": null}})
 }
 
 /// A Namespace without any finalizer, for its `finalize` subresource (spec 10 §13.5.4).

@@ -106,10 +106,13 @@ fn finalizers_go_after_the_grace_time() {
     }
 }
 
-/// spec 10 §13.5.3. Without a resource version in it, it is no conflict when somebody else has changed the object.
+/// spec 10 §13.5.3. Without a resource version in it, it is no conflict when somebody else has changed the object; with the
+/// uid it is one when somebody has made it anew.
 #[test]
-fn finalizers_are_taken_away_by_a_patch_without_a_lock() {
-    assert_eq!(remove_finalizers_patch().to_string(), r#"{"metadata":{"finalizers":null}}"#);
+fn finalizers_are_taken_away_by_a_patch_of_this_very_object_without_a_lock() {
+    let live = json!({"metadata": {"name": "a", "uid": "u-1", "resourceVersion": "7", "finalizers": ["x"]}});
+
+    assert_eq!(remove_finalizers_patch(&live), json!({"metadata": {"uid": "u-1", "finalizers": null}}));
 }
 
 /// spec 10 §13.5.4, scenario 26

@@ -6,6 +6,9 @@ use std::{
     time::Duration,
 };
 
+use cluster::Reference;
+use kit::{Causes, Failure, Outcome, Pass};
+
 use super::{
     super::{
         shared::{GATE, ManagedResources},
@@ -20,19 +23,15 @@ use super::{
     survey::{Answer, Survey, survey},
 };
 use crate::{
-    actors::{
-        health::{
-            gate::{self, Gate},
-            report::{self, Finding, HEALTH_CHECK_ERROR, Report},
-        },
-        kit::{Causes, Failure, Outcome, Pass},
+    actors::health::{
+        gate::{self, Gate},
+        report::{self, Finding, HEALTH_CHECK_ERROR, Report},
     },
     api::{
         conditions::{self, ConditionStatus, RESOURCES_HEALTHY, RESOURCES_PROGRESSING},
         managed_resource::{ManagedResource, ResourceRef, Status},
         object::{NamespacedName, ObjectKey},
     },
-    cluster::Reference,
 };
 
 /// Texts that change while status and reason stay are written at most this often (spec 20, "Better than upstream" 10).
@@ -203,7 +202,7 @@ impl Round<'_> {
         reports: &[NewCondition],
     ) -> Result<Option<Stand>, Failure> {
         let controller = self.controller;
-        let Some(basis) = controller.snapshot(&self.pass.key)? else { return Ok(None) };
+        let Some(basis) = controller.bundle(cell, &self.context, &self.pass.key).await? else { return Ok(None) };
         if basis.mr.metadata.uid != mr.metadata.uid {
             return Ok(None);
         }

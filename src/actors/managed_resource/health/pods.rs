@@ -11,17 +11,15 @@ use std::{
     time::Duration,
 };
 
+use cluster::{Change, Cluster, How, Record, Resource, Router, RouterOptions, Start, StoreState};
+use kit::{Env, Listening};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::super::{targets::MOST_NAMESPACES, widening::Widening};
 use crate::{
-    actors::{
-        health::pods::{PodSummary, Quota},
-        kit::{Env, Listening},
-    },
+    actors::health::pods::{PodSummary, Quota},
     api::object::{self, NamespacedName},
-    cluster::{Change, Cluster, How, Record, Resource, Router, RouterOptions, Start, StoreState},
 };
 
 /// Pods are watched this much longer than somebody needs them.

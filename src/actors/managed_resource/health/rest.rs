@@ -2,6 +2,8 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use kit::Look;
+
 use super::{
     super::{
         snapshot::{BundleRecord, Head},
@@ -10,10 +12,7 @@ use super::{
     round::{Duty, Round, are_pods_needed, period},
 };
 use crate::{
-    actors::{
-        health::gate::{self, Gate},
-        kit::Look,
-    },
+    actors::health::gate::{self, Gate},
     api::{
         class::OwnClass,
         conditions::{self, RESOURCES_HEALTHY, RESOURCES_PROGRESSING},

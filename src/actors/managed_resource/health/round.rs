@@ -2,12 +2,11 @@
 
 use std::{rc::Rc, time::Duration};
 
+use cluster::Context;
+use kit::Pass;
+
 use super::super::shared::ManagedResources;
-use crate::{
-    actors::kit::Pass,
-    api::object::{GroupKind, NamespacedName},
-    cluster::Context,
-};
+use crate::api::object::{GroupKind, NamespacedName};
 
 /// Which of the two duties.
 ///

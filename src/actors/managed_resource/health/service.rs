@@ -1,5 +1,7 @@
 //! The Events that say why a Service has no address (spec 20 §11.3).
 
+use cluster::{ListQuery, Resource};
+
 use super::{
     memory::{HealthMemory, Quoted},
     round::Round,
@@ -7,7 +9,6 @@ use super::{
 use crate::{
     actors::health::warnings::{Warnings, field_selector},
     api::{managed_resource::ResourceRef, object::GroupVersionKind},
-    cluster::{ListQuery, Resource},
 };
 
 /// Whether Events are quoted for an object that a reference names.

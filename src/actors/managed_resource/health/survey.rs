@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use cluster::{ApiError, Context, Resource};
+use kit::Deadline;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -16,20 +18,16 @@ use super::{
     round::{Duty, Round},
 };
 use crate::{
-    actors::{
-        health::{
-            Judgement, Verdict, judge,
-            pods::{OLD_PODS, Quota},
-            report::{self, Finding, Report},
-        },
-        kit::Deadline,
+    actors::health::{
+        Judgement, Verdict, judge,
+        pods::{OLD_PODS, Quota},
+        report::{self, Finding, Report},
     },
     api::{
         keys::MANAGED_BY,
         managed_resource::ResourceRef,
         object::{self, GroupKind, GroupVersionKind, ObjectKey},
     },
-    cluster::{ApiError, Context, Resource},
 };
 
 /// Objects that are shown on the dashboard; the others are counted.
@@ -447,6 +445,7 @@ impl Round<'_> {
         now: Instant,
     ) -> Result<Seen, ApiError> {
         let (controller, key) = (self.controller, reference.key());
+        let resource = &self.judged_in(resource);
         let at = resource.at(if resource.namespaced { key.namespace.as_str() } else { "" }, &reference.name);
         let asked = controller.env.clock.monotonic();
         // A server that does not answer must not use up the time in which the others are judged.
@@ -464,6 +463,16 @@ impl Round<'_> {
         };
         memory.has_read(&key, now, seen.clone());
         Ok(seen)
+    }
+
+    /// How an object is read that may be in a roll-out: in the version whose rules are known, whatever the reference says
+    /// (spec 20 §13). Where that is not served only its existence counts.
+    fn judged_in(&self, resource: &Resource) -> Resource {
+        let kind = resource.group_version_kind();
+        let known = judge::checked_version(&kind.group_kind()).filter(|_| is_workload(&kind));
+        let known = known.map(|version| GroupVersionKind::new(&kind.group, version, &kind.kind));
+        let served = known.and_then(|kind| self.controller.target.discovery().known(&kind));
+        served.unwrap_or_else(|| resource.clone())
     }
 
     /// Whether the object carries the label by which objects are watched.

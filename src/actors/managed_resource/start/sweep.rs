@@ -2,31 +2,33 @@
 
 use std::{collections::BTreeSet, pin::pin, rc::Rc, time::Duration};
 
+use cluster::{ApiError, Context, Found, ListQuery, Page, Pages};
 use futures::future::join_all;
+use kit::{Deadline, Lane, Moment, Signal, json};
 use serde_json::Value;
 use tokio::{sync::Semaphore, time::Instant};
 
 use super::super::{
     apply_object::OWN_MANAGER,
     fingerprint::Record,
-    hpa,
     memory::Fingerprint,
-    merge::{self, MergeContext},
     opening::{Claim, Kind},
-    plan::Old,
-    settled,
     shared::ManagedResources,
     snapshot::BundleRecord,
     trigger::{self, Entry, Operation},
 };
 use crate::{
-    actors::kit::{Deadline, Lane, Moment, Signal},
     api::{
         keys::MANAGED_BY,
         managed_resource::{ManagedResource, Status},
         object::NamespacedName,
     },
-    cluster::{ApiError, Context, Found, ListQuery, Page, Pages},
+    bundle::{
+        hpa,
+        merge::{self, MergeContext},
+        plan::Old,
+        settled,
+    },
 };
 
 /// Bundles that have not claimed by then read their objects live.
@@ -197,7 +199,7 @@ impl ManagedResources {
             // No event will tell of it again: the bundle has to look.
             return;
         }
-        let Ok((manifest, old)) = serde_json::from_slice::<(Value, Option<Old>)>(&claim.wanted) else { return };
+        let Ok((manifest, old)) = json::from_slice::<(Value, Option<Old>)>(&claim.wanted) else { return };
         let common = &claim.common;
         let context = MergeContext {
             origin: &common.origin,

@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 
+use cluster::{Change, How};
+
 use super::Record;
 use crate::{
     actors::health::Judgement,
     api::object::{NamespacedName, ObjectKey},
-    cluster::{Change, How},
 };
 
 /// Told of drift: the bundle, the object that is no longer as it was, and what happened to it.

@@ -2,12 +2,10 @@
 
 use std::{collections::BTreeSet, rc::Rc};
 
+use cluster::{Resource, Router, Start};
+
 use super::{Drift, Inner, Kind, MOST_NAMESPACES, Record, watches::keys_of};
-use crate::{
-    actors::managed_resource::widening::Widening,
-    api::object::GroupKind,
-    cluster::{Resource, Router, Start},
-};
+use crate::{actors::managed_resource::widening::Widening, api::object::GroupKind};
 
 impl Inner {
     /// Where a kind is watched: in the namespaces of the configuration; else everywhere; and without the right to that, in

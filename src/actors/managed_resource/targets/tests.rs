@@ -2,22 +2,18 @@
 
 use std::sync::{Arc, Mutex};
 
+use cluster::{
+    Change, How,
+    testing::{Server, json as reply, text},
+};
+use kit::testing::{Universe, universe};
 use serde_json::json;
 
 use super::{
     news::{is_news, judged_differently},
     *,
 };
-use crate::{
-    actors::{
-        health::Verdict,
-        kit::testing::{Universe, universe},
-    },
-    cluster::{
-        Change, How,
-        testing::{Server, json as reply, text},
-    },
-};
+use crate::actors::health::Verdict;
 
 /// A server whose group `g.io` has the kind `A` in these versions, in the order of preference.
 fn served(versions: &[&str]) -> Value {

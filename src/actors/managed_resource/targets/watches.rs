@@ -2,22 +2,21 @@
 
 use std::rc::Rc;
 
+use cluster::{ReadRecord, Resource, Router, RouterOptions, Start};
+use kit::Listening;
+
 use super::{
     super::{
         fingerprint::{self, Record},
-        identity,
         widening::Widening,
     },
     Drift, Inner, Kind, News,
     news::{drifted, is_news, judged_differently},
 };
 use crate::{
-    actors::{
-        health::{Judgement, judge},
-        kit::Listening,
-    },
+    actors::health::{Judgement, judge},
     api::object::{GroupKind, NamespacedName, ObjectKey},
-    cluster::{ReadRecord, Resource, Router, RouterOptions, Start},
+    bundle::identity,
 };
 
 impl Inner {

@@ -182,6 +182,13 @@ fn the_operation_annotation_decides_before_the_pass() {
         deleting(mr);
     });
     assert_eq!(operation(&deleted), Operation::Stop);
+
+    let mut ignored = annotated(IGNORE, "true");
+    annotate(&mut ignored, OPERATION, "reconcile");
+    assert_eq!(operation(&ignored), Operation::Continue);
+    deleting(&mut ignored);
+    assert_eq!(operation(&ignored), Operation::RemoveAndContinue);
+
     assert_eq!(
         remove_operation_patch().to_string(),
         r#"{"metadata":{"annotations":{"gardener.cloud/operation":null}}}"#

@@ -5,13 +5,11 @@ mod writing;
 
 use std::collections::BTreeMap;
 
+use kit::{Clock, Random};
 use serde_json::{Value, json};
+use sim::{Sim, SimOptions};
 
-use crate::{
-    actors::kit::{Clock, Random},
-    api::crd,
-    sim::{Sim, SimOptions},
-};
+use crate::api::crd;
 
 /// A source cluster that knows ManagedResources.
 fn cluster() -> (Sim, kube::Client) {

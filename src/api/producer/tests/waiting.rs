@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
+use sim::{Fault, Seen, WatchEnd};
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::{
-    api::producer::wait,
-    sim::{Fault, Seen, WatchEnd},
-};
+use crate::api::producer::wait;
 
 const RESOURCE: &str = "managedresources.resources.gardener.cloud";
 const MINUTE: Duration = Duration::from_secs(60);

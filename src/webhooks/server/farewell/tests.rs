@@ -6,7 +6,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::dashboard::connections::Connections;
+use crate::http::connections::Connections;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];

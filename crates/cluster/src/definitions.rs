@@ -1,0 +1,86 @@
+//! Which kinds are defined by others than the API server itself: CustomResourceDefinitions and APIServices.
+//!
+//! Their names end in an API group. When one changes, discovery looks at that group, so that a new kind is known without
+//! asking for it again and again.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::Value;
+
+use super::{How, Record, Resource, Want, Watch, Watches};
+use crate::object::{self, NamespacedName};
+
+/// After an event of a CustomResourceDefinition it takes the server some 30 ms until the kind is served (measured).
+const ESTABLISHING: Duration = Duration::from_millis(150);
+
+/// What is kept of a CustomResourceDefinition or an APIService: its name says which group it is about.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    uid: Arc<str>,
+    version: u64,
+}
+
+/// The definitions of a cluster, watched. Cheap to clone.
+#[derive(Clone)]
+pub struct Definitions {
+    /// By `plural.group`.
+    custom: Watch<Definition>,
+}
+
+// === impl Definitions ===
+
+impl Definitions {
+    /// Opens both watches. A cluster without APIServices is as good as any, so nobody waits for those.
+    pub fn open(watches: &Watches) -> Self {
+        let kind = |group, kind, plural| Resource::new(group, "v1", kind, plural, false);
+        let custom = kind("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions");
+        let services = kind("apiregistration.k8s.io", "APIService", "apiservices");
+        // The names of these are `version.group`.
+        follow_groups(watches, Want::new(services, Definition::of).unawaited());
+        Self { custom: follow_groups(watches, Want::new(custom, Definition::of)) }
+    }
+
+    /// Whether a kind is defined by a CustomResourceDefinition.
+    pub fn is_custom(&self, resource: &Resource) -> bool {
+        let name = NamespacedName::new("", format!("{}.{}", resource.plural, resource.group));
+        self.custom.store().with(&name, |_| ()).is_some()
+    }
+}
+
+/// Watches objects whose names end in an API group, and has discovery look at that group when one changes.
+fn follow_groups(watches: &Watches, want: Want<Definition>) -> Watch<Definition> {
+    let watch = watches.open(want.metadata());
+    let cluster = watches.cluster().clone();
+    watch.subscribe(move |change| {
+        if change.how == How::First {
+            return;
+        }
+        if let Some((_, group)) = change.name.name.split_once('.') {
+            let (cluster, group) = (cluster.clone(), group.to_owned());
+            actix::spawn(async move {
+                tokio::time::sleep(ESTABLISHING).await;
+                cluster.discovery().refresh_requested(&group);
+            });
+        }
+    });
+    watch
+}
+
+// === impl Definition ===
+
+impl Definition {
+    fn of(object: &Value) -> Option<Self> {
+        let version = object::resource_version(object).parse().unwrap_or_default();
+        Some(Self { uid: object::uid(object).into(), version })
+    }
+}
+
+impl Record for Definition {
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+}

@@ -1,0 +1,163 @@
+//! The server's discovery documents as a table of kinds. Pure.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::Value;
+
+use crate::object::{GroupKind, GroupVersionKind};
+
+use super::super::{ApiError, Resource};
+
+/// The kinds a server serves, by group; versions in the server's order of preference.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Served(pub(super) BTreeMap<Arc<str>, Vec<Version>>);
+
+/// One version of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Version {
+    pub(super) name: Arc<str>,
+    pub(super) resources: Vec<Resource>,
+    /// Why the resources are not (all) known, or not fresh.
+    pub(super) stale: Option<String>,
+}
+
+/// A group with the names of its versions.
+pub(super) type GroupVersions = (Arc<str>, Vec<Arc<str>>);
+
+// === impl Served ===
+
+impl Served {
+    /// The resource of a kind in a version.
+    pub(super) fn resource(&self, kind: &GroupVersionKind) -> Result<Resource, ApiError> {
+        let missing = || ApiError::NoMatch(kind.clone());
+        let version = self.versions(&kind.group).find(|version| *version.name == kind.version).ok_or_else(missing)?;
+        version.resource(&kind.kind).cloned().ok_or_else(|| version.unknown().unwrap_or_else(missing))
+    }
+
+    /// The resource of a kind in the first version that has it.
+    pub(super) fn preferred(&self, kind: &GroupKind) -> Result<Resource, ApiError> {
+        if let Some(found) = self.versions(&kind.group).find_map(|version| version.resource(&kind.kind)) {
+            return Ok(found.clone());
+        }
+        let unknown = self.versions(&kind.group).find_map(Version::unknown);
+        Err(unknown.unwrap_or_else(|| ApiError::NoKind(kind.clone())))
+    }
+
+    /// All resources.
+    pub(super) fn resources(&self) -> impl Iterator<Item = &Resource> {
+        self.0.values().flatten().flat_map(|version| &version.resources)
+    }
+
+    /// With the resources known before where a version is stale now and has none.
+    pub(super) fn keeping(mut self, before: Option<&Self>) -> Self {
+        for (group, versions) in &mut self.0 {
+            for version in versions.iter_mut().filter(|version| version.stale.is_some() && version.resources.is_empty())
+            {
+                let known = before.and_then(|before| before.versions(group).find(|old| old.name == version.name));
+                version.resources = known.map(|known| known.resources.clone()).unwrap_or_default();
+            }
+        }
+        self
+    }
+
+    fn versions(&self, group: &str) -> impl Iterator<Item = &Version> {
+        self.0.get(group).into_iter().flatten()
+    }
+}
+
+// === impl Version ===
+
+impl Version {
+    fn resource(&self, kind: &str) -> Option<&Resource> {
+        self.resources.iter().find(|resource| &*resource.kind == kind)
+    }
+
+    /// The error for a miss in a version that is stale: it may be there.
+    fn unknown(&self) -> Option<ApiError> {
+        self.stale.clone().map(ApiError::Discovery)
+    }
+}
+
+// === aggregated documents ===
+
+/// From an `APIGroupDiscoveryList` (of `/api` or `/apis`).
+pub(super) fn aggregated(document: &Value) -> Result<Served, ApiError> {
+    let mut served = Served::default();
+    for group in list(document, "items")? {
+        let name: Arc<str> = text(&group["metadata"], "name").into();
+        let versions = list(group, "versions")?.iter().map(|version| aggregated_version(&name, version));
+        let versions = versions.collect::<Result<_, _>>()?;
+        served.0.insert(name, versions);
+    }
+    Ok(served)
+}
+
+fn aggregated_version(group: &Arc<str>, version: &Value) -> Result<Version, ApiError> {
+    let name: Arc<str> = text(version, "version").into();
+    let resources = version["resources"].as_array().into_iter().flatten();
+    let resources = resources.filter_map(|resource| {
+        let kind = text(&resource["responseKind"], "kind");
+        let namespaced = resource["scope"] == "Namespaced";
+        let resource = text(resource, "resource");
+        // an API that answers with another kind than it stores has no kind to look up
+        (!kind.is_empty() && !resource.is_empty()).then(|| Resource {
+            group: group.clone(),
+            version: name.clone(),
+            kind: kind.into(),
+            plural: resource.into(),
+            namespaced,
+        })
+    });
+    let resources = resources.collect();
+    let stale = (version["freshness"] == "Stale").then(|| {
+        let api_version = api_version(group, &name);
+        format!("{api_version}: stale GroupVersion discovery: {api_version}")
+    });
+    Ok(Version { name, resources, stale })
+}
+
+// === documents of older servers ===
+
+/// Group, and its versions in the order of preference, from `APIVersions` (`/api`) or `APIGroupList` (`/apis`).
+pub(super) fn legacy_groups(document: &Value) -> Result<Vec<GroupVersions>, ApiError> {
+    if document["kind"] == "APIVersions" {
+        let versions = list(document, "versions")?.iter().filter_map(Value::as_str).map(Arc::from).collect();
+        return Ok(vec![("".into(), versions)]);
+    }
+    let groups = list(document, "groups")?.iter();
+    groups
+        .map(|group| {
+            let preferred = text(&group["preferredVersion"], "version");
+            let mut versions: Vec<_> = list(group, "versions")?.iter().map(|it| text(it, "version")).collect();
+            versions.sort_by_key(|version| *version != preferred); // stable: the rest keeps its order
+            Ok((text(group, "name").into(), versions.into_iter().map(Arc::from).collect()))
+        })
+        .collect()
+}
+
+/// The resources of an `APIResourceList`, without subresources.
+pub(super) fn legacy_resources(group: &Arc<str>, version: &Arc<str>, document: &Value) -> Result<Version, ApiError> {
+    let resources = list(document, "resources")?.iter().filter(|resource| !text(resource, "name").contains('/'));
+    let resources = resources.map(|resource| Resource {
+        group: group.clone(),
+        version: version.clone(),
+        kind: text(resource, "kind").into(),
+        plural: text(resource, "name").into(),
+        namespaced: resource["namespaced"] == true,
+    });
+    Ok(Version { name: version.clone(), resources: resources.collect(), stale: None })
+}
+
+/// `group/version`, or `version` for the core group.
+pub(super) fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap_or_default()
+}
+
+fn list<'a>(value: &'a Value, field: &str) -> Result<&'a Vec<Value>, ApiError> {
+    let missing = || ApiError::Decode(format!("the discovery document has no {field}"));
+    value[field].as_array().ok_or_else(missing)
+}

@@ -1,0 +1,287 @@
+//! Which kinds the server serves (fault 11).
+//!
+//! `documents` reads the server's documents into [`Served`]; this file caches it, fetches it anew when a kind is missed
+//! or somebody has seen a change, and tells those who wait. A group that cannot be asked keeps its last good answer, so
+//! a broken aggregated API takes nothing away from anybody else.
+
+mod documents;
+mod fetch;
+mod list_kinds;
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
+
+use futures::{
+    FutureExt as _,
+    future::{LocalBoxFuture, Shared, WeakShared},
+};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
+
+use crate::object::{GroupKind, GroupVersionKind};
+
+pub use self::list_kinds::is_list_kind;
+use self::{documents::Served, fetch::Cached};
+use super::{ApiError, Resource, transport::Transport};
+
+/// A group is asked for anew at most this often.
+const PER_GROUP: Duration = Duration::from_secs(10);
+/// A document younger than this answers every question.
+const YOUNG: Duration = Duration::from_secs(1);
+
+/// The kinds of one cluster; cheap to clone.
+#[derive(Clone)]
+pub struct Discovery(Rc<Inner>);
+
+struct Inner {
+    transport: Rc<Transport>,
+    state: RefCell<State>,
+    running: RefCell<Option<WeakShared<Refresh>>>,
+    version: watch::Sender<u64>,
+    requested: Notify,
+}
+
+type Refresh = LocalBoxFuture<'static, Result<(), ApiError>>;
+
+#[derive(Default)]
+struct State {
+    /// `None` before the first good answer.
+    served: Option<Served>,
+    /// Why the last fetch failed.
+    failure: Option<ApiError>,
+    /// When the last fetch began.
+    began: Option<Instant>,
+    /// When a fetch last began for the sake of a group; entries older than [`PER_GROUP`] are dropped.
+    asked: BTreeMap<Arc<str>, Instant>,
+    /// When a change of a group last made it be asked for at once; entries as old are dropped, too.
+    changed: BTreeMap<Arc<str>, Instant>,
+    /// Groups somebody has seen a change of.
+    requested: BTreeSet<Arc<str>>,
+    /// Documents with their entity tags.
+    cached: Cached,
+}
+
+// === impl Discovery ===
+
+impl Discovery {
+    pub(super) fn new(transport: Rc<Transport>) -> Self {
+        Self(Rc::new(Inner {
+            transport,
+            state: RefCell::default(),
+            running: RefCell::default(),
+            version: watch::Sender::new(0),
+            requested: Notify::new(),
+        }))
+    }
+
+    /// How the server serves a kind in a version. A miss asks the server, at most every 10 s per group.
+    ///
+    /// # Errors
+    /// [`ApiError::NoMatch`] if it is not served; [`ApiError::Discovery`] or the failure of the request if that cannot
+    /// be told.
+    pub async fn mapping(&self, kind: &GroupVersionKind) -> Result<Resource, ApiError> {
+        self.find(&kind.group, |served| served.resource(kind)).await
+    }
+
+    /// How the server serves a kind in the version it prefers. Errors as those of [`Self::mapping`], with
+    /// [`ApiError::NoKind`].
+    pub async fn preferred(&self, kind: &GroupKind) -> Result<Resource, ApiError> {
+        self.find(&kind.group, |served| served.preferred(kind)).await
+    }
+
+    /// What is known of a kind now, without asking the server.
+    pub fn known(&self, kind: &GroupVersionKind) -> Option<Resource> {
+        self.0.state.borrow().served.as_ref()?.resource(kind).ok()
+    }
+
+    /// How the server serves a kind in the version it prefers, without asking the server.
+    pub fn known_preferred(&self, kind: &GroupKind) -> Option<Resource> {
+        self.0.state.borrow().served.as_ref()?.preferred(kind).ok()
+    }
+
+    /// All kinds the server serves, as far as known, by group, in the server's order of versions.
+    pub fn served(&self) -> Vec<Resource> {
+        self.0.state.borrow().served.as_ref().map(|served| served.resources().cloned().collect()).unwrap_or_default()
+    }
+
+    /// Somebody has seen that the kinds of a group change (an event of a CRD or APIService): the group is asked for anew by
+    /// the next question or by [`Self::run`]. A miss just before, e.g. of the kind that the CRD brings, does not put that
+    /// off; many changes share the 10 s.
+    pub fn refresh_requested(&self, group: &str) {
+        self.0.state.borrow_mut().changed(group, Instant::now());
+        self.missed(group);
+    }
+
+    /// A path of the group was answered with 404: as [`Self::refresh_requested`], but at most every 10 s.
+    pub(super) fn missed(&self, group: &str) {
+        self.0.state.borrow_mut().requested.insert(group.into());
+        self.0.requested.notify_one();
+    }
+
+    /// Grows with each change of what is served.
+    pub fn version(&self) -> u64 {
+        *self.0.version.borrow()
+    }
+
+    /// Is told of each change of [`Self::version`]: wake those who wait for a kind.
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.0.version.subscribe()
+    }
+
+    /// Fetches what was requested, for ever; nothing at rest. One such task per cluster; without it only
+    /// questions lead to requests, and subscribers hear of changes late.
+    pub async fn run(self) {
+        loop {
+            let Some(due) = self.next_due() else {
+                self.0.requested.notified().await;
+                continue;
+            };
+            tokio::time::sleep_until(due).await;
+            let group = self.0.state.borrow().due(Instant::now());
+            if let Some(group) = group {
+                self.log(self.refresh(&group).await);
+            }
+        }
+    }
+
+    fn log(&self, result: Result<(), ApiError>) {
+        if let Err(error) = result {
+            tracing::warn!(host = self.0.transport.host, %error, "cannot discover the kinds of the API server");
+        }
+    }
+
+    /// When the first requested group may be asked for.
+    fn next_due(&self) -> Option<Instant> {
+        let state = self.0.state.borrow();
+        let now = Instant::now();
+        state.requested.iter().map(|group| state.free_at(group).unwrap_or(now)).min()
+    }
+
+    async fn find<T>(&self, group: &str, look: impl Fn(&Served) -> Result<T, ApiError>) -> Result<T, ApiError> {
+        let running = self.0.running.borrow().as_ref().and_then(WeakShared::upgrade).filter(|it| it.peek().is_none());
+        if !self.is_requested(group)
+            && let Ok(found) = self.look(&look)
+        {
+            return Ok(found);
+        }
+        if let Some(running) = running {
+            running.await.ok(); // its error is remembered in the state
+            if let Ok(found) = self.look(&look) {
+                return Ok(found);
+            }
+        }
+        if self.0.state.borrow().may_ask(group, Instant::now()) {
+            self.refresh(group).await.ok(); // as above
+        }
+        self.look(&look)
+    }
+
+    /// Looks into the cache. A miss while the last fetch failed is no proof of absence.
+    fn look<T>(&self, look: &impl Fn(&Served) -> Result<T, ApiError>) -> Result<T, ApiError> {
+        let state = self.0.state.borrow();
+        let result = state.served.as_ref().map(look);
+        match (result, &state.failure) {
+            (Some(Ok(found)), _) => Ok(found),
+            (_, Some(failure)) => Err(failure.clone()),
+            (Some(Err(missing)), None) => Err(missing),
+            (None, None) => Err(ApiError::Discovery("not asked yet".into())),
+        }
+    }
+
+    fn is_requested(&self, group: &str) -> bool {
+        let state = self.0.state.borrow();
+        state.requested.contains(group) && state.may_ask(group, Instant::now())
+    }
+
+    /// Fetches all documents, or shares the fetch that runs; for the sake of `group`.
+    fn refresh(&self, group: &str) -> Shared<Refresh> {
+        let mut running = self.0.running.borrow_mut();
+        if let Some(shared) = running.as_ref().and_then(WeakShared::upgrade).filter(|it| it.peek().is_none()) {
+            return shared;
+        }
+        self.0.state.borrow_mut().begin(group, Instant::now());
+        let this = self.clone();
+        let shared = async move { this.load().await }.boxed_local().shared();
+        *running = shared.downgrade();
+        shared
+    }
+
+    async fn load(&self) -> Result<(), ApiError> {
+        let mut cached = std::mem::take(&mut self.0.state.borrow_mut().cached);
+        let fetched = fetch::fetch(&self.0.transport, &mut cached).await;
+        let mut state = self.0.state.borrow_mut();
+        state.cached = cached;
+        let fresh = match fetched {
+            Ok(fresh) => fresh,
+            Err(error) => {
+                state.failure = Some(error.clone());
+                return Err(error);
+            }
+        };
+        state.failure = None;
+        let merged = fresh.keeping(state.served.as_ref());
+        let changed = state.served.as_ref() != Some(&merged);
+        state.served = Some(merged);
+        drop(state);
+        if changed {
+            self.0.version.send_modify(|version| *version += 1);
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Discovery {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Discovery").field("version", &self.version()).finish_non_exhaustive()
+    }
+}
+
+// === impl State ===
+
+impl State {
+    /// Whether a fetch may begin for the sake of a group.
+    fn may_ask(&self, group: &str, now: Instant) -> bool {
+        self.free_at(group).is_none_or(|free| free <= now)
+    }
+
+    /// When a fetch may begin for the sake of a group; `None` for at once.
+    fn free_at(&self, group: &str) -> Option<Instant> {
+        let young_until = self.began.map(|began| began + YOUNG);
+        let asked_until = self.asked.get(group).map(|asked| *asked + PER_GROUP);
+        young_until.max(asked_until)
+    }
+
+    /// A change was seen: the group may be asked for at once, unless that was so within the last [`PER_GROUP`].
+    fn changed(&mut self, group: &str, now: Instant) {
+        if self.changed.get(group).is_none_or(|changed| *changed + PER_GROUP <= now) {
+            self.changed.insert(group.into(), now);
+            self.asked.remove(group);
+        }
+    }
+
+    /// A requested group that may be asked for now.
+    fn due(&self, now: Instant) -> Option<Arc<str>> {
+        self.requested.iter().find(|group| self.may_ask(group, now)).cloned()
+    }
+
+    /// A fetch begins: it answers all requests there are.
+    fn begin(&mut self, group: &str, now: Instant) {
+        self.began = Some(now);
+        self.asked.retain(|_, asked| *asked + PER_GROUP > now);
+        self.changed.retain(|_, changed| *changed + PER_GROUP > now);
+        self.asked.insert(group.into(), now);
+        for requested in std::mem::take(&mut self.requested) {
+            self.asked.insert(requested, now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

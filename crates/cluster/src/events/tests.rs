@@ -1,0 +1,278 @@
+use std::{cell::Cell, future::Future};
+
+use tokio::time::sleep;
+
+use super::*;
+use crate::{
+    Fence, RequestObserver, Side,
+    testing::{Reply, Server, json as reply, status},
+};
+
+fn regarding(name: &str) -> Reference {
+    Reference {
+        api_version: "v1".into(),
+        kind: "Service".into(),
+        namespace: "ns".into(),
+        name: name.into(),
+        uid: "u".into(),
+    }
+}
+
+/// Runs the recorder's task beside `test`.
+async fn with_task<T>(recorder: &Recorder, test: impl Future<Output = T>) -> T {
+    tokio::select! {
+        biased;
+        result = test => result,
+        () = recorder.clone().run() => unreachable!("it runs for ever"),
+    }
+}
+
+fn accepting() -> Server {
+    Server::new(|_| reply(201, &json!({})))
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_has_the_form_of_core_v1() {
+    let server = accepting();
+    let recorder = Recorder::new(&server.cluster(), "me-controller");
+
+    with_task(&recorder, async {
+        recorder.warning(&regarding("a"), "Bad", "it is bad");
+        sleep(Duration::from_secs(1)).await;
+    })
+    .await;
+
+    let seen = server.requests().remove(0);
+    assert_eq!(seen.line, "POST /api/v1/namespaces/ns/events");
+    let mut event = seen.body;
+    assert!(event["metadata"]["name"].take().as_str().unwrap().starts_with("a."));
+    assert_eq!(
+        event,
+        json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"name": null, "namespace": "ns"},
+            "involvedObject": {"apiVersion": "v1", "kind": "Service", "namespace": "ns", "name": "a", "uid": "u"},
+            "type": "Warning", "reason": "Bad", "message": "it is bad", "source": {"component": "me-controller"},
+            "reportingComponent": "me-controller", "reportingInstance": "", "count": 1,
+            "firstTimestamp": "2026-01-02T03:04:05Z", "lastTimestamp": "2026-01-02T03:04:05Z",
+        })
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_says_what_was_being_done_and_another_action_makes_another_event() {
+    let server = accepting();
+    let recorder = Recorder::new(&server.cluster(), "me");
+    let reconciling = recorder.for_component("other").with_action("Reconcile");
+
+    for recorder in [&recorder, &reconciling, &reconciling.for_component("me")] {
+        recorder.normal(&regarding("a"), "R", "m");
+    }
+    recorder.flush(Deadline::after(REQUEST)).await;
+
+    let said: Vec<_> = server.requests().into_iter().map(|seen| seen.body).collect();
+    let said: Vec<_> = said.iter().map(|event| (&event["source"]["component"], event.get("action"))).collect();
+    let action = json!("Reconcile");
+    assert_eq!(said, [(&json!("me"), None), (&json!("other"), Some(&action)), (&json!("me"), Some(&action))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_event_is_counted_and_written_seldom() {
+    let server = accepting();
+    let recorder = Recorder::new(&server.cluster(), "me");
+
+    with_task(&recorder, async {
+        for _ in 0..100 {
+            recorder.normal(&regarding("a"), "Same", "same");
+            sleep(Duration::from_millis(100)).await;
+        }
+        sleep(COALESCE).await;
+    })
+    .await;
+
+    let requests = server.requests();
+    assert_eq!(requests.len(), 2, "{:?}", server.lines());
+    assert!(requests[1].line.starts_with("PATCH /api/v1/namespaces/ns/events/a."));
+    assert_eq!(requests[1].body, json!({"count": 100, "lastTimestamp": "2026-01-02T03:04:14Z"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_expired_is_created_anew_with_its_count() {
+    let server = Server::new(|seen| {
+        if seen.line.starts_with("PATCH") { status(404, "NotFound", "gone") } else { reply(201, &json!({})) }
+    });
+    let recorder = Recorder::new(&server.cluster(), "me");
+
+    with_task(&recorder, async {
+        for _ in 0..2 {
+            recorder.normal(&regarding("a"), "Same", "same");
+            sleep(2 * COALESCE).await;
+        }
+    })
+    .await;
+
+    let requests = server.requests();
+    assert_eq!(requests.len(), 3, "{:?}", server.lines());
+    assert_eq!(requests[2].body["count"], 2);
+}
+
+/// spec 71 §5.1: Gardener's roles grant the source's Events create alone; what they refuse is not asked for again and again.
+/// spec 20, introduction: where patching is refused, an equal Event is created anew.
+#[tokio::test(start_paused = true)]
+async fn where_patching_is_refused_repetitions_are_created_and_patching_is_tried_once_an_hour() {
+    let server = Server::new(|seen| {
+        if seen.line.starts_with("PATCH") { status(403, "Forbidden", "no") } else { reply(201, &json!({})) }
+    });
+    let recorder = Recorder::new(&server.cluster(), "me");
+    let verbs = || server.lines().iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>();
+
+    with_task(&recorder, async {
+        for _ in 0..2 {
+            for name in ["a", "b"] {
+                for _ in 0..3 {
+                    recorder.normal(&regarding(name), "Same", "same");
+                    sleep(2 * COALESCE).await;
+                }
+            }
+        }
+    })
+    .await;
+
+    assert_eq!(verbs().iter().filter(|verb| *verb == "PATCH").count(), 1, "{:?}", verbs());
+    let created: Vec<_> = server.requests().into_iter().filter(|seen| seen.line.starts_with("POST")).collect();
+    let counts = |name: &str| {
+        let about = created.iter().filter(|seen| seen.body["involvedObject"]["name"] == name);
+        about.map(|seen| seen.body["count"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!((counts("a"), counts("b")), (vec![1, 2, 3, 4, 5, 6], vec![1, 2, 3, 4, 5, 6]));
+    let names: std::collections::BTreeSet<_> =
+        created.iter().map(|seen| seen.body["metadata"]["name"].to_string()).collect();
+    assert_eq!(names.len(), 12, "each is an object of its own");
+    assert!(created.iter().all(|seen| {
+        let at =
+            if seen.body["involvedObject"]["name"] == "a" { "2026-01-02T03:04:05Z" } else { "2026-01-02T03:05:05Z" };
+        seen.body["firstTimestamp"] == at
+    }));
+
+    with_task(&recorder, async {
+        sleep(Duration::from_secs(3600)).await;
+        recorder.normal(&regarding("a"), "Same", "same");
+        sleep(2 * COALESCE).await;
+    })
+    .await;
+    assert_eq!(verbs()[verbs().len() - 2..], ["PATCH", "POST"], "roles may have been extended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_tried_three_times_while_the_server_is_down_and_once_when_it_refuses() {
+    for (answer, expected) in [(None, 3), (Some(403), 1)] {
+        let server = Server::new(move |_| answer.map_or(Reply::Broken, |code| status(code, "Forbidden", "no")));
+        let recorder = Recorder::new(&server.cluster(), "me");
+
+        with_task(&recorder, async {
+            recorder.normal(&regarding("a"), "R", "m");
+            sleep(Duration::from_secs(600)).await;
+        })
+        .await;
+
+        assert_eq!(server.lines().len(), expected);
+        assert_eq!(recorder.waiting(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_of_unknown_outcome_is_not_created_twice() {
+    let mut first = true;
+    let server =
+        Server::new(
+            move |_| {
+                if std::mem::take(&mut first) { Reply::Broken } else { status(409, "AlreadyExists", "there") }
+            },
+        );
+    let recorder = Recorder::new(&server.cluster(), "me");
+
+    with_task(&recorder, async {
+        recorder.normal(&regarding("a"), "R", "m");
+        sleep(Duration::from_secs(600)).await;
+    })
+    .await;
+
+    let requests = server.requests();
+    assert_eq!(requests.len(), 2);
+    assert_eq!(requests[0].body["metadata"]["name"], requests[1].body["metadata"]["name"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn flush_writes_what_is_left_also_behind_a_shut_fence() {
+    let server = accepting();
+    let fence = Fence::open();
+    let recorder = Recorder::new(&server.cluster_with(fence.clone(), Rc::new(crate::NoObserver)), "me");
+    recorder.normal(&regarding("a"), "R", "m");
+    recorder.normal(&regarding("b"), "R", "m");
+    recorder.flush(Deadline::after(REQUEST)).await;
+    recorder.normal(&regarding("b"), "R", "m");
+    fence.shut("shutting down");
+
+    recorder.flush(Deadline::after(REQUEST)).await;
+
+    let lines = server.lines();
+    assert_eq!(lines.len(), 3);
+    assert!(lines[2].starts_with("PATCH"), "{lines:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn flush_ends_at_its_deadline() {
+    let server = Server::new(|_| Reply::Broken);
+    let recorder = Recorder::new(&server.cluster(), "me");
+    recorder.normal(&regarding("a"), "R", "m");
+    let begin = Instant::now();
+
+    recorder.flush(Deadline::after(REQUEST)).await;
+
+    assert!(begin.elapsed() <= REQUEST);
+}
+
+#[derive(Default)]
+struct Drops(Cell<usize>);
+
+impl RequestObserver for Drops {
+    fn finished(&self, _: &str, _: &str, _: Option<u16>) {}
+
+    fn gate(&self, _: Side, _: usize, _: usize, _: usize) {}
+
+    fn event_dropped(&self) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn queue_and_memory_are_bounded_and_drops_are_counted() {
+    let server = accepting();
+    let drops = Rc::new(Drops::default());
+    let recorder = Recorder::new(&server.cluster_with(Fence::open(), drops.clone()), "me");
+
+    for index in 0..QUEUED + 5 {
+        recorder.normal(&regarding(&format!("first-{index}")), "R", "m");
+    }
+    assert_eq!((recorder.waiting(), drops.0.get()), (QUEUED, 5));
+
+    for round in 0..6 {
+        recorder.flush(Deadline::after(REQUEST)).await;
+        for index in 0..QUEUED {
+            recorder.normal(&regarding(&format!("{round}-{index}")), "R", "m");
+            recorder.normal(&regarding("always"), "R", "m");
+        }
+    }
+    let notebook = recorder.shared.notebook.borrow();
+    assert!(notebook.entries.len() <= REMEMBERED, "{}", notebook.entries.len());
+    assert!(notebook.uses.len() <= 2 * REMEMBERED);
+    assert!(notebook.entries.keys().any(|subject| subject.regarding.name == "always"));
+}
+
+#[test]
+fn names_of_events_are_valid_whatever_the_object_is_called() {
+    let suffix = "0123456789abcdef";
+
+    assert_eq!(event_name("a.b-c", suffix), "a.b-c.0123456789abcdef");
+    assert_eq!(event_name("system:x", suffix), "event.0123456789abcdef");
+    assert_eq!(event_name(&"a".repeat(253), suffix), "event.0123456789abcdef");
+}

@@ -1,0 +1,50 @@
+//! Files of bounded size.
+//!
+//! A path may name anything, e.g. `/dev/zero`: no file is read without a limit. In this crate, because kubeconfigs and tokens are
+//! read here; the component configuration and certificates are read above, and the actors below read no files.
+
+use std::{
+    io::{self, Read as _},
+    path::Path,
+};
+
+/// Reads a file of at most `limit` bytes.
+///
+/// # Errors
+/// Those of the file system, and `file is larger than <limit>`.
+pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > limit {
+        return Err(io::Error::other(format!("file is larger than {}", size(limit))));
+    }
+    Ok(bytes)
+}
+
+fn size(bytes: u64) -> String {
+    match (bytes >> 20, bytes >> 10) {
+        (0, 0) => format!("{bytes} bytes"),
+        (0, kibibytes) => format!("{kibibytes} KiB"),
+        (mebibytes, _) => format!("{mebibytes} MiB"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_up_to_its_limit() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, "12345").unwrap();
+
+        assert_eq!(read(file.path(), 5).unwrap(), b"12345");
+        assert_eq!(read(file.path(), 4).unwrap_err().to_string(), "file is larger than 4 bytes");
+    }
+
+    #[test]
+    fn a_file_without_end_is_refused() {
+        assert_eq!(read(Path::new("/dev/zero"), 1 << 20).unwrap_err().to_string(), "file is larger than 1 MiB");
+        assert_eq!(read(Path::new("/dev/zero"), 64 << 10).unwrap_err().to_string(), "file is larger than 64 KiB");
+    }
+}

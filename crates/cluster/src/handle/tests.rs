@@ -1,0 +1,304 @@
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::*;
+use crate::testing::{Recorded, Reply, Server, answer, config_maps, ctx, json as reply, late, status, text};
+
+fn object() -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "ns"}})
+}
+
+fn at() -> Target {
+    config_maps().at("ns", "a")
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_verb_sends_its_request() {
+    let server = Server::new(|_| reply(200, &object()));
+    let (cluster, ctx, at, object) = (server.cluster(), ctx(), at(), object());
+    let labelled = ListQuery { limit: Some(5), resource_version: Some("0".into()), ..ListQuery::labelled("a=b") };
+
+    cluster.get(&ctx, &at).await.unwrap();
+    cluster.create(&ctx, &at, &object).await.unwrap();
+    cluster.replace(&ctx, &at, Some("status"), &object).await.unwrap();
+    cluster.merge_patch(&ctx, &at, None, &json!({"a": null})).await.unwrap();
+    cluster.create_subresource(&ctx, &at, "token", &json!({})).await.unwrap();
+    cluster.delete_collection(&ctx, &config_maps(), "ns", "a=b").await.unwrap();
+    cluster.list(&ctx, &config_maps(), None, &labelled).await.unwrap();
+    cluster.healthz(ctx.deadline).await.unwrap();
+
+    let path = "/api/v1/namespaces/ns/configmaps";
+    assert_eq!(
+        server.lines(),
+        [
+            format!("GET {path}/a"),
+            format!("POST {path}"),
+            format!("PUT {path}/a/status"),
+            format!("PATCH {path}/a"),
+            format!("POST {path}/a/token"),
+            format!("DELETE {path}?labelSelector=a%3Db"),
+            "GET /api/v1/configmaps?labelSelector=a%3Db&limit=5&resourceVersion=0".into(),
+            "GET /healthz".into(),
+        ]
+    );
+    let requests = server.requests();
+    assert_eq!(requests[1].body, object);
+    assert_eq!(requests[3].headers["content-type"], "application/merge-patch+json");
+    assert_eq!(requests[1].headers["content-type"], "application/json");
+}
+
+/// api-facts §6
+#[tokio::test(start_paused = true)]
+async fn a_deletion_is_done_or_pending() {
+    let gone = json!({"kind": "Status", "metadata": {}, "status": "Success", "details": {"name": "a"}});
+    let pending = json!({"kind": "Service", "metadata": {"name": "a", "deletionTimestamp": "2026-01-02T03:04:05Z"}});
+    let cases = [(gone, false), (object(), false), (pending.clone(), true)];
+
+    for (body, waits) in cases {
+        let server = Server::new(move |_| reply(200, &body));
+        let options = DeleteOptions {
+            uid: Some("u".into()),
+            resource_version: Some("7".into()),
+            propagation: Some(Propagation::Foreground),
+            grace_period_seconds: None,
+        };
+
+        let deleted = server.cluster().delete(&ctx(), &at(), &options).await.unwrap();
+
+        assert_eq!(deleted, if waits { Deleted::Pending(pending.clone()) } else { Deleted::Gone });
+        assert_eq!(
+            server.requests()[0].body,
+            json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground",
+                "preconditions": {"uid": "u", "resourceVersion": "7"}})
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn metadata_is_narrowed_when_the_server_does_not() {
+    let server = Server::new(|_| reply(200, &json!({"kind": "X", "metadata": {"name": "a"}, "spec": {"big": 1}})));
+
+    let metadata = server.cluster().get_metadata(&ctx(), &at()).await.unwrap();
+
+    assert_eq!(
+        metadata,
+        json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "a"}})
+    );
+    let accept = server.requests()[0].headers["accept"].clone();
+    assert!(accept.to_str().unwrap().starts_with("application/json;as=PartialObjectMetadata;"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_is_read_page_by_page() {
+    let server = Server::new(|seen| {
+        let continued = seen.line.contains("continue=t%3D");
+        let metadata = if continued {
+            json!({"resourceVersion": "5"})
+        } else {
+            json!({"resourceVersion": "5", "continue": "t=", "remainingItemCount": 1})
+        };
+        reply(200, &json!({"kind": "ConfigMapList", "metadata": metadata, "items": [{"metadata": {"name": "a"}}]}))
+    });
+    let mut pages = server.cluster().pages(ctx(), config_maps(), Some("ns".into()), ListQuery::default());
+
+    let first = pages.next().await.unwrap().unwrap();
+    let second = pages.next().await.unwrap().unwrap();
+
+    assert!(pages.next().await.is_none());
+    assert_eq!((first.remaining, second.remaining), (Some(1), None));
+    assert_eq!(first.resource_version, "5");
+    assert_eq!(second.items, [json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})]);
+    assert!(server.lines()[0].ends_with("?limit=250"));
+}
+
+/// fault 27
+#[tokio::test(start_paused = true)]
+async fn an_expired_page_token_ends_the_list_with_an_error() {
+    let server = Server::new(|seen| {
+        if seen.line.contains("continue=") {
+            return status(410, "Expired", "The provided continue parameter is too old");
+        }
+        reply(200, &json!({"kind": "L", "metadata": {"continue": "t"}, "items": []}))
+    });
+    let mut pages = server.cluster().pages(ctx(), config_maps(), None, ListQuery::default());
+    pages.next().await.unwrap().unwrap();
+
+    let error = pages.next().await.unwrap().unwrap_err();
+
+    assert!(error.is_expired());
+    assert!(pages.next().await.is_none());
+}
+
+/// fault 8
+#[tokio::test(start_paused = true)]
+async fn retry_after_is_honoured_for_writes_too() {
+    let mut left = 3;
+    let server = Server::new(move |_| {
+        left -= 1;
+        let busy = || answer(429, &[("retry-after", "2")], "Too many requests, please try again later.\n".into());
+        if left > 0 { busy() } else { reply(201, &object()) }
+    });
+    let begin = Instant::now();
+
+    server.cluster().create(&ctx(), &at(), &object()).await.unwrap();
+
+    assert_eq!(begin.elapsed(), Duration::from_secs(4));
+    assert_eq!(server.lines().len(), 3);
+}
+
+/// fault 8
+#[tokio::test(start_paused = true)]
+async fn a_wait_beyond_the_deadline_is_not_begun() {
+    let server = Server::new(|_| answer(503, &[("retry-after", "3600")], "down\n".into()));
+    let begin = Instant::now();
+
+    let error = server.cluster().get(&ctx(), &at()).await.unwrap_err();
+
+    assert_eq!((error.to_string().as_str(), error.code()), ("down", Some(503)));
+    assert_eq!(begin.elapsed(), Duration::ZERO);
+}
+
+/// fault 8
+#[tokio::test(start_paused = true)]
+async fn a_broken_connection_repeats_a_read_but_never_a_write() {
+    let server = Server::new(|_| Reply::Broken);
+    let cluster = server.cluster();
+
+    let read = cluster.get(&ctx(), &at()).await.unwrap_err();
+    assert_eq!(server.lines().len(), 2);
+    let write = cluster.replace(&ctx(), &at(), None, &object()).await.unwrap_err();
+    assert_eq!(server.lines().len(), 3);
+
+    assert!(read.to_string().contains("connection reset by peer"), "{read}");
+    assert!(write.outcome_unknown());
+}
+
+/// fault 9
+#[tokio::test(start_paused = true)]
+async fn a_401_is_repeated_once() {
+    let mut first = true;
+    let server = Server::new(move |_| {
+        if std::mem::take(&mut first) { status(401, "Unauthorized", "Unauthorized") } else { reply(201, &object()) }
+    });
+
+    server.cluster().create(&ctx(), &at(), &object()).await.unwrap();
+
+    assert_eq!(server.lines().len(), 2);
+}
+
+/// fault 7: deciding again is the caller's
+#[tokio::test(start_paused = true)]
+async fn a_conflict_is_not_repeated() {
+    let server = Server::new(|_| status(409, "Conflict", "Operation cannot be fulfilled on configmaps \"a\""));
+
+    let error = server.cluster().replace(&ctx(), &at(), None, &object()).await.unwrap_err();
+
+    assert!(error.is_conflict());
+    assert_eq!(server.lines().len(), 1);
+}
+
+/// fault 8
+#[tokio::test(start_paused = true)]
+async fn a_request_ends_at_its_deadline() {
+    let server = Server::new(|_| late(3600, reply(200, &object())));
+    let (cluster, begin) = (server.cluster(), Instant::now());
+
+    let error = cluster.create(&ctx(), &at(), &object()).await.unwrap_err();
+
+    assert_eq!(error, ApiError::Timeout);
+    assert!(error.outcome_unknown());
+    assert_eq!(begin.elapsed(), Duration::from_secs(60));
+    let over = cluster.create(&ctx().until(Deadline(begin)), &at(), &object()).await.unwrap_err();
+    assert_eq!(over, ApiError::NotSent);
+    assert!(!over.outcome_unknown());
+    assert_eq!(server.lines().len(), 1);
+}
+
+/// fault 16
+#[tokio::test(start_paused = true)]
+async fn a_shut_fence_stops_writes_but_no_reads() {
+    let server = Server::new(|_| reply(200, &object()));
+    let fence = Fence::leased(Duration::from_secs(10));
+    let cluster = server.cluster_with(fence.clone(), Rc::new(crate::NoObserver));
+
+    cluster.get(&ctx(), &at()).await.unwrap();
+    let error = cluster.create(&ctx(), &at(), &object()).await.unwrap_err();
+    assert!(matches!(error, ApiError::Fenced(_)), "{error}");
+
+    cluster.beside().create(&ctx(), &at(), &object()).await.unwrap();
+    fence.renewed(Instant::now());
+    cluster.create(&ctx(), &at(), &object()).await.unwrap();
+    assert_eq!(server.lines().len(), 3);
+}
+
+/// fault 16
+#[tokio::test(start_paused = true)]
+async fn a_write_that_was_queued_when_the_fence_shut_is_not_sent() {
+    let server = Server::new(|_| late(5, reply(200, &object())));
+    let fence = Fence::open();
+    let cluster = server.cluster_with(fence.clone(), Rc::new(crate::NoObserver));
+    let writes = (0..17).map(|_| {
+        let cluster = cluster.clone();
+        async move { cluster.create(&ctx(), &at(), &object()).await }
+    });
+    let shut = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        fence.shut("shutting down");
+        assert_eq!(fence.in_flight(), 16);
+        fence.quiet().await;
+    };
+
+    let (results, ()) = tokio::join!(futures::future::join_all(writes), shut);
+
+    assert_eq!(server.lines().len(), 16);
+    assert_eq!(results.iter().filter(|result| **result == Err(ApiError::Fenced("shutting down"))).count(), 1);
+    assert_eq!(cluster.gate().writes_in_flight(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_exchange_is_observed() {
+    let mut replies = vec![reply(200, &object()), status(401, "Unauthorized", "Unauthorized"), Reply::Broken];
+    let server = Server::new(move |_| replies.pop().unwrap());
+    let recorded = Rc::new(Recorded::default());
+    let cluster = server.cluster_with(Fence::open(), recorded.clone());
+
+    cluster.get(&ctx(), &at()).await.unwrap();
+
+    assert_eq!(*recorded.0.borrow(), ["GET api:443 None", "GET api:443 Some(401)", "GET api:443 Some(200)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_that_does_not_decode_leaves_the_outcome_open() {
+    let server = Server::new(|_| text(201, "ok"));
+
+    let error = server.cluster().create(&ctx(), &at(), &object()).await.unwrap_err();
+
+    assert!(matches!(error, ApiError::Decode(_)));
+    assert!(error.outcome_unknown());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_is_silent_until_it_answers_whatever_it_says_and_when_it_answers_no_more() {
+    let answering = |what: &'static str| match what {
+        "refused" => status(403, "Forbidden", "no"),
+        "found" => reply(200, &object()),
+        "never" => late(3600, reply(200, &object())),
+        _ => Reply::Broken,
+    };
+    let said = std::sync::Arc::new(std::sync::Mutex::new("broken"));
+    let server = Server::new({
+        let said = said.clone();
+        move |_| answering(*said.lock().unwrap())
+    });
+    let cluster = server.cluster();
+    assert!(cluster.is_silent(), "nothing was asked yet");
+
+    for (what, silent) in [("broken", true), ("refused", false), ("never", true), ("found", false), ("broken", true)] {
+        *said.lock().unwrap() = what;
+        let ctx = Context { deadline: Deadline::after(Duration::from_secs(5)), ..ctx() };
+        cluster.get(&ctx, &at()).await.ok();
+        assert_eq!(cluster.is_silent(), silent, "{what}");
+    }
+}

@@ -1,0 +1,63 @@
+//! A cluster as this program sees it: requests, watches, discovery, Events.
+//!
+//! Start at [`Cluster`] (`handle.rs`): it owns everything below and is the only thing other modules call. A request goes
+//! `fence` (may this process still write?) → `gate` (rate, writes in flight, whose turn it is) → `transport` (one HTTP
+//! exchange, repeated by the rules of `retry`) → `error` (what the server said).
+//!
+//! * [`object`]: names of kinds and objects, metadata of raw objects.
+//! * `resource`: names of kinds and objects as the server addresses them, paths and queries.
+//! * `pages`, `watch`: lists in pages of bounded size, and watch streams line by line.
+//! * `discovery/`: which kinds the server serves; `definitions`: hears when that changes.
+//! * `writes`: writes that decide before they send: create or update, by difference, of what was seen.
+//! * `events`: the recorder of core/v1 Events.
+//! * `client`, `token`: from a kubeconfig or the Pod's environment to a `kube::Client`.
+//! * [`kubeconfig`]: how each cluster is reached, and which kubeconfigs are acceptable.
+//! * `router`, `store`: watch routers and what they know of the objects of a kind.
+//! * `metrics`: what others may observe of it; `warnings`: `Warning` headers, logged once; [`files`]: files of bounded size.
+//!
+//! Everything runs on one thread; handles are `Rc`s and cheap to clone.
+
+mod client;
+mod definitions;
+mod discovery;
+mod error;
+mod events;
+mod fence;
+pub mod files;
+mod gate;
+mod handle;
+pub mod kubeconfig;
+mod metrics;
+pub mod object;
+mod pages;
+mod resource;
+mod retry;
+mod router;
+mod slim;
+mod store;
+mod token;
+mod transport;
+mod warnings;
+mod watch;
+mod watches;
+mod writes;
+
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+
+pub use client::{Connection, ConnectionError, PodEnvironment, SERVICE_ACCOUNT, read_kubeconfig, user_agent};
+pub use definitions::{Definition, Definitions};
+pub use discovery::{Discovery, is_list_kind};
+pub use error::{ApiError, Cause, Status};
+pub use events::{Recorder, Reference};
+pub use fence::{Fence, WriteGuard};
+pub use gate::Gate;
+pub use handle::{Cluster, ClusterEnv, ClusterOptions, Context, DeleteOptions, Deleted, Propagation, Side};
+pub use metrics::{NoObserver, RequestObserver};
+pub use pages::{ListQuery, Page, Pages};
+pub use resource::{Resource, Target, uri};
+pub use router::{Router, RouterOptions};
+pub use store::{IDLE_LIMIT, Record, Store, StoreState};
+pub use watch::{WatchEvent, WatchKind, WatchQuery, WatchStream};
+pub use watches::{Change, Found, How, Index, MOST_NAMESPACES, ReadRecord, Start, Synced, Want, Watch, Watches};
+pub use writes::{Lock, Wrote, difference};

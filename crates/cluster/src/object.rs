@@ -1,0 +1,151 @@
+//! Names of kinds and objects, and read access to the metadata of raw JSON objects.
+//!
+//! Objects travel through the program as [`serde_json::Value`]: typed structs would drop the fields they do not know
+//! (spec 10 §11.6). Everything here is a plain value without I/O.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+pub use kit::{GroupKind, ObjectKey};
+
+/// An API group, version and kind.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct GroupVersionKind {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Version, e.g. `v1`.
+    pub version: String,
+    /// Kind in upper camel case.
+    pub kind: String,
+}
+
+/// Namespace and name of an object whose kind is known from the context. The namespace is empty for cluster scope.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub struct NamespacedName {
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+// === impl GroupVersionKind ===
+
+impl GroupVersionKind {
+    /// Group, version and kind.
+    pub fn new(group: impl Into<String>, version: impl Into<String>, kind: impl Into<String>) -> Self {
+        Self { group: group.into(), version: version.into(), kind: kind.into() }
+    }
+
+    /// From the two fields of an object. `apiVersion` is `group/version`, or `version` alone for the core group.
+    pub fn from_api_version(api_version: &str, kind: &str) -> Self {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        Self::new(group, version, kind)
+    }
+
+    /// From an object; `None` where `apiVersion` or `kind` is missing, empty or no string.
+    pub fn of(object: &Value) -> Option<Self> {
+        let text = |field| object.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
+        Some(Self::from_api_version(text("apiVersion")?, text("kind")?))
+    }
+
+    /// `group/version`, or `version` for the core group.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// Without the version.
+    pub fn group_kind(&self) -> GroupKind {
+        GroupKind::new(&self.group, &self.kind)
+    }
+}
+
+impl fmt::Display for GroupVersionKind {
+    /// `group/version, Kind=kind`, with a leading slash for the core group left out: as discovery errors write it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, Kind={}", self.api_version(), self.kind)
+    }
+}
+
+// === impl NamespacedName ===
+
+impl NamespacedName {
+    /// Namespace (empty for cluster scope) and name.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+
+    /// From an object's metadata; missing fields are empty.
+    pub fn of(object: &Value) -> Self {
+        Self::new(namespace(object), name(object))
+    }
+}
+
+impl fmt::Display for NamespacedName {
+    /// `namespace/name`, or `name` for cluster scope.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() { f.write_str(&self.name) } else { write!(f, "{}/{}", self.namespace, self.name) }
+    }
+}
+
+// === metadata of raw objects ===
+
+fn metadata_text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn metadata_map<'a>(object: &'a Value, field: &str) -> Option<&'a Map<String, Value>> {
+    object.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_object)
+}
+
+/// `metadata.name`, or empty.
+pub fn name(object: &Value) -> &str {
+    metadata_text(object, "name")
+}
+
+/// `metadata.namespace`, or empty.
+pub fn namespace(object: &Value) -> &str {
+    metadata_text(object, "namespace")
+}
+
+/// `metadata.uid`, or empty.
+pub fn uid(object: &Value) -> &str {
+    metadata_text(object, "uid")
+}
+
+/// `metadata.resourceVersion`, or empty.
+pub fn resource_version(object: &Value) -> &str {
+    metadata_text(object, "resourceVersion")
+}
+
+/// `metadata.generation`; 0 for kinds that have none.
+pub fn generation(object: &Value) -> i64 {
+    object.get("metadata").and_then(|metadata| metadata.get("generation")).and_then(Value::as_i64).unwrap_or_default()
+}
+
+/// `metadata.deletionTimestamp`, if the object is being deleted.
+pub fn deletion_timestamp(object: &Value) -> Option<&str> {
+    Some(metadata_text(object, "deletionTimestamp")).filter(|text| !text.is_empty())
+}
+
+/// A label's value.
+pub fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    metadata_map(object, "labels")?.get(key)?.as_str()
+}
+
+/// An annotation's value.
+pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    metadata_map(object, "annotations")?.get(key)?.as_str()
+}
+
+/// `metadata.finalizers` in their order.
+pub fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
+    let list = object.get("metadata").and_then(|metadata| metadata.get("finalizers")).and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// Whether a string means *true*: exactly one of `1 t T true TRUE True` (spec 10 §1).
+pub fn truthy(value: Option<&str>) -> bool {
+    matches!(value, Some("1" | "t" | "T" | "true" | "TRUE" | "True"))
+}

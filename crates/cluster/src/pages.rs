@@ -1,0 +1,185 @@
+//! Lists, whole or in pages whose size follows the size of the objects.
+
+use std::time::Duration;
+
+use kit::Deadline;
+use serde_json::Value;
+
+use super::{
+    ApiError, Cluster, Context, Resource,
+    handle::narrow,
+    resource::Query,
+    transport::{Answer, Call, JSON},
+};
+
+/// How long one page may take: API servers give up after a minute themselves.
+const PAGE_TIME: Duration = Duration::from_secs(60);
+/// `Accept` of a list of metadata. The kind of a list is another one than that of an object (api-facts §2).
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+
+/// Bytes of a page that the limit aims at: what one page may cost in memory while it is parsed is some times that.
+const PAGE_BYTES: u64 = 1 << 20;
+const FIRST_LIMIT: u32 = 250;
+const SMALLEST_LIMIT: u32 = 25;
+const LARGEST_LIMIT: u32 = 500;
+
+/// What to list, and how.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListQuery {
+    /// Label selector in the API's syntax.
+    pub label_selector: Option<String>,
+    /// Field selector in the API's syntax.
+    pub field_selector: Option<String>,
+    /// At most so many objects; the rest by `continue_token`. Servers ignore it with `resource_version` `0`.
+    pub limit: Option<u32>,
+    /// Of the page before; not together with `resource_version`.
+    pub continue_token: Option<String>,
+    /// At least this version; `0` for whatever the server has in its cache.
+    pub resource_version: Option<String>,
+    /// Items as `PartialObjectMetadata`.
+    pub metadata_only: bool,
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Page {
+    /// The objects, each with `apiVersion` and `kind`.
+    pub items: Vec<Value>,
+    /// Version of the whole list: watch from here.
+    pub resource_version: String,
+    /// Token of the next page.
+    pub continue_token: Option<String>,
+    /// Objects after this page, if the server says so (not with a selector).
+    pub remaining: Option<u64>,
+    /// Size of the answer.
+    pub bytes: usize,
+}
+
+/// A list in pages. After an error it is over: begin anew, with a new one ([`ApiError::is_expired`]: the token was too
+/// old, which says nothing about any object).
+pub struct Pages {
+    cluster: Cluster,
+    ctx: Context,
+    resource: Resource,
+    scope: Option<String>,
+    query: ListQuery,
+    over: bool,
+}
+
+// === impl ListQuery ===
+
+impl ListQuery {
+    /// Of the objects with these labels.
+    pub fn labelled(selector: impl Into<String>) -> Self {
+        Self { label_selector: Some(selector.into()), ..Self::default() }
+    }
+
+    pub(super) fn call(&self, resource: &Resource, scope: Option<&str>) -> Call {
+        let limit = self.limit.map(|limit| limit.to_string());
+        let uri = Query::default()
+            .maybe("labelSelector", self.label_selector.as_deref())
+            .maybe("fieldSelector", self.field_selector.as_deref())
+            .maybe("limit", limit.as_deref())
+            .maybe("continue", self.continue_token.as_deref())
+            .maybe("resourceVersion", self.resource_version.as_deref())
+            .after(&resource.collection_path(scope));
+        let accept = if self.metadata_only { METADATA_LIST } else { JSON };
+        Call::read(uri).accepting(accept).about_secret(resource.is_secret())
+    }
+}
+
+// === impl Page ===
+
+impl Page {
+    pub(super) fn decode(resource: &Resource, metadata_only: bool, answer: &Answer) -> Result<Self, ApiError> {
+        let mut list = answer.json()?;
+        let items = match list["items"].take() {
+            Value::Array(items) => items,
+            Value::Null if list["kind"].is_string() => Vec::new(),
+            _ => return Err(ApiError::Decode("the list has no items".into())),
+        };
+        let metadata = &list["metadata"];
+        let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
+        let complete = |item| if metadata_only { narrow(item) } else { with_type(item, resource) };
+        Ok(Self {
+            items: items.into_iter().map(complete).collect(),
+            resource_version: text("resourceVersion"),
+            continue_token: Some(text("continue")).filter(|token| !token.is_empty()),
+            remaining: metadata["remainingItemCount"].as_u64(),
+            bytes: answer.body.len(),
+        })
+    }
+}
+
+/// Items of built-in lists lack kind and version (api-facts §2).
+fn with_type(mut item: Value, resource: &Resource) -> Value {
+    if let Some(fields) = item.as_object_mut() {
+        fields.entry("kind").or_insert_with(|| Value::from(&*resource.kind));
+        fields.entry("apiVersion").or_insert_with(|| resource.api_version().into());
+    }
+    item
+}
+
+// === impl Pages ===
+
+impl Pages {
+    pub(super) fn new(
+        cluster: Cluster,
+        ctx: Context,
+        resource: Resource,
+        scope: Option<String>,
+        query: ListQuery,
+    ) -> Self {
+        let query = ListQuery { limit: Some(FIRST_LIMIT), continue_token: None, ..query };
+        Self { cluster, ctx, resource, scope, query, over: false }
+    }
+
+    /// The next page; `None` after the last one and after an error.
+    pub async fn next(&mut self) -> Option<Result<Page, ApiError>> {
+        if self.over {
+            return None;
+        }
+        self.over = true; // a dropped request ends the list as well
+        let deadline = self.ctx.deadline.min(Deadline::after(PAGE_TIME));
+        let ctx = Context { deadline, ..self.ctx.clone() };
+        let page = self.cluster.list(&ctx, &self.resource, self.scope.as_deref(), &self.query).await;
+        if let Ok(page) = &page {
+            self.query.limit = self.query.limit.map(|limit| next_limit(limit, page.items.len(), page.bytes));
+            self.query.continue_token.clone_from(&page.continue_token);
+            self.query.resource_version = None;
+            self.over = page.continue_token.is_none();
+        }
+        Some(page)
+    }
+}
+
+/// The limit that would have made this page [`PAGE_BYTES`] large, at most twice the last one.
+fn next_limit(limit: u32, items: usize, bytes: usize) -> u32 {
+    let (items, bytes) = (items as u64, bytes as u64);
+    if items == 0 || bytes == 0 {
+        return limit;
+    }
+    let fitting = u32::try_from(PAGE_BYTES * items / bytes).unwrap_or(LARGEST_LIMIT);
+    fitting.clamp(SMALLEST_LIMIT, LARGEST_LIMIT).min(limit.saturating_mul(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_follows_the_size_of_the_objects() {
+        let cases = [
+            (250, 250, 1 << 20, 250),
+            (250, 250, 1 << 19, 500),
+            (250, 250, 1 << 10, 500),
+            (500, 500, 500 << 20, 25),
+            (25, 25, 1 << 10, 50),
+            (250, 0, 100, 250),
+        ];
+
+        for (limit, items, bytes, expected) in cases {
+            assert_eq!(next_limit(limit, items, bytes), expected, "{limit} {items} {bytes}");
+        }
+    }
+}

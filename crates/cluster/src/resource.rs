@@ -1,0 +1,224 @@
+//! Names of kinds and objects as the API server addresses them: resource, request path, query.
+
+use std::{fmt, fmt::Write as _, sync::Arc};
+
+use crate::object::{GroupKind, GroupVersionKind};
+
+use super::ApiError;
+
+/// One kind as the API server serves it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Resource {
+    /// API group; empty for the core group.
+    pub group: Arc<str>,
+    /// Version, e.g. `v1`.
+    pub version: Arc<str>,
+    /// Kind in upper camel case, e.g. `ConfigMap`.
+    pub kind: Arc<str>,
+    /// Its name in paths and RBAC rules, e.g. `configmaps`.
+    pub plural: Arc<str>,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+}
+
+/// The object one request is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Target {
+    /// Its kind.
+    pub resource: Resource,
+    /// Its namespace; not used for cluster-scoped kinds.
+    pub namespace: String,
+    /// Its name; may be empty for a creation with `generateName`.
+    pub name: String,
+}
+
+/// A query string under construction; values are percent-encoded.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Query(String);
+
+// === impl Resource ===
+
+impl Resource {
+    /// A kind from its five properties.
+    pub fn new(group: &str, version: &str, kind: &str, plural: &str, namespaced: bool) -> Self {
+        Self { group: group.into(), version: version.into(), kind: kind.into(), plural: plural.into(), namespaced }
+    }
+
+    /// Group and kind.
+    pub fn group_kind(&self) -> GroupKind {
+        GroupKind::new(&*self.group, &*self.kind)
+    }
+
+    /// Group, version and kind.
+    pub fn group_version_kind(&self) -> GroupVersionKind {
+        GroupVersionKind::new(&*self.group, &*self.version, &*self.kind)
+    }
+
+    /// `group/version`, or `version` for the core group.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// An object of this kind.
+    pub fn at(&self, namespace: impl Into<String>, name: impl Into<String>) -> Target {
+        Target { resource: self.clone(), namespace: namespace.into(), name: name.into() }
+    }
+
+    /// Whether it is the Secret kind, whose contents may not get into error texts.
+    pub(super) fn is_secret(&self) -> bool {
+        self.group.is_empty() && &*self.plural == "secrets"
+    }
+
+    /// The path of the collection: of one namespace, or of all (and of cluster-scoped kinds).
+    pub fn collection_path(&self, namespace: Option<&str>) -> String {
+        let mut path = if self.group.is_empty() {
+            format!("/api/{}", self.version)
+        } else {
+            format!("/apis/{}/{}", self.group, self.version)
+        };
+        if let Some(namespace) = namespace.filter(|namespace| self.namespaced && !namespace.is_empty()) {
+            path.push_str("/namespaces/");
+            push_encoded(&mut path, namespace);
+        }
+        path.push('/');
+        path.push_str(&self.plural);
+        path
+    }
+}
+
+impl fmt::Display for Resource {
+    /// `plural.version.group`, or `plural.version` for the core group.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.plural, self.version)?;
+        if self.group.is_empty() { Ok(()) } else { write!(f, ".{}", self.group) }
+    }
+}
+
+// === impl Target ===
+
+impl Target {
+    /// The path of the object, or of one of its subresources.
+    ///
+    /// An empty or malformed name is refused here: a DELETE without a name would be one of the whole collection.
+    pub fn path(&self, subresource: Option<&str>) -> Result<String, ApiError> {
+        if self.name.is_empty() {
+            return Err(ApiError::BadRequest("resource name may not be empty".into()));
+        }
+        if matches!(self.name.as_str(), "." | "..") || self.name.contains(['/', '%']) {
+            return Err(ApiError::BadRequest(format!("invalid resource name {:?}", self.name)));
+        }
+        let mut path = self.collection_path()?;
+        path.push('/');
+        push_encoded(&mut path, &self.name);
+        if let Some(subresource) = subresource {
+            path.push('/');
+            path.push_str(subresource);
+        }
+        Ok(path)
+    }
+
+    /// The path of the collection the object belongs to.
+    pub fn collection_path(&self) -> Result<String, ApiError> {
+        if self.resource.namespaced && self.namespace.is_empty() {
+            let message = format!("an empty namespace may not be set for {} {:?}", self.resource, self.name);
+            return Err(ApiError::BadRequest(message));
+        }
+        if matches!(self.namespace.as_str(), "." | "..") || self.namespace.contains(['/', '%']) {
+            return Err(ApiError::BadRequest(format!("invalid namespace {:?}", self.namespace)));
+        }
+        Ok(self.resource.collection_path(Some(&self.namespace)))
+    }
+}
+
+impl fmt::Display for Target {
+    /// `plural.version.group namespace/name`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.resource.namespaced {
+            write!(f, "{} {}/{}", self.resource, self.namespace, self.name)
+        } else {
+            write!(f, "{} {}", self.resource, self.name)
+        }
+    }
+}
+
+// === impl Query ===
+
+impl Query {
+    /// Adds a parameter.
+    pub(super) fn with(mut self, name: &str, value: &str) -> Self {
+        if !self.0.is_empty() {
+            self.0.push('&');
+        }
+        self.0.push_str(name);
+        self.0.push('=');
+        push_encoded(&mut self.0, value);
+        self
+    }
+
+    /// Adds a parameter that has a value.
+    pub(super) fn maybe(self, name: &str, value: Option<&str>) -> Self {
+        match value {
+            Some(value) if !value.is_empty() => self.with(name, value),
+            Some(_) | None => self,
+        }
+    }
+
+    /// `path?query`, or the path alone.
+    pub(super) fn after(&self, path: &str) -> String {
+        if self.0.is_empty() { path.to_owned() } else { format!("{path}?{}", self.0) }
+    }
+}
+
+/// A path with parameters, those with a value.
+pub fn uri<'a>(path: &str, parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let parameters = parameters.into_iter();
+    parameters.fold(Query::default(), |query, (name, value)| query.maybe(name, Some(value))).after(path)
+}
+
+/// Appends `text` with all but the unreserved characters of RFC 3986 percent-encoded.
+fn push_encoded(into: &mut String, text: &str) {
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            into.push(byte.into());
+        } else {
+            write!(into, "%{byte:02X}").unwrap_or_default(); // a String takes everything
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_follow_group_scope_and_subresource() {
+        let config_map = Resource::new("", "v1", "ConfigMap", "configmaps", true);
+        let role = Resource::new("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", false);
+
+        assert_eq!(config_map.at("ns", "a.b").path(None), Ok("/api/v1/namespaces/ns/configmaps/a.b".into()));
+        assert_eq!(
+            role.at("", "system:x y").path(Some("status")),
+            Ok("/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Ax%20y/status".into())
+        );
+        assert_eq!(config_map.collection_path(None), "/api/v1/configmaps");
+    }
+
+    #[test]
+    fn a_name_that_would_hit_another_path_is_refused() {
+        let config_map = Resource::new("", "v1", "ConfigMap", "configmaps", true);
+
+        for (namespace, name) in [("ns", ""), ("", "a"), ("ns", ".."), ("ns", "a/b"), ("..", "a"), ("ns", "%2e")] {
+            let error = config_map.at(namespace, name).path(None).unwrap_err();
+
+            assert!(matches!(error, ApiError::BadRequest(_)), "{namespace:?} {name:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn query_values_are_encoded() {
+        let query =
+            Query::default().with("labelSelector", "a in (b,c)").maybe("limit", None).maybe("continue", Some(""));
+
+        assert_eq!(query.after("/api"), "/api?labelSelector=a%20in%20%28b%2Cc%29");
+    }
+}

@@ -1,0 +1,102 @@
+//! Which failed requests are sent again, and when (faults 6, 8, 9). Everything else is the caller's decision.
+
+use std::time::Duration;
+
+use super::ApiError;
+
+/// Answers with `Retry-After` are honoured this often per request (spec 70 §8.3).
+const MOST_WAITS: u8 = 10;
+
+/// The history of one request.
+#[derive(Debug, Default)]
+pub(super) struct Attempts {
+    waits: u8,
+    reconnected: bool,
+    reauthorized: bool,
+}
+
+// === impl Attempts ===
+
+impl Attempts {
+    /// Whether the request is sent again after this error, and after which wait. `left` is what its deadline leaves: a wait
+    /// beyond it would only hide the server's answer behind a time-out.
+    ///
+    /// * 429, or 5xx, with `Retry-After`: after that time, ten times: the server says it did nothing.
+    /// * 401: once, at once; the token was read anew meanwhile (`token`), and nothing was done.
+    /// * broken connection: a read once. A write may have happened: never.
+    pub(super) fn again(&mut self, read: bool, error: &ApiError, left: Duration) -> Option<Duration> {
+        match error {
+            ApiError::Status(status) if status.code == 401 && !self.reauthorized => {
+                self.reauthorized = true;
+                Some(Duration::ZERO)
+            }
+            ApiError::Status(status) if status.code == 429 || status.code >= 500 => {
+                let wait = status.retry_after.filter(|wait| *wait < left && self.waits < MOST_WAITS)?;
+                self.waits += 1;
+                Some(wait)
+            }
+            ApiError::Transport { .. } if read && !self.reconnected => {
+                self.reconnected = true;
+                Some(Duration::ZERO)
+            }
+            ApiError::Status(_)
+            | ApiError::Transport { .. }
+            | ApiError::Timeout
+            | ApiError::NotSent
+            | ApiError::Fenced(_)
+            | ApiError::NoMatch(_)
+            | ApiError::NoKind(_)
+            | ApiError::Discovery(_)
+            | ApiError::Decode(_)
+            | ApiError::BadRequest(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Status;
+
+    const LONG: Duration = Duration::from_secs(60);
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn status(code: u16, retry_after: Option<Duration>) -> ApiError {
+        ApiError::Status(Status { code, retry_after, ..Status::default() }.into())
+    }
+
+    fn broken() -> ApiError {
+        ApiError::Transport { message: "connection reset".into(), sent: true }
+    }
+
+    #[test]
+    fn what_is_sent_again() {
+        let cases = [
+            (status(429, Some(SECOND)), Some(SECOND), Some(SECOND)),
+            (status(503, Some(SECOND)), Some(SECOND), Some(SECOND)),
+            (status(429, None), None, None),
+            (status(500, None), None, None),
+            (status(429, Some(LONG)), None, None),
+            (status(409, Some(SECOND)), None, None),
+            (status(401, None), Some(Duration::ZERO), Some(Duration::ZERO)),
+            (broken(), Some(Duration::ZERO), None),
+            (ApiError::Timeout, None, None),
+        ];
+
+        for (error, read, write) in cases {
+            assert_eq!(Attempts::default().again(true, &error, LONG), read, "read, {error:?}");
+            assert_eq!(Attempts::default().again(false, &error, LONG), write, "write, {error:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_sent_again_for_ever() {
+        for (error, most) in [(status(429, Some(SECOND)), 10), (status(401, None), 1), (broken(), 1)] {
+            let mut attempts = Attempts::default();
+
+            let count = (0..100).take_while(|_| attempts.again(true, &error, LONG).is_some()).count();
+
+            assert_eq!(count, most, "{error:?}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! HTTP: one exchange with the server, and its repetition by the rules of `retry`.
+
+use std::{cell::Cell, rc::Rc, time::Duration};
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, Method, Request, Response,
+    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, RETRY_AFTER},
+};
+use http_body_util::{BodyExt as _, Limited};
+use kit::{Deadline, json};
+use kube::client::Body;
+use serde_json::Value;
+use tokio::time::timeout_at;
+
+use super::{
+    ApiError, RequestObserver, Status, WriteGuard, gate::Permit, retry::Attempts, slim::Slim, warnings::Warnings,
+};
+
+/// `Content-Type` and `Accept` of plain JSON.
+pub(super) const JSON: &str = "application/json";
+/// `Content-Type` of a JSON merge patch.
+pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
+/// Largest answer that is read. A page is about 1 MiB, one object at most a few; a server that ignores `limit` may send
+/// more.
+const LARGEST_ANSWER: usize = 256 << 20;
+/// Largest error answer that is read.
+const LARGEST_ERROR: usize = 4 << 20;
+
+/// The service below, and who watches it.
+pub(super) struct Transport {
+    pub(super) client: kube::Client,
+    /// `host:port`, for metrics.
+    pub(super) host: String,
+    pub(super) observer: Rc<dyn RequestObserver>,
+    pub(super) warnings: Warnings,
+    /// Whether the last request that came to an end, or was given up, got an answer; whatever it said.
+    pub(super) answers: Cell<bool>,
+}
+
+/// One request. Not printable: its body may be a Secret.
+pub(super) struct Call {
+    pub(super) method: Method,
+    /// Path and query.
+    pub(super) uri: String,
+    pub(super) accept: &'static str,
+    pub(super) content_type: &'static str,
+    pub(super) body: Bytes,
+    /// The request is about a Secret: quoted values do not get into error texts.
+    pub(super) secret: bool,
+    /// Further headers.
+    pub(super) headers: HeaderMap,
+}
+
+/// A successful answer.
+pub(super) struct Answer {
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+/// What a request holds while it is in flight.
+#[derive(Default)]
+pub(super) struct Admission {
+    /// Held, never looked at.
+    pub(super) _permit: Option<Permit>,
+    pub(super) guard: Option<WriteGuard>,
+}
+
+// === impl Transport ===
+
+impl Transport {
+    /// Sends a call until it succeeds or `retry` gives up. `admit` waits for admission before each attempt; nothing is
+    /// held while waiting for the next one.
+    pub(super) async fn perform(
+        &self,
+        call: &Call,
+        deadline: Deadline,
+        admit: impl AsyncFn() -> Result<Admission, ApiError>,
+    ) -> Result<Answer, ApiError> {
+        let mut attempts = Attempts::default();
+        loop {
+            let result = match self.attempt(call, deadline, &admit).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let Some(wait) = attempts.again(call.is_read(), &result, deadline.left()) else { return Err(result) };
+            tracing::debug!(method = %call.method, uri = call.uri, error = %result, wait = ?wait, "request is repeated");
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn attempt(
+        &self,
+        call: &Call,
+        deadline: Deadline,
+        admit: &impl AsyncFn() -> Result<Admission, ApiError>,
+    ) -> Result<Answer, ApiError> {
+        let admission = timeout_at(deadline.0, admit()).await.map_err(|_| ApiError::NotSent)??;
+        if deadline.is_over() {
+            admission.settled();
+            return Err(ApiError::NotSent);
+        }
+        let result = timeout_at(deadline.0, self.exchange(call)).await.unwrap_or_else(|_| {
+            self.answers.set(false);
+            Err(ApiError::Timeout)
+        });
+        if result.as_ref().err().is_none_or(|error| !error.outcome_unknown()) {
+            admission.settled();
+        }
+        result
+    }
+
+    async fn exchange(&self, call: &Call) -> Result<Answer, ApiError> {
+        let (parts, body) = self.open(call, None).await?.into_parts();
+        let body = read(body, LARGEST_ANSWER).await?;
+        Ok(Answer { headers: parts.headers, body })
+    }
+
+    /// Sends a call once; ends when the head of a successful answer is here. `encoding` replaces what the HTTP client
+    /// would offer as `Accept-Encoding`.
+    pub(super) async fn open(&self, call: &Call, encoding: Option<&'static str>) -> Result<Response<Body>, ApiError> {
+        let request = call.request(encoding)?;
+        let result = self.client.send(request).await;
+        let code = result.as_ref().ok().map(|response| response.status().as_u16());
+        self.observer.finished(call.method.as_str(), &self.host, code);
+        self.answers.set(code.is_some());
+        let response = result.map_err(|error| ApiError::from_client(&error))?;
+        self.warnings.log(&self.host, response.headers(), call.secret);
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let (parts, body) = response.into_parts();
+        let body = read(body, LARGEST_ERROR).await.unwrap_or_default(); // the code alone says enough
+        let status = Status::from_answer(parts.status, retry_after(&parts.headers), &body, call.secret);
+        Err(ApiError::Status(status.into()))
+    }
+}
+
+async fn read(body: Body, limit: usize) -> Result<Bytes, ApiError> {
+    let body = Limited::new(body, limit).collect().await.map_err(|error| ApiError::Transport {
+        message: format!("cannot read the answer of the API server: {error}"),
+        sent: true,
+    })?;
+    Ok(body.to_bytes())
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+// === impl Call ===
+
+impl Call {
+    /// A request without a body that expects JSON.
+    pub(super) fn read(uri: String) -> Self {
+        Self::new(Method::GET, uri)
+    }
+
+    /// A request of any method, without a body yet, that expects JSON.
+    pub(super) fn new(method: Method, uri: String) -> Self {
+        let (body, headers) = (Bytes::new(), HeaderMap::new());
+        Self { method, uri, accept: JSON, content_type: JSON, body, secret: false, headers }
+    }
+
+    /// With another `Accept`.
+    pub(super) fn accepting(self, accept: &'static str) -> Self {
+        Self { accept, ..self }
+    }
+
+    /// With a JSON body.
+    pub(super) fn with_body(self, content_type: &'static str, body: &Value) -> Self {
+        // A tree of JSON can always be written.
+        Self { content_type, body: serde_json::to_vec(body).unwrap_or_default().into(), ..self }
+    }
+
+    /// About a Secret, if `secret`.
+    pub(super) fn about_secret(self, secret: bool) -> Self {
+        Self { secret, ..self }
+    }
+
+    /// Whether it changes nothing.
+    pub(super) fn is_read(&self) -> bool {
+        self.method == Method::GET
+    }
+
+    fn request(&self, encoding: Option<&'static str>) -> Result<Request<Body>, ApiError> {
+        let mut request = Request::builder().method(&self.method).uri(&self.uri).header(ACCEPT, self.accept);
+        if !self.body.is_empty() {
+            request = request.header(CONTENT_TYPE, self.content_type);
+        }
+        if let Some(encoding) = encoding {
+            request = request.header(ACCEPT_ENCODING, encoding);
+        }
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        request.body(Body::from(self.body.clone())).map_err(|error| ApiError::BadRequest(error.to_string()))
+    }
+}
+
+// === impl Answer ===
+
+impl Answer {
+    /// The body as JSON.
+    pub(super) fn json(&self) -> Result<Value, ApiError> {
+        json::from_slice(&self.body).map_err(|error| ApiError::Decode(error.to_string()))
+    }
+
+    /// The object in the body, without `managedFields`.
+    pub(super) fn slim(&self) -> Result<Value, ApiError> {
+        let read: Result<Slim, _> = json::from_slice(&self.body);
+        read.map(|slim| slim.0).map_err(|error| ApiError::Decode(error.to_string()))
+    }
+}
+
+// === impl Admission ===
+
+impl Admission {
+    fn settled(self) {
+        self.guard.into_iter().for_each(WriteGuard::settled);
+    }
+}

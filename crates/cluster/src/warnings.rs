@@ -1,0 +1,70 @@
+//! `Warning` headers of the API server (api-facts §10), logged once per text (spec 70 §8.3).
+
+use std::{cell::RefCell, collections::BTreeSet};
+
+use http::HeaderMap;
+
+use super::error::without_objects;
+
+/// Texts kept to recognise repetitions; the server has far fewer, so beyond it something is odd and nothing is logged.
+const MOST: usize = 1024;
+
+/// The texts logged so far.
+#[derive(Default)]
+pub(super) struct Warnings(RefCell<BTreeSet<String>>);
+
+impl Warnings {
+    /// Logs the texts of an answer that were not logged before; of one about a Secret, without what may be its content.
+    pub(super) fn log(&self, host: &str, headers: &HeaderMap, secret: bool) {
+        for value in headers.get_all(http::header::WARNING) {
+            let Some(text) = value.to_str().ok().and_then(text_of) else { continue };
+            let text = without_objects(&text, secret);
+            if self.is_new(&text) {
+                tracing::warn!(host, warning = text, "warning of the API server");
+            }
+        }
+    }
+
+    fn is_new(&self, text: &str) -> bool {
+        let mut seen = self.0.borrow_mut();
+        seen.len() < MOST && seen.insert(text.to_owned())
+    }
+}
+
+/// The text of `299 - "<text>"`; other codes and forms are not for us.
+fn text_of(header: &str) -> Option<String> {
+    let (_agent, quoted) = header.strip_prefix("299 ")?.split_once(' ')?;
+    let mut characters = quoted.strip_prefix('"')?.chars();
+    let mut text = String::new();
+    loop {
+        match characters.next()? {
+            '"' => return Some(text),
+            '\\' => text.push(characters.next()?),
+            character => text.push(character),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_is_taken_from_the_quoted_part() {
+        assert_eq!(text_of(r#"299 - "unknown field \"spec.bar\"""#), Some(r#"unknown field "spec.bar""#.into()));
+        assert_eq!(text_of("199 - \"x\""), None);
+        assert_eq!(text_of("299 - \"x"), None);
+    }
+
+    #[test]
+    fn each_text_is_new_once_and_the_memory_is_bounded() {
+        let warnings = Warnings::default();
+
+        assert!(warnings.is_new("a"));
+        assert!(!warnings.is_new("a"));
+        for index in 0..2 * MOST {
+            warnings.is_new(&index.to_string());
+        }
+        assert_eq!(warnings.0.borrow().len(), MOST);
+    }
+}

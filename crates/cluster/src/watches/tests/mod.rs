@@ -1,0 +1,470 @@
+//! Watches on the simulated API server (contract rule 3, faults 4 to 6).
+
+mod index;
+mod serving;
+mod sharing;
+mod unreadable;
+
+use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
+
+use kit::{
+    Env,
+    testing::{Universe, eventually, settle, universe},
+};
+use serde_json::{Value, json};
+use sim::{Fault, Seen, Sim, SimOptions, WatchEnd};
+use tokio::time::Instant;
+
+use super::{Found, How, Start, Want, Watch, Watches};
+use crate::{
+    Cluster, ClusterEnv, ClusterOptions, Fence, IDLE_LIMIT, NoObserver, Record, Resource, Side, StoreState,
+    object::{self, NamespacedName},
+};
+
+/// What these tests keep of a ConfigMap.
+#[derive(Clone, Debug)]
+struct Entry {
+    uid: Arc<str>,
+    version: u64,
+    value: String,
+}
+
+impl Record for Entry {
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+fn entry(object: &Value) -> Option<Entry> {
+    let version = object::resource_version(object).parse().ok()?;
+    let value = object["data"]["k"].as_str().unwrap_or_default().to_owned();
+    Some(Entry { uid: object::uid(object).into(), version, value })
+}
+
+/// What a filter was told: `how name old→new`.
+type Log = Rc<RefCell<Vec<String>>>;
+
+struct Scene {
+    /// Before the watch was.
+    begun: Instant,
+    sim: Sim,
+    watch: Watch<Entry>,
+    log: Log,
+}
+
+fn config_map(name: &str, value: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "namespace": "default", "name": name, "labels": { "ours": "true" } }, "data": { "k": value }
+    })
+}
+
+fn config_maps() -> Resource {
+    Resource::new("", "v1", "ConfigMap", "configmaps", true)
+}
+
+fn name(name: &str) -> NamespacedName {
+    NamespacedName::new("default", name)
+}
+
+/// A simulated server and nothing that is watched.
+fn bare<F: Future>(test: impl FnOnce(Sim, Watches) -> F + 'static) {
+    universe(1, |universe: Universe| async move {
+        let env = &universe.env;
+        let sim = Sim::new(SimOptions::new(env.clock.clone(), env.random.clone()));
+        let watches = watches_of(&sim, &["default"], env);
+        test(sim, watches.clone()).await;
+        watches.stop();
+    });
+}
+
+fn watches_of(sim: &Sim, namespaces: &[&str], env: &Env) -> Watches {
+    let namespaces = namespaces.iter().map(ToString::to_string).collect();
+    let options = ClusterOptions { side: Side::Target, host: "sim".into(), qps: -1.0, burst: 0, namespaces };
+    let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: Fence::open() };
+    Watches::new(&Cluster::new(sim.client(), options, cluster_env, Rc::new(NoObserver)), env)
+}
+
+fn scene<F: Future>(start: Start, prepare: impl FnOnce(&Sim) + 'static, test: impl FnOnce(Rc<Scene>) -> F + 'static) {
+    universe(1, |universe: Universe| async move {
+        let env = &universe.env;
+        let sim = Sim::new(SimOptions::new(env.clock.clone(), env.random.clone()));
+        prepare(&sim);
+        let watches = watches_of(&sim, &["default"], env);
+        let want = Want::new(config_maps(), entry).labelled("ours=true");
+        let watch = watches.open(if start == Start::Now { want.from_now() } else { want });
+        let begun = Instant::now();
+        watches.start();
+        let log = Log::default();
+        let (told, store) = (log.clone(), watch.store().clone());
+        watch.subscribe(move |change| {
+            let value = |entry: Option<&Entry>| entry.map_or("-".to_owned(), |entry| entry.value.clone());
+            let known = store.get(change.name);
+            assert_eq!(value(known.as_ref()), value(change.new), "the store is never behind the filter");
+            let how = match change.how {
+                How::First => "first",
+                How::Event => "event",
+                How::Relist => "relist",
+                How::Own { .. } => "own",
+                How::Lost => "lost",
+            };
+            told.borrow_mut().push(format!("{how} {} {}→{}", change.name.name, value(change.old), value(change.new)));
+        });
+        let scene = Rc::new(Scene { begun, sim, watch: watch.clone(), log });
+        settle().await;
+        eventually("the watch has begun", Duration::from_secs(600), || {
+            matches!(watch.store().state(), StoreState::Synced | StoreState::Failing(_))
+        })
+        .await;
+        test(scene).await;
+        watches.stop();
+    });
+}
+
+impl Scene {
+    fn told(&self) -> Vec<String> {
+        self.log.borrow_mut().drain(..).collect()
+    }
+
+    fn value(&self, object: &str) -> Option<String> {
+        self.watch.store().with(&name(object), |entry| entry.value.clone())
+    }
+}
+
+#[test]
+fn rule_3_a_filter_is_told_of_the_first_list_then_of_each_event_in_the_turn_the_store_learns_of_it() {
+    let prepare = |sim: &Sim| {
+        sim.put(config_map("a", "1")).unwrap();
+    };
+    scene(Start::List, prepare, |scene| async move {
+        assert_eq!(scene.told(), ["first a -→1"]);
+
+        scene.sim.put(config_map("b", "1")).unwrap();
+        scene.sim.edit("configmaps", "default", "a", |live| live["data"]["k"] = json!("2"));
+        scene.sim.remove("configmaps", "default", "b");
+        settle().await;
+
+        assert_eq!(scene.told(), ["event b -→1", "event a 1→2", "event b 1→-"]);
+    });
+}
+
+#[test]
+fn rule_3_a_list_after_a_lost_watch_becomes_the_differences() {
+    let prepare = |sim: &Sim| {
+        for object in ["a", "b", "c"] {
+            sim.put(config_map(object, "1")).unwrap();
+        }
+    };
+    scene(Start::List, prepare, |scene| async move {
+        scene.told();
+        scene.sim.break_watches(WatchEnd::Hang);
+        scene.sim.edit("configmaps", "default", "b", |live| live["data"]["k"] = json!("2"));
+        scene.sim.remove("configmaps", "default", "c");
+        scene.sim.compact();
+        tokio::time::sleep(IDLE_LIMIT + Duration::from_secs(60)).await;
+
+        assert_eq!(scene.told(), ["relist b 1→2", "relist c 1→-"]);
+    });
+}
+
+#[test]
+fn a_filter_added_later_is_told_of_what_is_known() {
+    let prepare = |sim: &Sim| {
+        sim.put(config_map("a", "1")).unwrap();
+    };
+    scene(Start::List, prepare, |scene| async move {
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        let told = seen.clone();
+        scene
+            .watch
+            .subscribe(move |change| told.borrow_mut().push((change.name.name.clone(), change.how == How::First)));
+
+        assert_eq!(*seen.borrow(), [("a".to_owned(), true)]);
+    });
+}
+
+#[test]
+fn a_watch_that_starts_now_hears_of_changes_only() {
+    let prepare = |sim: &Sim| {
+        sim.put(config_map("old", "1")).unwrap();
+    };
+    scene(Start::Now, prepare, |scene| async move {
+        assert!(scene.watch.store().is_empty() && scene.watch.store().is_fresh());
+
+        scene.sim.put(config_map("new", "1")).unwrap();
+        settle().await;
+
+        assert_eq!(scene.told(), ["event new -→1"]);
+        assert_eq!(scene.watch.store().len(), 1);
+    });
+}
+
+#[test]
+fn an_own_write_is_known_at_once_and_its_event_is_no_news() {
+    scene(
+        Start::List,
+        |_| {},
+        |scene| async move {
+            let created = scene.sim.put(config_map("a", "1")).unwrap();
+            scene.watch.wrote(&created, "writer", Instant::now());
+            assert_eq!(scene.value("a").as_deref(), Some("1"));
+            settle().await;
+
+            assert_eq!(scene.told(), ["own a -→1"]);
+        },
+    );
+}
+
+#[test]
+fn an_older_event_does_not_replace_what_a_write_was_answered_with() {
+    scene(
+        Start::List,
+        |_| {},
+        |scene| async move {
+            scene.sim.put(config_map("a", "1")).unwrap();
+            scene.sim.edit("configmaps", "default", "a", |live| live["data"]["k"] = json!("2"));
+            let newest = scene.sim.object("configmaps", "default", "a").unwrap();
+            scene.watch.wrote(&newest, "writer", Instant::now());
+            settle().await;
+
+            assert_eq!(scene.told(), ["own a -→2"], "the event with the older value was passed over");
+            assert_eq!(scene.value("a").as_deref(), Some("2"));
+        },
+    );
+}
+
+#[test]
+fn an_answer_that_comes_after_the_event_of_the_deletion_does_not_bring_the_object_back() {
+    for start in [Start::List, Start::Now] {
+        scene(
+            start,
+            |_| {},
+            |scene| async move {
+                let written = scene.sim.put(config_map("a", "1")).unwrap();
+                scene.sim.remove("configmaps", "default", "a");
+                settle().await;
+                scene.told();
+
+                scene.watch.wrote(&written, "writer", Instant::now());
+                let known = scene.watch.found(&written, Instant::now());
+
+                assert_eq!((known, scene.value("a"), scene.told()), (Found::Removed, None, Vec::new()));
+                scene.sim.put(config_map("a", "2")).unwrap();
+                settle().await;
+                assert_eq!(scene.value("a").as_deref(), Some("2"), "it was created anew");
+            },
+        );
+    }
+}
+
+#[test]
+fn an_answer_that_crosses_a_list_does_not_bring_a_deleted_object_back() {
+    for start in [Start::List, Start::Now] {
+        scene(
+            start,
+            |_| {},
+            |scene| async move {
+                scene.sim.break_watches(WatchEnd::Hang);
+                let asked = Instant::now();
+                let written = scene.sim.put(config_map("a", "1")).unwrap();
+                scene.sim.remove("configmaps", "default", "a");
+                scene.sim.compact();
+                tokio::time::sleep(IDLE_LIMIT + Duration::from_secs(60)).await;
+                assert!(scene.watch.store().is_fresh());
+
+                scene.watch.wrote(&written, "writer", asked);
+                let known = scene.watch.found(&written, asked);
+
+                assert_eq!((known, scene.value("a"), scene.told()), (Found::Removed, None, Vec::new()));
+            },
+        );
+    }
+}
+
+#[test]
+fn an_answer_that_crosses_the_begin_of_a_watch_adds_nothing() {
+    scene(
+        Start::Now,
+        |sim| {
+            sim.put(config_map("a", "1")).unwrap();
+        },
+        |scene| async move {
+            let answer = scene.sim.object("configmaps", "default", "a").unwrap();
+            assert_eq!(
+                (scene.watch.found(&answer, scene.begun - Duration::from_millis(1)), scene.value("a")),
+                (Found::Removed, None)
+            );
+
+            scene.watch.wrote(&answer, "writer", Instant::now());
+
+            assert_eq!(scene.value("a").as_deref(), Some("1"), "it was there when the watch had begun");
+        },
+    );
+}
+
+#[test]
+fn an_answer_in_another_version_of_the_kind_only_says_that_what_was_known_is_outdated() {
+    scene(
+        Start::List,
+        |_| {},
+        |scene| async move {
+            let mut written = scene.sim.put(config_map("a", "1")).unwrap();
+            settle().await;
+            written["apiVersion"] = json!("v2");
+            scene.told();
+
+            scene.watch.wrote(&written, "writer", Instant::now());
+            assert_eq!(scene.value("a").as_deref(), Some("1"), "it is of the same revision");
+            scene.sim.edit("configmaps", "default", "a", |live| live["data"]["k"] = json!("2"));
+            written["metadata"]["resourceVersion"] =
+                scene.sim.object("configmaps", "default", "a").unwrap()["metadata"]["resourceVersion"].clone();
+            scene.watch.wrote(&written, "writer", Instant::now());
+
+            assert_eq!((scene.value("a"), scene.told()), (None, Vec::new()));
+            settle().await;
+            assert_eq!(scene.value("a").as_deref(), Some("2"));
+        },
+    );
+}
+
+#[test]
+fn nothing_is_entered_before_the_watch_hears_of_changes() {
+    let prepare = |sim: &Sim| {
+        sim.set_faults(|request| match request.verb.as_str() {
+            "list" => Fault::FailBefore(Seen::forbidden(request)),
+            _ => Fault::None,
+        });
+    };
+    scene(Start::Now, prepare, |scene| async move {
+        let listed = scene.sim.put(config_map("a", "1")).unwrap();
+
+        let found = scene.watch.found(&listed, Instant::now());
+
+        assert_eq!((found, scene.value("a")), (Found::Known, None));
+    });
+}
+
+/// Fault 6.
+#[test]
+fn a_watch_that_hangs_silently_is_taken_up_again_after_the_idle_limit_and_nothing_is_missed() {
+    scene(
+        Start::List,
+        |_| {},
+        |scene| async move {
+            scene.sim.break_watches(WatchEnd::Hang);
+            scene.sim.put(config_map("a", "1")).unwrap();
+            tokio::time::sleep(IDLE_LIMIT - Duration::from_secs(1)).await;
+            assert_eq!(scene.value("a"), None);
+            assert!(scene.watch.store().is_fresh());
+            tokio::time::sleep(Duration::from_secs(3)).await;
+
+            assert_eq!(scene.value("a").as_deref(), Some("1"));
+        },
+    );
+}
+
+/// Fault 11.
+#[test]
+fn a_watch_that_is_refused_makes_the_store_no_evidence_until_it_is_open_again() {
+    scene(
+        Start::List,
+        |_| {},
+        |scene| async move {
+            let mut left = 1;
+            scene.sim.set_faults(move |request| {
+                if request.verb == "watch" && left > 0 {
+                    left -= 1;
+                    return Fault::FailBefore(Seen::forbidden(request));
+                }
+                Fault::None
+            });
+            scene.sim.break_watches(WatchEnd::Disconnect);
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            assert!(!scene.watch.store().is_fresh());
+            tokio::time::sleep(Duration::from_secs(10)).await;
+
+            assert!(scene.watch.store().is_fresh());
+            assert_eq!(scene.watch.store().state(), StoreState::Synced);
+        },
+    );
+}
+
+#[test]
+fn an_object_that_leaves_the_selection_leaves_the_store() {
+    let prepare = |sim: &Sim| {
+        sim.put(config_map("a", "1")).unwrap();
+    };
+    scene(Start::List, prepare, |scene| async move {
+        scene.told();
+        scene.sim.edit("configmaps", "default", "a", |live| live["metadata"]["labels"] = json!({}));
+        settle().await;
+
+        assert_eq!(scene.told(), ["event a 1→-"]);
+    });
+}
+
+#[test]
+fn a_list_that_fails_is_shown_and_tried_again_with_back_off() {
+    let prepare = |sim: &Sim| {
+        let mut left = 3;
+        sim.set_faults(move |request| {
+            if request.verb == "list" && left > 0 {
+                left -= 1;
+                return Fault::FailBefore(Seen::forbidden(request));
+            }
+            Fault::None
+        });
+        sim.put(config_map("a", "1")).unwrap();
+    };
+    scene(Start::List, prepare, |scene| async move {
+        assert!(matches!(scene.watch.store().state(), StoreState::Failing(error) if error.contains("forbidden")));
+        assert!(!scene.watch.store().is_fresh());
+        tokio::time::sleep(Duration::from_secs(60)).await;
+
+        assert_eq!(scene.watch.store().state(), StoreState::Synced);
+        assert_eq!(scene.value("a").as_deref(), Some("1"));
+        let lists = scene.sim.requests().iter().filter(|request| request.info.verb == "list").count();
+        assert_eq!(lists, 4, "no more requests than the back-off allows");
+    });
+}
+
+#[test]
+fn a_watch_that_ends_at_once_is_taken_up_again_with_back_off() {
+    let prepare = |sim: &Sim| {
+        sim.set_faults(|request| match request.verb.as_str() {
+            "watch" => Fault::BreakWatch { after_events: 0, end: WatchEnd::Close },
+            _ => Fault::None,
+        });
+    };
+    scene(Start::List, prepare, |scene| async move {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+
+        let watches = scene.sim.requests().iter().filter(|request| request.info.verb == "watch").count();
+        assert!((3..=8).contains(&watches), "{watches} watches in a minute");
+    });
+}
+
+#[test]
+fn a_watch_that_was_open_for_long_is_taken_up_again_soon_however_often_it_broke() {
+    scene(
+        Start::List,
+        |_| {},
+        |scene| async move {
+            for round in 0..5 {
+                tokio::time::sleep(Duration::from_secs(600)).await;
+                scene.sim.break_watches(WatchEnd::Disconnect);
+                let name = format!("a{round}");
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                scene.sim.put(config_map(&name, "1")).unwrap();
+                settle().await;
+
+                assert_eq!(scene.value(&name).as_deref(), Some("1"));
+                scene.sim.remove("configmaps", "default", &name);
+            }
+        },
+    );
+}

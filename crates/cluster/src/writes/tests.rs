@@ -1,0 +1,388 @@
+use std::{cell::Cell, rc::Rc, time::Duration};
+
+use kit::{Clock, Deadline, Random};
+use sim::{Fault, Sim, SimOptions};
+
+use super::*;
+use crate::{
+    ClusterEnv, ClusterOptions, Fence, NoObserver, Resource, Side,
+    testing::{Server, config_maps, ctx, json as reply, status},
+};
+
+/// A simulated server with a namespace `ns`, and a cluster in front of it.
+struct Scene {
+    sim: Sim,
+    cluster: Cluster,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let clock = || Clock::starting_at("2030-01-01T00:00:00Z".parse().unwrap());
+        let sim = Sim::new(SimOptions::new(clock(), Random::seeded(1)));
+        let options =
+            ClusterOptions { side: Side::Target, host: "sim".into(), qps: -1.0, burst: 0, namespaces: Vec::new() };
+        let env = ClusterEnv { clock: clock(), random: Random::seeded(1), fence: Fence::open() };
+        let cluster = Cluster::new(sim.client(), options, env, Rc::new(NoObserver));
+        sim.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}})).unwrap();
+        Self { sim, cluster }
+    }
+
+    /// Puts ConfigMap `a` there, with this metadata beside its name.
+    fn put(&self, metadata: Value) -> Value {
+        self.sim.put(config_map(metadata)).unwrap()
+    }
+
+    fn stored(&self) -> Option<Value> {
+        self.sim.object("configmaps", "ns", "a")
+    }
+
+    /// Verbs of the requests so far, in order.
+    fn verbs(&self) -> Vec<String> {
+        self.sim.requests().into_iter().map(|request| request.info.verb).collect()
+    }
+
+    /// Right before each request of that verb, `change` is done to the server by somebody else: `times` times.
+    fn before_each(&self, verb: &'static str, times: usize, change: impl Fn(&Sim, usize) + Send + 'static) {
+        let (sim, mut done) = (self.sim.clone(), 0);
+        self.sim.set_faults(move |request| {
+            if request.verb == verb && done < times {
+                done += 1;
+                change(&sim, done);
+            }
+            Fault::None
+        });
+    }
+}
+
+fn config_map(mut metadata: Value) -> Value {
+    (metadata["name"], metadata["namespace"]) = ("a".into(), "ns".into());
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"v": "1"}})
+}
+
+fn at() -> Target {
+    config_maps().at("ns", "a")
+}
+
+fn set(value: &str) -> impl Fn(&mut Value) {
+    move |object| object["data"]["v"] = value.into()
+}
+
+// === find ===
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_does_not_exist_is_none_and_a_kind_that_is_not_served_an_error() {
+    let scene = Scene::new();
+    let unknown = Resource::new("g.io", "v1", "Thing", "things", true).at("ns", "a");
+
+    assert_eq!(scene.cluster.find(&ctx(), &at()).await, Ok(None));
+    assert_eq!(scene.cluster.find(&ctx(), &config_maps().at("missing", "a")).await, Ok(None));
+    assert!(scene.cluster.find(&ctx(), &unknown).await.unwrap_err().is_not_served());
+
+    let stored = scene.put(json!({}));
+    assert_eq!(scene.cluster.find(&ctx(), &at()).await, Ok(Some(stored)));
+}
+
+// === create_or_update ===
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_object_is_created_with_kind_name_and_namespace() {
+    let scene = Scene::new();
+
+    let wrote = scene.cluster.create_or_update(&ctx(), &at(), set("1")).await.unwrap();
+
+    assert!(matches!(&wrote, Wrote::Created(object) if object["data"] == json!({"v": "1"})), "{wrote:?}");
+    assert_eq!(scene.verbs(), ["get", "create"]);
+    assert_eq!(scene.stored().unwrap()["data"], json!({"v": "1"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_scoped_object_is_created_without_a_namespace() {
+    let server = Server::new(|seen| {
+        if seen.line.starts_with("GET") { status(404, "NotFound", "not found") } else { reply(201, &seen.body) }
+    });
+    let role = Resource::new("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", false).at("ns", "a");
+
+    server.cluster().create_or_update(&ctx(), &role, |_| {}).await.unwrap();
+
+    assert_eq!(
+        server.requests()[1].body,
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "a"}})
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_differs_is_sent_with_the_version_that_was_read() {
+    let server = Server::new(|seen| {
+        let mut object = config_map(json!({"labels": {"l": "1"}, "resourceVersion": "7"}));
+        if seen.line.starts_with("PATCH") {
+            object["data"]["v"] = "2".into();
+        }
+        reply(200, &object)
+    });
+
+    let wrote = server.cluster().create_or_update(&ctx(), &at(), set("2")).await.unwrap();
+
+    assert!(matches!(&wrote, Wrote::Updated(object) if object["data"]["v"] == "2"), "{wrote:?}");
+    assert_eq!(server.requests()[1].body, json!({"metadata": {"resourceVersion": "7"}, "data": {"v": "2"}}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sent_if_nothing_differs() {
+    let scene = Scene::new();
+    let stored = scene.put(json!({}));
+
+    let wrote = scene.cluster.create_or_update(&ctx(), &at(), set("1")).await.unwrap();
+
+    assert_eq!(wrote, Wrote::Unchanged(stored));
+    assert_eq!(scene.verbs(), ["get"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_conflict_the_change_is_made_to_what_the_other_one_wrote() {
+    let scene = Scene::new();
+    scene.put(json!({}));
+    scene.before_each("patch", 1, |sim, _| {
+        sim.edit("configmaps", "ns", "a", |object| object["data"]["other"] = "1".into());
+    });
+
+    let wrote = scene.cluster.create_or_update(&ctx(), &at(), set("2")).await.unwrap();
+
+    assert_eq!(wrote.object()["data"], json!({"v": "2", "other": "1"}));
+    assert_eq!(scene.verbs(), ["get", "patch", "get", "patch"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_comes_or_goes_in_between_is_read_again() {
+    let scene = Scene::new();
+    scene.before_each("create", 1, |sim, _| {
+        sim.put(config_map(json!({}))).unwrap();
+    });
+
+    let wrote = scene.cluster.create_or_update(&ctx(), &at(), set("2")).await.unwrap();
+
+    assert!(matches!(wrote, Wrote::Updated(_)), "{wrote:?}");
+    assert_eq!(scene.verbs(), ["get", "create", "get", "patch"]);
+    scene.sim.clear_requests();
+    scene.before_each("patch", 1, |sim, _| {
+        sim.remove("configmaps", "ns", "a");
+    });
+
+    let wrote = scene.cluster.create_or_update(&ctx(), &at(), set("3")).await.unwrap();
+
+    assert!(matches!(wrote, Wrote::Created(_)), "{wrote:?}");
+    assert_eq!(scene.verbs(), ["get", "patch", "get", "create"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_race_that_is_always_lost_ends_with_the_conflict() {
+    let scene = Scene::new();
+    scene.put(json!({}));
+    scene.before_each("patch", usize::MAX, |sim, round| {
+        sim.edit("configmaps", "ns", "a", |object| object["data"]["other"] = round.to_string().into());
+    });
+    let asked = Cell::new(0);
+
+    let change = |object: &mut Value| {
+        asked.set(asked.get() + 1);
+        set("2")(object);
+    };
+    let error = scene.cluster.create_or_update(&ctx(), &at(), change).await.unwrap_err();
+
+    assert!(error.is_conflict());
+    assert_eq!((asked.get(), scene.verbs().len()), (5, 10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_attempts_share_one_deadline() {
+    let scene = Scene::new();
+    scene.put(json!({}));
+    scene.sim.set_faults(|_| Fault::Delay(Duration::from_secs(7)));
+    let context = ctx().until(Deadline::after(Duration::from_secs(10)));
+
+    let error = scene.cluster.create_or_update(&context, &at(), set("2")).await.unwrap_err();
+
+    assert_eq!(error, ApiError::Timeout);
+    assert_eq!(scene.verbs(), ["get", "patch"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_in_deletion_is_told_and_left_alone() {
+    let scene = Scene::new();
+    scene.put(json!({"finalizers": ["a.b/c"]}));
+    scene.cluster.delete(&ctx(), &at(), &DeleteOptions::default()).await.unwrap();
+    let before = scene.stored();
+    scene.sim.clear_requests();
+
+    let wrote = scene.cluster.create_or_update(&ctx(), &at(), set("2")).await.unwrap();
+
+    assert!(matches!(wrote, Wrote::Deleting(_)), "{wrote:?}");
+    assert!(!wrote.is_change());
+    assert_eq!((scene.verbs(), scene.stored()), (vec!["get".to_owned()], before));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_namespace_and_an_unserved_kind_are_errors_at_once() {
+    let scene = Scene::new();
+    let unknown = Resource::new("g.io", "v1", "Thing", "things", true).at("ns", "a");
+
+    let homeless = scene.cluster.create_or_update(&ctx(), &config_maps().at("missing", "a"), set("1")).await;
+    assert!(homeless.unwrap_err().is_not_found());
+    assert!(scene.cluster.create_or_update(&ctx(), &unknown, |_| {}).await.unwrap_err().is_not_served());
+
+    assert_eq!(scene.verbs(), ["get", "create", "get"]);
+}
+
+// === patch_to ===
+
+#[tokio::test(start_paused = true)]
+async fn a_patch_carries_its_lock_and_none_is_sent_if_nothing_differs() {
+    let before = config_map(json!({"uid": "u", "resourceVersion": "7", "labels": {"l": "1"}}));
+    let after = config_map(json!({"uid": "u", "resourceVersion": "7"}));
+    let table = [
+        (Lock::Version, json!({"metadata": {"labels": null, "resourceVersion": "7"}})),
+        (Lock::Uid, json!({"metadata": {"labels": null, "uid": "u"}})),
+        (Lock::None, json!({"metadata": {"labels": null}})),
+    ];
+    for (lock, expected) in table {
+        let server = Server::new(|_| reply(200, &json!({})));
+
+        server.cluster().patch_to(&ctx(), &at(), &before, &after, lock).await.unwrap();
+        let same = server.cluster().patch_to(&ctx(), &at(), &after, &after, lock).await;
+
+        assert_eq!(same, Ok(Wrote::Unchanged(after.clone())));
+        let bodies: Vec<Value> = server.requests().into_iter().map(|seen| seen.body).collect();
+        assert_eq!(bodies, [expected]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_lock_forbids_is_a_conflict() {
+    let scene = Scene::new();
+    let former = scene.put(json!({}));
+    let mut after = former.clone();
+    after["data"]["v"] = "2".into();
+    scene.sim.edit("configmaps", "ns", "a", |object| object["data"]["other"] = "1".into());
+    let patch = async |lock| scene.cluster.patch_to(&ctx(), &at(), &former, &after, lock).await;
+
+    assert!(patch(Lock::Version).await.unwrap_err().is_conflict());
+    assert_eq!(patch(Lock::Uid).await.unwrap().object()["data"], json!({"v": "2", "other": "1"}));
+
+    scene.sim.remove("configmaps", "ns", "a");
+    scene.put(json!({}));
+    for lock in [Lock::Version, Lock::Uid] {
+        assert!(patch(lock).await.unwrap_err().is_conflict(), "{lock:?}");
+    }
+    assert_eq!(patch(Lock::None).await.unwrap().object()["data"], json!({"v": "2"}));
+    scene.sim.remove("configmaps", "ns", "a");
+    assert!(patch(Lock::None).await.unwrap_err().is_not_found());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_seen_without_uid_or_version_binds_nothing_and_is_refused_unsent() {
+    let scene = Scene::new();
+    scene.put(json!({"finalizers": ["a.b/c"]}));
+    let (bare, cluster) = (config_map(json!({})), &scene.cluster);
+    let mut after = bare.clone();
+    after["data"]["v"] = "2".into();
+    let versioned = config_map(json!({"resourceVersion": "7"}));
+    let without_metadata = json!({"data": {}});
+
+    let refused = [
+        cluster.patch_to(&ctx(), &at(), &bare, &after, Lock::Version).await.map(drop),
+        cluster.patch_to(&ctx(), &at(), &bare, &after, Lock::Uid).await.map(drop),
+        cluster.patch_to(&ctx(), &at(), &versioned, &without_metadata, Lock::Version).await.map(drop),
+        cluster.delete_seen(&ctx(), &at(), "", None).await.map(drop),
+        cluster.delete_seen(&ctx(), &at(), "u", Some("")).await.map(drop),
+        cluster.set_finalizer(&ctx(), &at(), &versioned, "a.b/d", true).await.map(drop),
+    ];
+
+    for result in refused {
+        assert!(matches!(result, Err(ApiError::BadRequest(_))), "{result:?}");
+    }
+    assert!(scene.verbs().is_empty());
+}
+
+// === delete_seen ===
+
+#[tokio::test(start_paused = true)]
+async fn only_what_was_seen_is_deleted() {
+    let scene = Scene::new();
+    let former = scene.put(json!({}));
+    let (uid, version) = (object::uid(&former), object::resource_version(&former));
+    scene.sim.edit("configmaps", "ns", "a", |object| object["data"]["v"] = "2".into());
+
+    let stale = scene.cluster.delete_seen(&ctx(), &at(), uid, Some(version)).await.unwrap_err();
+    assert!(stale.is_conflict());
+    assert_eq!(scene.cluster.delete_seen(&ctx(), &at(), uid, None).await, Ok(Deleted::Gone));
+    assert_eq!(scene.cluster.delete_seen(&ctx(), &at(), uid, None).await, Ok(Deleted::Gone));
+
+    scene.put(json!({}));
+    assert!(scene.cluster.delete_seen(&ctx(), &at(), uid, None).await.unwrap_err().is_conflict());
+    assert!(scene.stored().is_some());
+    assert_eq!(scene.verbs(), ["delete"; 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_waits_is_pending_and_one_of_an_unserved_kind_an_error() {
+    let scene = Scene::new();
+    let stored = scene.put(json!({"finalizers": ["a.b/c"]}));
+    let unknown = Resource::new("g.io", "v1", "Thing", "things", true).at("ns", "a");
+
+    let deleted = scene.cluster.delete_seen(&ctx(), &at(), object::uid(&stored), None).await.unwrap();
+
+    assert!(matches!(&deleted, Deleted::Pending(object) if object::deletion_timestamp(object).is_some()));
+    assert!(scene.cluster.delete_seen(&ctx(), &unknown, "u", None).await.unwrap_err().is_not_served());
+}
+
+// === set_finalizer ===
+
+#[tokio::test(start_paused = true)]
+async fn one_finalizer_comes_and_goes_and_the_others_keep_their_order() {
+    let scene = Scene::new();
+    let stored = scene.put(json!({"finalizers": ["a.b/c", "a.b/d"]}));
+    let set = async |live, name, held| scene.cluster.set_finalizer(&ctx(), &at(), live, name, held).await.unwrap();
+    let names = |object: &Value| object["metadata"]["finalizers"].clone();
+
+    let with = set(&stored, "a.b/e", true).await;
+    assert_eq!(names(&with), json!(["a.b/c", "a.b/d", "a.b/e"]));
+    let without = set(&with, "a.b/c", false).await;
+    assert_eq!(names(&without), json!(["a.b/d", "a.b/e"]));
+    assert_eq!(scene.verbs(), ["patch"; 2]);
+
+    assert_eq!(set(&without, "a.b/e", true).await, without);
+    assert_eq!(set(&without, "a.b/x", false).await, without);
+    assert_eq!(scene.verbs(), ["patch"; 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn neither_a_later_state_nor_another_incarnation_gets_a_finalizer() {
+    let scene = Scene::new();
+    let former = scene.put(json!({}));
+    let add = async || scene.cluster.set_finalizer(&ctx(), &at(), &former, "a.b/c", true).await.unwrap_err();
+
+    scene.sim.edit("configmaps", "ns", "a", |object| object["metadata"]["finalizers"] = json!(["a.b/d"]));
+    assert!(add().await.is_conflict());
+    assert_eq!(scene.stored().unwrap()["metadata"]["finalizers"], json!(["a.b/d"]));
+
+    scene.sim.remove("configmaps", "ns", "a");
+    assert!(add().await.is_not_found());
+    scene.put(json!({}));
+    assert!(add().await.is_conflict());
+    assert_eq!(scene.stored().unwrap()["metadata"].get("finalizers"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_the_last_finalizer_an_object_in_deletion_goes() {
+    let scene = Scene::new();
+    scene.put(json!({"finalizers": ["a.b/c"]}));
+    let Deleted::Pending(live) = scene.cluster.delete(&ctx(), &at(), &DeleteOptions::default()).await.unwrap() else {
+        panic!("a finalizer holds it");
+    };
+
+    let refused = scene.cluster.set_finalizer(&ctx(), &at(), &live, "a.b/d", true).await.unwrap_err();
+    assert!(refused.is_invalid());
+    let last = scene.cluster.set_finalizer(&ctx(), &at(), &live, "a.b/c", false).await.unwrap();
+
+    assert_eq!(object::finalizers(&last).count(), 0);
+    assert_eq!(scene.stored(), None);
+}

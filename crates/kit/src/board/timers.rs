@@ -1,0 +1,175 @@
+//! Timers, deaths of actors, and the end of the board.
+
+use std::time::Duration;
+
+use actix::Addr;
+use futures::task::{Context, Poll};
+use jiff::Timestamp;
+
+use super::{Alarm, Board};
+use crate::{
+    Causes, Controller, Env, Moment, PassResult, Wake,
+    object::ObjectActor,
+    slot::{LONGEST, Phase, QUARANTINE, Timer, TimerKind, WALL_CLOCK_CHECK},
+};
+
+/// When a key is looked at next without another reason: each at a time of its own, so that thousands do not come at once.
+pub(super) fn resync_after(env: &Env, period: Duration) -> Duration {
+    const LEAST: f64 = 0.9;
+    const MOST: f64 = 1.1;
+
+    env.random.jitter(period.min(LONGEST).mul_f64(LEAST), MOST / LEAST - 1.0)
+}
+
+impl<C: Controller> Board<C> {
+    pub(super) fn arm(&mut self, key: &C::Key, duty: usize, delay: Duration, kind: TimerKind) {
+        let Some(slot) = self.slots.get_mut(key) else { return };
+        let state = &mut slot.duties[duty];
+        if let Some(timer) = state.timer.take() {
+            self.timers.try_remove(&timer.id);
+        }
+        let due = self.env.clock.monotonic() + delay.min(LONGEST);
+        let id = self.timers.insert_at((key.clone(), duty, Alarm::Duty), due);
+        state.timer = Some(Timer { id, kind, due });
+    }
+
+    /// The next timer that ends; pending while there is none.
+    pub(crate) fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<(C::Key, usize, Alarm)> {
+        match self.timers.poll_expired(cx) {
+            Poll::Ready(Some(expired)) => Poll::Ready(expired.into_inner()),
+            Poll::Ready(None) | Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// A timer ended.
+    pub(crate) fn timer_ended(&mut self, key: &C::Key, duty: usize, alarm: Alarm) {
+        match alarm {
+            Alarm::Duty => self.own_timer_ended(key, duty),
+            Alarm::Resync => self.resync(key, duty),
+        }
+    }
+
+    /// Has a key looked at that may have no other reason, and once more in a period.
+    fn resync(&mut self, key: &C::Key, duty: usize) {
+        let (Some(slot), Some(period)) = (self.slots.get_mut(key), self.duties[duty].spec.resync) else { return };
+        let next = self.timers.insert((key.clone(), duty, Alarm::Resync), resync_after(&self.env, period));
+        slot.duties[duty].resync = Some(next);
+        self.wake_duty(key, duty, Wake::background(Causes::RESYNC));
+    }
+
+    fn own_timer_ended(&mut self, key: &C::Key, duty: usize) {
+        let Some(slot) = self.slots.get_mut(key) else { return };
+        let state = &mut slot.duties[duty];
+        let Some(Timer { kind, .. }) = state.timer.take() else { return };
+        let causes = match kind {
+            TimerKind::Until(time) => {
+                let left = self.until(time);
+                if !left.is_zero() {
+                    self.arm(key, duty, left.min(WALL_CLOCK_CHECK), kind);
+                    self.show(key);
+                    return;
+                }
+                Causes::TIMER
+            }
+            TimerKind::Rest => {
+                if let Some(look) = state.rest.take()
+                    && let Some(delay) = look.look()
+                {
+                    state.rest = Some(look);
+                    self.duties[duty].observer.rested();
+                    self.arm(key, duty, delay, kind);
+                    self.show(key);
+                    return;
+                }
+                Causes::TIMER
+            }
+            TimerKind::After => Causes::TIMER,
+            TimerKind::BackOff => Causes::AGAIN,
+            TimerKind::Quarantine => {
+                state.phase = Phase::Idle;
+                Causes::AGAIN
+            }
+        };
+        self.wake_duty(key, duty, Wake::background(causes));
+    }
+
+    /// How long it is until a wall time; zero if it is over.
+    pub(super) fn until(&self, time: Timestamp) -> Duration {
+        Duration::try_from(time.duration_since(self.env.clock.wall())).unwrap_or_default()
+    }
+
+    /// An actor died of a panic outside of a pass: its slot gets a new one, which knows nothing.
+    pub(crate) fn died(&mut self, key: &C::Key, generation: u64) {
+        let (now, wall) = (self.env.clock.monotonic(), self.env.clock.wall());
+        let Some(slot) = self.slots.get_mut(key).filter(|slot| slot.generation == generation) else { return };
+        slot.actor = None;
+        slot.nudged = false;
+        slot.cell.update(wall, |cell| {
+            cell.restarts += 1;
+            cell.last_error = Some((wall, "the actor panicked and was started again".to_owned()));
+        });
+        for (state, board) in slot.duties.iter_mut().zip(&mut self.duties) {
+            let under_way = state.running.take();
+            if under_way.is_some() || state.phase == Phase::Granted {
+                board.governor.release();
+            }
+            if let Some(under_way) = under_way {
+                let took = now.saturating_duration_since(under_way.started);
+                under_way.observer.finished(PassResult::Error, took);
+                state.retained.merge(under_way.wake);
+            }
+            state.retained.merge(Wake::background(Causes::RESTARTED));
+            state.phase = match (state.panicked(now), state.phase) {
+                (true, _) => Phase::Quarantined,
+                (false, Phase::Queued) => Phase::Queued,
+                (false, Phase::Idle | Phase::Unready | Phase::Granted | Phase::Running | Phase::Quarantined) => {
+                    Phase::Idle
+                }
+            };
+        }
+        for duty in 0..self.duties.len() {
+            self.revive(key, duty);
+            self.dispatch(duty);
+        }
+        self.show(key);
+        self.raise_if_over();
+    }
+
+    /// Makes the next pass of a duty whose actor died.
+    fn revive(&mut self, key: &C::Key, duty: usize) {
+        let Some(slot) = self.slots.get_mut(key) else { return };
+        let state = &mut slot.duties[duty];
+        if state.phase != Phase::Quarantined {
+            self.wake_duty(key, duty, Wake::background(Causes::RESTARTED));
+            return;
+        }
+        state.listening.clear();
+        if state.timer.as_ref().is_none_or(|timer| timer.kind != TimerKind::Quarantine) {
+            self.arm(key, duty, QUARANTINE, TimerKind::Quarantine);
+        }
+    }
+
+    /// No new pass from now on. Gives the moment after which [`Board::raise_if_over`] is raised, unless no pass is under way.
+    pub(crate) fn close(&mut self) -> Option<Moment> {
+        self.closing = true;
+        (self.running() > 0).then(|| self.idle.moment())
+    }
+
+    /// Says that the last pass of a closing board has ended.
+    pub(super) fn raise_if_over(&self) {
+        if self.closing && self.running() == 0 {
+            self.idle.raise();
+        }
+    }
+
+    /// Forgets all keys and gives the addresses of their actors, to stop them.
+    pub(crate) fn clear(&mut self) -> Vec<Addr<ObjectActor<C>>> {
+        self.timers.clear();
+        let slots = std::mem::take(&mut self.slots);
+        let left = slots.into_values().filter_map(|slot| {
+            self.env.census.leave(slot.cell.path());
+            slot.actor
+        });
+        left.collect()
+    }
+}

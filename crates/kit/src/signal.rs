@@ -1,0 +1,200 @@
+//! A signal: something that changes now and then, and those who wait for it.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    fmt,
+    rc::{Rc, Weak},
+};
+
+/// A counter of changes with listeners, on one thread. Stores, discovery and the sweep each have one.
+#[derive(Clone, Default)]
+pub struct Signal {
+    inner: Rc<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    version: Cell<u64>,
+    /// By registration, which is the order in which they are called. Whoever listens owns the closure.
+    listeners: RefCell<BTreeMap<u64, Weak<dyn Fn()>>>,
+    registered: Cell<u64>,
+}
+
+/// A moment in a signal's life. Take it *before* looking at what the signal is about: a change in between is then seen.
+#[derive(Clone)]
+pub struct Moment {
+    signal: Signal,
+    version: u64,
+}
+
+/// Keeps a listener registered; dropping it ends that.
+#[must_use = "the listener is removed when this is dropped"]
+pub struct Listening {
+    signal: Weak<Inner>,
+    number: u64,
+    _listener: Rc<dyn Fn()>,
+}
+
+// === impl Signal ===
+
+impl Signal {
+    /// The present moment.
+    pub fn moment(&self) -> Moment {
+        Moment { signal: self.clone(), version: self.inner.version.get() }
+    }
+
+    /// Says that something changed. Listeners are called before this returns, but those that a listener before them
+    /// removed, or that came meanwhile. A listener may listen, stop listening and raise.
+    pub fn raise(&self) {
+        self.inner.version.set(self.inner.version.get() + 1);
+        let listeners: Vec<_> = self.inner.listeners.borrow().values().cloned().collect();
+        for listener in listeners {
+            if let Some(listener) = listener.upgrade() {
+                listener();
+            }
+        }
+    }
+
+    /// Calls `listener` at each change, until what is returned is dropped.
+    pub fn listen(&self, listener: impl Fn() + 'static) -> Listening {
+        let number = self.inner.registered.get();
+        self.inner.registered.set(number + 1);
+        let listener: Rc<dyn Fn()> = Rc::new(listener);
+        self.inner.listeners.borrow_mut().insert(number, Rc::downgrade(&listener));
+        Listening { signal: Rc::downgrade(&self.inner), number, _listener: listener }
+    }
+
+    /// Waits until the signal was raised after `moment`.
+    pub async fn raised_after(moment: &Moment) {
+        let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
+        let _listening = moment.signal.listen(move || {
+            // A full channel already holds the news.
+            sender.try_send(()).ok();
+        });
+        if !moment.has_passed() {
+            receiver.recv().await;
+        }
+    }
+}
+
+// === impl Moment ===
+
+impl Moment {
+    /// Whether the signal was raised since.
+    pub fn has_passed(&self) -> bool {
+        self.signal.inner.version.get() != self.version
+    }
+
+    /// The signal.
+    pub fn signal(&self) -> &Signal {
+        &self.signal
+    }
+}
+
+// === impl Listening ===
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        if let Some(signal) = self.signal.upgrade() {
+            signal.listeners.borrow_mut().remove(&self.number);
+        }
+    }
+}
+
+impl fmt::Debug for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Moment").field("version", &self.version).field("passed", &self.has_passed()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{settle, universe};
+
+    type Heard = Rc<RefCell<Vec<&'static str>>>;
+
+    fn listen(signal: &Signal, heard: &Heard, name: &'static str) -> Listening {
+        let heard = heard.clone();
+        signal.listen(move || heard.borrow_mut().push(name))
+    }
+
+    #[test]
+    fn listeners_are_called_in_the_order_they_came_until_they_go() {
+        let (signal, heard) = (Signal::default(), Heard::default());
+        let first = listen(&signal, &heard, "first");
+        let _second = listen(&signal, &heard, "second");
+        signal.raise();
+        drop(first);
+        signal.raise();
+
+        assert_eq!(*heard.borrow(), ["first", "second", "second"]);
+    }
+
+    #[test]
+    fn a_listener_that_another_one_removed_is_not_called() {
+        let (signal, heard) = (Signal::default(), Heard::default());
+        let slot: Rc<RefCell<Option<Listening>>> = Rc::default();
+        let victim = slot.clone();
+        let _killer = signal.listen(move || drop(victim.borrow_mut().take()));
+        *slot.borrow_mut() = Some(listen(&signal, &heard, "victim"));
+        signal.raise();
+
+        assert!(heard.borrow().is_empty());
+    }
+
+    #[test]
+    fn a_listener_may_listen_and_raise() {
+        let (signal, heard) = (Signal::default(), Heard::default());
+        let (itself, log, added) = (signal.clone(), heard.clone(), RefCell::new(None));
+        let _listening = signal.listen(move || {
+            if added.borrow().is_none() {
+                *added.borrow_mut() = Some(listen(&itself, &log, "added"));
+                itself.raise();
+            }
+        });
+        signal.raise();
+
+        assert_eq!(*heard.borrow(), ["added"], "by the inner change, and not by the one it came in");
+    }
+
+    #[test]
+    fn listeners_that_come_and_go_leave_nothing_behind() {
+        let signal = Signal::default();
+        for _ in 0..1000 {
+            drop(signal.listen(|| {}));
+        }
+
+        assert!(signal.inner.listeners.borrow().is_empty());
+    }
+
+    #[test]
+    fn waiting_sees_a_change_between_the_moment_and_the_wait() {
+        universe(1, |_| async {
+            let signal = Signal::default();
+            let moment = signal.moment();
+            signal.raise();
+
+            Signal::raised_after(&moment).await;
+            assert!(moment.has_passed());
+        });
+    }
+
+    #[test]
+    fn waiting_ends_with_the_next_change_and_listens_no_more() {
+        universe(1, |_| async {
+            let signal = Signal::default();
+            let moment = signal.moment();
+            let mut waiting = Box::pin(Signal::raised_after(&moment));
+            assert!(futures::poll!(&mut waiting).is_pending());
+            settle().await;
+            assert!(futures::poll!(&mut waiting).is_pending());
+            signal.raise();
+            waiting.await;
+
+            assert!(!signal.moment().has_passed());
+            assert!(signal.inner.listeners.borrow().is_empty());
+        });
+    }
+}

@@ -1,0 +1,229 @@
+//! Rule 6: panics, deaths of actors, quarantine.
+
+use std::{cell::Cell as StdCell, rc::Rc};
+
+use super::support::*;
+use crate::{testing::settle, *};
+
+#[test]
+fn rule_6_a_panic_costs_the_memory_of_that_key_only() {
+    let script = |pass: &Pass<String>| if pass.because_of(Causes::own(1)) { Step::Panic } else { done() };
+    run(Scripted::new(script), |supervised, controller, universe| async move {
+        for name in ["bad", "good"] {
+            supervised.wake(&key(name), Wake::live(EVENT));
+        }
+        settle().await;
+        supervised.wake(&key("bad"), Wake::live(EVENT.with(Causes::own(1))));
+        settle().await;
+        supervised.wake(&key("good"), Wake::live(EVENT));
+        settle().await;
+
+        assert_eq!((controller.last().key.as_str(), controller.last().memory), ("good", 2));
+        let error = shown(&universe, "bad").last_error;
+        assert_eq!(error.map(|(_, text)| text).as_deref(), Some("the pass panicked"));
+        pass_time(1).await;
+        assert_eq!((controller.last().key.as_str(), controller.last().memory), ("bad", 1));
+    });
+}
+
+#[test]
+fn rule_6_a_duty_that_panics_too_often_is_quarantined_and_tried_every_ten_minutes_and_when_its_object_changes() {
+    run(Scripted::new(|_| Step::Panic), |supervised, controller, universe| async move {
+        supervised.wake(&key("a"), Wake::live(EVENT));
+        pass_time(300).await;
+        assert_eq!(controller.passes(), 6, "five panics are forgiven, the sixth is one too many");
+        assert_eq!(shown(&universe, "a").activity, Activity::Quarantined);
+        supervised.wake(&key("a"), Wake::live(EVENT));
+        pass_time(1).await;
+        assert_eq!(controller.passes(), 6, "other wakes wait");
+        supervised.wake(&key("a"), Wake::live(Causes::OBJECT));
+        pass_time(1).await;
+        assert_eq!(controller.passes(), 7, "a change of the object is tried at once");
+        pass_time(3 * 601).await;
+
+        assert_eq!(controller.passes(), 10, "and every ten minutes, once");
+    });
+}
+
+#[test]
+fn rule_6_a_pass_without_a_panic_ends_the_quarantine_and_sees_what_came_meanwhile() {
+    let panicking = Rc::new(StdCell::new(true));
+    let bad = panicking.clone();
+    let script = move |_: &Pass<String>| if bad.get() { Step::Panic } else { done() };
+    run(Scripted::new(script), |supervised, controller, universe| async move {
+        supervised.wake(&key("a"), Wake::live(EVENT).about(object("x")));
+        pass_time(10).await;
+        panicking.set(false);
+        supervised.wake(&key("a"), Wake::live(EVENT).about(object("y")));
+        pass_time(600).await;
+        assert_eq!(controller.passes(), 7);
+        assert_eq!(controller.last().wake.refs, Refs::Named([object("x"), object("y")].into()));
+        assert_eq!(shown(&universe, "a").activity, Activity::Idle);
+        panicking.set(true);
+        supervised.wake(&key("a"), Wake::live(EVENT));
+        pass_time(10).await;
+
+        assert_eq!(controller.passes(), 7 + 6, "five panics are forgiven again");
+    });
+}
+
+#[test]
+fn rule_6_a_dead_actor_is_built_anew_and_all_its_duties_look_at_everything() {
+    let script = |pass: &Pass<String>| {
+        if pass.duty == 0 && !pass.because_of(Causes::RESTARTED) { Step::HangThenKill } else { done() }
+    };
+    let objects = Rc::new(StdCell::new(0));
+    let built = objects.clone();
+    let controller = Scripted::new(script).duties([EVENT, EVENT]).on_object(move |_| built.set(built.get() + 1));
+    run(controller, |supervised, controller, universe| async move {
+        supervised.wake(&key("a"), Wake::live(EVENT));
+        pass_time(60).await;
+
+        let log = controller.log.borrow();
+        let seen: Vec<_> = log.iter().map(|run| (run.duty, run.at.as_secs(), run.memory)).collect();
+        assert_eq!(seen, [(0, 0, 1), (1, 0, 1), (0, 40, 1), (1, 40, 1)]);
+        assert!(log[2..].iter().all(|run| run.wake.causes.meets(Causes::RESTARTED)));
+        assert_eq!(objects.get(), 2);
+        let shown = shown(&universe, "a");
+        assert_eq!((shown.restarts, shown.activity), (1, Activity::Idle));
+    });
+}
+
+#[test]
+fn rule_6_a_death_gives_back_the_permits_and_ends_the_passes_of_the_actor() {
+    let script = |pass: &Pass<String>| {
+        let kills = pass.key == "bad" && !pass.because_of(Causes::RESTARTED);
+        if kills { Step::HangThenKill } else { one_second() }
+    };
+    run(Scripted::new(script).permits(1), |supervised, controller, _| async move {
+        supervised.wake(&key("bad"), Wake::live(EVENT));
+        settle().await;
+        for name in ["a", "b"] {
+            supervised.wake(&key(name), Wake::live(EVENT));
+        }
+        pass_time(60).await;
+
+        assert_eq!(controller.keys(), ["bad", "a", "b", "bad"]);
+        assert_eq!((controller.most_running.get(), controller.running.get()), (1, 0));
+    });
+}
+
+#[test]
+fn rule_6_an_actor_that_dies_too_often_is_quarantined_and_comes_back() {
+    let killing = Rc::new(StdCell::new(true));
+    let kills = killing.clone();
+    let script = move |_: &Pass<String>| if kills.get() { Step::HangThenKill } else { done() };
+    run(Scripted::new(script), |supervised, controller, universe| async move {
+        supervised.wake(&key("a"), Wake::live(EVENT));
+        pass_time(6 * 41).await;
+        assert_eq!((controller.passes(), shown(&universe, "a").activity), (6, Activity::Quarantined));
+        pass_time(300).await;
+        assert_eq!(controller.passes(), 6);
+        killing.set(false);
+        pass_time(301).await;
+
+        assert_eq!((controller.passes(), shown(&universe, "a").activity), (7, Activity::Idle));
+        assert!(controller.last().wake.causes.meets(EVENT));
+    });
+}
+
+#[test]
+fn rule_6_a_duty_that_waits_for_a_permit_when_its_actor_dies_too_often_gives_up_its_place() {
+    let other = Causes::own(1);
+    let script = |pass: &Pass<String>| match (pass.key.as_str(), pass.duty) {
+        ("bad", 0) => Step::HangThenKill,
+        ("long", _) => Step::Run(Box::pin(async {
+            tokio::time::sleep(seconds(29)).await;
+            Ok(Outcome::Continue)
+        })),
+        _ => done(),
+    };
+    let controller = Scripted::new(script).permits(1).duties([EVENT, other]);
+    run(controller, |supervised, controller, _| async move {
+        supervised.wake(&key("long"), Wake::live(other));
+        settle().await;
+        supervised.wake(&key("bad"), Wake::live(EVENT));
+        pass_time(6 * 41).await;
+        supervised.wake(&key("good"), Wake::live(other));
+        pass_time(100).await;
+        let before = controller.passes();
+        pass_time(700).await;
+
+        assert!(controller.keys().contains(&key("good")));
+        assert!(controller.passes() > before);
+        assert_eq!(supervised.running(), 1, "the permit of the second duty is with the long pass");
+    });
+}
+
+#[test]
+fn rule_6_a_panic_while_an_object_is_made_counts_as_one_of_the_pass() {
+    let left = Rc::new(StdCell::new(3));
+    let controller = Scripted::new(|_| done()).on_object(move |_| {
+        left.set(left.get() - 1);
+        assert!(left.get() < 0, "scripted, while the object is made");
+    });
+    run(controller, |supervised, controller, universe| async move {
+        supervised.wake(&key("a"), Wake::live(EVENT).about(object("x")));
+        pass_time(1).await;
+
+        assert_eq!(controller.passes(), 1, "the fourth attempt got through");
+        assert_eq!(controller.last().wake.refs, Refs::one(object("x")));
+        assert_eq!(shown(&universe, "a").activity, Activity::Idle);
+    });
+}
+
+#[test]
+fn rule_6_an_object_that_can_never_be_made_is_quarantined_and_its_neighbours_work_on() {
+    let controller = Scripted::new(|_| Step::End(Ok(Outcome::After(seconds(60)))))
+        .on_object(|key| assert!(key != "bad", "scripted, while the object is made"));
+    run(controller, |supervised, controller, universe| async move {
+        for name in ["bad", "good"] {
+            supervised.wake(&key(name), Wake::live(EVENT));
+        }
+        pass_time(130).await;
+
+        assert_eq!(shown(&universe, "bad").activity, Activity::Quarantined);
+        assert_eq!(controller.seconds(), [0, 60, 120], "the timers of others go on");
+    });
+}
+
+#[test]
+fn rule_6_an_object_that_panics_when_its_actor_was_rebuilt_does_not_end_the_supervisor() {
+    let built = Rc::new(StdCell::new(0));
+    let controller = Scripted::new(steps([|| Step::HangThenKill, done])).on_object(move |_| {
+        built.set(built.get() + 1);
+        assert!(built.get() != 2, "scripted, while the object is made anew");
+    });
+    run(controller, |supervised, controller, _| async move {
+        supervised.wake(&key("a"), Wake::live(EVENT));
+        pass_time(60).await;
+        assert_eq!(controller.passes(), 2);
+        supervised.wake(&key("b"), Wake::live(EVENT));
+        settle().await;
+
+        assert_eq!(controller.passes(), 3);
+    });
+}
+
+#[test]
+fn rule_6_a_supervisor_that_panics_ends_the_process_and_is_named() {
+    let script = |_: &Pass<String>| Step::End(Ok(Outcome::Rest(seconds(60), Look::new(|| panic!("scripted")))));
+    run(Scripted::new(script), |supervised, _, universe| async move {
+        supervised.wake(&key("a"), Wake::live(EVENT));
+        pass_time(59).await;
+        assert_eq!(universe.env.fatal.cause(), None);
+        pass_time(2).await;
+
+        assert_eq!(universe.env.fatal.ended().await, "the supervisor of the controller scripted panicked");
+    });
+}
+
+#[test]
+fn rule_6_a_supervisor_that_is_stopped_ends_nothing() {
+    run(Scripted::new(|_| done()), |supervised, _, universe| async move {
+        supervised.stop(seconds(1)).await;
+        settle().await;
+
+        assert_eq!(universe.env.fatal.cause(), None);
+    });
+}

@@ -1,0 +1,140 @@
+//! What a controller's code may do from where: a wake, a signal or a look at the controller is allowed everywhere.
+
+use std::{
+    cell::{OnceCell, RefCell},
+    rc::Rc,
+};
+
+use super::support::*;
+use crate::{testing::settle, *};
+
+/// A controller's way to itself, filled when it runs.
+type Itself = Rc<OnceCell<Supervised<Scripted>>>;
+
+fn wake(itself: &Itself, name: &str) {
+    if let Some(supervised) = itself.get() {
+        supervised.wake(&key(name), Wake::live(EVENT));
+    }
+}
+
+#[test]
+fn making_an_object_may_wake_keys() {
+    let itself = Itself::default();
+    let caller = itself.clone();
+    let controller = Scripted::new(|_| done()).on_object(move |key| {
+        if key == "a" {
+            assert_eq!(caller.get().map(|supervised| supervised.controller().name()), Some("scripted"));
+            wake(&caller, "a");
+            wake(&caller, "b");
+        }
+    });
+    run(controller, |supervised, controller, _| async move {
+        itself.set(supervised.clone()).ok();
+        supervised.wake(&key("a"), Wake::live(EVENT));
+        settle().await;
+
+        assert_eq!(controller.keys(), ["a", "b", "a"]);
+    });
+}
+
+#[test]
+fn a_pass_may_wake_keys_and_raise_the_signals_others_wait_for() {
+    let (itself, store) = (Itself::default(), Signal::default());
+    let (caller, raised) = (itself.clone(), store.clone());
+    let script = move |pass: &Pass<String>| match pass.key.as_str() {
+        "waiter" if !pass.because_of(Causes::STORE) => Step::End(Ok(Outcome::Wait(vec![raised.moment()]))),
+        "raiser" => {
+            raised.raise();
+            wake(&caller, "raiser-2");
+            done()
+        }
+        _ => done(),
+    };
+    run(Scripted::new(script), |supervised, controller, _| async move {
+        itself.set(supervised.clone()).ok();
+        supervised.wake(&key("waiter"), Wake::live(EVENT));
+        settle().await;
+        supervised.wake(&key("raiser"), Wake::live(EVENT));
+        settle().await;
+
+        assert_eq!(controller.keys(), ["waiter", "raiser", "waiter", "raiser-2"]);
+    });
+}
+
+#[test]
+fn a_listener_may_wake_keys_while_those_who_wait_for_the_same_signal_are_woken() {
+    let (itself, store) = (Itself::default(), Signal::default());
+    let waited = store.clone();
+    let script = move |pass: &Pass<String>| {
+        let first = pass.key == "waiter" && !pass.because_of(Causes::STORE);
+        if first { Step::End(Ok(Outcome::Wait(vec![waited.moment(), waited.moment()]))) } else { done() }
+    };
+    run(Scripted::new(script), |supervised, controller, _| async move {
+        itself.set(supervised.clone()).ok();
+        let caller = itself.clone();
+        let _listening = store.listen(move || {
+            wake(&caller, "heard");
+            wake(&caller, "waiter");
+        });
+        supervised.wake(&key("waiter"), Wake::live(EVENT));
+        settle().await;
+        store.raise();
+        pass_time(1).await;
+
+        assert_eq!(controller.keys(), ["waiter", "heard", "waiter"], "two listeners of one pass wake it once");
+    });
+}
+
+#[test]
+fn a_pass_that_is_dropped_may_wake_keys_while_it_goes() {
+    struct WakesWhenDropped(Itself, &'static str);
+    impl Drop for WakesWhenDropped {
+        fn drop(&mut self) {
+            wake(&self.0, self.1);
+        }
+    }
+    let itself = Itself::default();
+    let caller = RefCell::new(Some(itself.clone()));
+    let script = move |pass: &Pass<String>| match caller.borrow().clone() {
+        Some(caller) if pass.key == "hanging" => Step::Run(Box::pin(async move {
+            let _guard = WakesWhenDropped(caller, "woken-by-a-drop");
+            std::future::pending().await
+        })),
+        Some(caller) if pass.key == "panicking" => Step::Run(Box::pin(async move {
+            let _guard = WakesWhenDropped(caller, "woken-by-a-panic");
+            panic!("scripted");
+        })),
+        Some(_) | None => done(),
+    };
+    run(Scripted::new(script), |supervised, controller, _| async move {
+        itself.set(supervised.clone()).ok();
+        supervised.wake(&key("hanging"), Wake::live(EVENT));
+        supervised.wake(&key("panicking"), Wake::live(EVENT));
+        pass_time(41).await;
+        assert!(controller.keys().contains(&key("woken-by-a-drop")));
+        assert!(controller.keys().contains(&key("woken-by-a-panic")));
+        supervised.stop(seconds(1)).await;
+        settle().await;
+
+        assert_eq!(supervised.running(), 0, "passes that are abandoned may try as well");
+    });
+}
+
+#[test]
+fn a_need_that_changes_while_a_pass_runs_is_seen_by_the_next() {
+    let controller = Scripted::new(|_| one_second());
+    run(controller, |supervised, controller, _| async move {
+        supervised.wake(&key("a"), Wake::live(EVENT));
+        settle().await;
+        controller.ready.set(false);
+        controller.readiness.raise();
+        supervised.wake(&key("a"), Wake::live(EVENT));
+        pass_time(5).await;
+        assert_eq!(controller.passes(), 1);
+        controller.ready.set(true);
+        controller.readiness.raise();
+        pass_time(5).await;
+
+        assert_eq!(controller.passes(), 2);
+    });
+}

@@ -1,0 +1,290 @@
+//! A controller that follows a script and writes down what it does.
+
+use std::{
+    cell::{Cell as StdCell, RefCell},
+    collections::VecDeque,
+    rc::Rc,
+    time::Duration,
+};
+
+use futures::future::LocalBoxFuture;
+use tokio::time::Instant;
+
+use crate::{
+    testing::{Universe, universe},
+    *,
+};
+
+/// The cause that concerns each scripted duty.
+pub(super) const EVENT: Causes = Causes::own(0);
+
+/// What a scripted pass does.
+pub(super) type Script = Rc<dyn Fn(&Pass<String>) -> Step>;
+
+/// One scripted step.
+pub(super) enum Step {
+    /// Ends at once.
+    End(Result<Outcome, Failure>),
+    /// Ends after a time.
+    After(Duration, Result<Outcome, Failure>),
+    /// Does this.
+    Run(LocalBoxFuture<'static, Result<Outcome, Failure>>),
+    Panic,
+    /// Ignores its deadline.
+    Hang,
+    /// Ignores its deadline, and panics when it is dropped for that, which is outside of the pass: its actor dies.
+    HangThenKill,
+}
+
+/// A controller whose passes follow a script and are written down.
+pub(super) struct Scripted {
+    pub(super) permits: usize,
+    /// The causes of each duty.
+    pub(super) causes: Vec<Causes>,
+    pub(super) script: Script,
+    /// Called when the object of a key is made.
+    pub(super) on_object: Box<dyn Fn(&String)>,
+    pub(super) ready: Rc<StdCell<bool>>,
+    pub(super) readiness: Signal,
+    /// Why the store is not there.
+    pub(super) error: Rc<RefCell<Option<String>>>,
+    /// Whether the store's cluster does not answer at all.
+    pub(super) away: Rc<StdCell<bool>>,
+    pub(super) resync: Option<Duration>,
+    /// The store is expected, not needed.
+    pub(super) expects: bool,
+    pub(super) log: RefCell<Vec<Run>>,
+    pub(super) running: StdCell<usize>,
+    pub(super) most_running: StdCell<usize>,
+    zero: StdCell<Option<Instant>>,
+}
+
+/// A pass that ran.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    pub(super) key: String,
+    pub(super) duty: usize,
+    pub(super) wake: Wake,
+    /// When it began.
+    pub(super) at: Duration,
+    /// How long it was given.
+    pub(super) limit: Duration,
+    /// How many passes its memory has seen, with this one.
+    pub(super) memory: u32,
+}
+
+impl Controller for Scripted {
+    type Key = String;
+    type Object = ();
+    type Memory = u32;
+
+    fn name(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn duties(&self) -> Vec<Duty> {
+        let (ready, signal) = (self.ready.clone(), self.readiness.clone());
+        let (error, away) = (self.error.clone(), self.away.clone());
+        let need = Need::new("store", move || ready.get(), signal).explained(move || error.borrow().clone());
+        let need = need.excused_while(move || away.get());
+        let duty = |(name, causes): (&'static str, &Causes)| {
+            let duty = Duty::new(name, self.permits).causes(*causes).max_back_off(seconds(60)).deadline(seconds(30));
+            let duty = if self.expects { duty.expects(need.clone()) } else { duty.needs(need.clone()) };
+            match self.resync {
+                Some(period) => duty.resync(period),
+                None => duty,
+            }
+        };
+        ["first", "second", "third"].into_iter().zip(&self.causes).map(duty).collect()
+    }
+
+    fn object(&self, key: &String) -> Self::Object {
+        (self.on_object)(key);
+    }
+
+    async fn pass(self: &Rc<Self>, _: &Rc<()>, memory: &mut u32, pass: &Pass<String>) -> Result<Outcome, Failure> {
+        *memory += 1;
+        self.log.borrow_mut().push(Run {
+            key: pass.key.clone(),
+            duty: pass.duty,
+            wake: pass.wake.clone(),
+            at: self.elapsed(),
+            limit: pass.deadline.left(),
+            memory: *memory,
+        });
+        self.running.set(self.running.get() + 1);
+        self.most_running.set(self.most_running.get().max(self.running.get()));
+        let _leaving = Leaving(self.clone());
+        match (self.script)(pass) {
+            Step::End(result) => result,
+            Step::After(time, result) => {
+                tokio::time::sleep(time).await;
+                result
+            }
+            Step::Run(future) => future.await,
+            Step::Panic => panic!("scripted"),
+            Step::Hang => std::future::pending().await,
+            Step::HangThenKill => {
+                let _killer = PanicsWhenDropped;
+                std::future::pending().await
+            }
+        }
+    }
+}
+
+/// Counts a pass out, however it ends.
+struct Leaving(Rc<Scripted>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.running.set(self.0.running.get() - 1);
+    }
+}
+
+struct PanicsWhenDropped;
+
+impl Drop for PanicsWhenDropped {
+    fn drop(&mut self) {
+        panic!("scripted, while a pass is dropped");
+    }
+}
+
+impl Scripted {
+    /// A controller with one duty and five permits.
+    pub(super) fn new(script: impl Fn(&Pass<String>) -> Step + 'static) -> Self {
+        Self {
+            permits: 5,
+            causes: vec![EVENT],
+            script: Rc::new(script),
+            on_object: Box::new(|_| {}),
+            ready: Rc::new(StdCell::new(true)),
+            readiness: Signal::default(),
+            error: Rc::default(),
+            away: Rc::default(),
+            resync: None,
+            expects: false,
+            log: RefCell::default(),
+            running: StdCell::new(0),
+            most_running: StdCell::new(0),
+            zero: StdCell::new(None),
+        }
+    }
+
+    pub(super) fn permits(mut self, permits: usize) -> Self {
+        self.permits = permits;
+        self
+    }
+
+    /// Its duties run without the store, which is expected to come.
+    pub(super) fn expecting(mut self) -> Self {
+        self.expects = true;
+        self
+    }
+
+    /// Its duties have a resync of this period.
+    pub(super) fn resync(mut self, period: Duration) -> Self {
+        self.resync = Some(period);
+        self
+    }
+
+    /// One duty for each of these.
+    pub(super) fn duties(mut self, causes: impl IntoIterator<Item = Causes>) -> Self {
+        self.causes = causes.into_iter().collect();
+        self
+    }
+
+    pub(super) fn on_object(mut self, hook: impl Fn(&String) + 'static) -> Self {
+        self.on_object = Box::new(hook);
+        self
+    }
+
+    /// Virtual time since the universe began.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.zero.get().map(|zero| zero.elapsed()).unwrap_or_default()
+    }
+
+    /// When the passes began, in whole seconds.
+    pub(super) fn seconds(&self) -> Vec<u64> {
+        self.log.borrow().iter().map(|run| run.at.as_secs()).collect()
+    }
+
+    /// The keys of the passes, in their order.
+    pub(super) fn keys(&self) -> Vec<String> {
+        self.log.borrow().iter().map(|run| run.key.clone()).collect()
+    }
+
+    /// How many passes there were.
+    pub(super) fn passes(&self) -> usize {
+        self.log.borrow().len()
+    }
+
+    /// The last pass.
+    pub(super) fn last(&self) -> Run {
+        self.log.borrow().last().cloned().expect("a pass ran")
+    }
+}
+
+/// Steps in turn; the last one for ever.
+pub(super) fn steps(steps: impl IntoIterator<Item = fn() -> Step>) -> impl Fn(&Pass<String>) -> Step {
+    let steps: RefCell<VecDeque<fn() -> Step>> = RefCell::new(steps.into_iter().collect());
+    move |_| {
+        let mut steps = steps.borrow_mut();
+        let step = if steps.len() > 1 { steps.pop_front() } else { steps.front().copied() };
+        step.map_or_else(done, |step| step())
+    }
+}
+
+pub(super) fn done() -> Step {
+    Step::End(Ok(Outcome::Done))
+}
+
+pub(super) fn retire() -> Step {
+    Step::End(Ok(Outcome::Retire))
+}
+
+pub(super) fn fail() -> Step {
+    Step::End(Err(Failure::new("no")))
+}
+
+pub(super) fn one_second() -> Step {
+    Step::After(seconds(1), Ok(Outcome::Done))
+}
+
+pub(super) fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+/// Lets virtual time pass.
+pub(super) async fn pass_time(count: u64) {
+    tokio::time::sleep(seconds(count)).await;
+}
+
+pub(super) fn key(name: &str) -> String {
+    name.to_owned()
+}
+
+pub(super) fn object(name: &str) -> ObjectKey {
+    ObjectKey { name: name.to_owned(), ..Default::default() }
+}
+
+/// Runs `test` with a started controller, and stops it in the end.
+pub(super) fn run<F: Future>(
+    controller: Scripted,
+    test: impl FnOnce(Supervised<Scripted>, Rc<Scripted>, Universe) -> F,
+) -> F::Output {
+    universe(1, |universe| async move {
+        let controller = Rc::new(controller);
+        controller.zero.set(Some(Instant::now()));
+        let supervised = Supervised::start(controller.clone(), &universe.env);
+        let result = test(supervised.clone(), controller, universe.clone()).await;
+        supervised.stop(Duration::ZERO).await;
+        result
+    })
+}
+
+/// What the census shows of a key.
+pub(super) fn shown(universe: &Universe, name: &str) -> ActorState {
+    let path = format!("scripted/{name}");
+    let actors = universe.env.census.snapshot();
+    actors.into_iter().find(|actor| actor.path == path).expect("the key has an actor")
+}

@@ -1,0 +1,196 @@
+//! Wakes: why somebody should look at a key (contract rule 1).
+//!
+//! A wake is state, not a message: a slot holds the union of all wakes since the last pass, so nothing can overflow,
+//! block or get lost, however many events arrive.
+
+use std::collections::BTreeSet;
+
+use super::Lane;
+use crate::ObjectKey;
+
+/// Up to this many refs are named one by one; more mean *all*. A pass over more than a few dozen objects is as cheap as
+/// a full one, and the bound keeps a slot small however busy the cluster is.
+pub const MAX_REFS: usize = 64;
+
+/// A set of reasons. The lower eight bits belong to the kit, the others to the controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Causes(u32);
+
+/// The objects a wake is about.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Refs {
+    /// None in particular.
+    #[default]
+    None,
+    /// These, at most [`MAX_REFS`].
+    Named(BTreeSet<ObjectKey>),
+    /// Possibly every one.
+    All,
+}
+
+/// Why a key should be looked at, how urgently, and which of its objects are concerned.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Wake {
+    /// The reasons.
+    pub causes: Causes,
+    /// The objects concerned.
+    pub refs: Refs,
+    /// The most urgent lane among the wakes.
+    pub lane: Lane,
+}
+
+// === impl Causes ===
+
+impl Causes {
+    /// No reason.
+    pub const NONE: Self = Self(0);
+    /// The key was in the first list.
+    pub const LISTED: Self = Self(1);
+    /// The object of the key changed.
+    pub const OBJECT: Self = Self(1 << 1);
+    /// A timer of the duty ended.
+    pub const TIMER: Self = Self(1 << 2);
+    /// The last pass failed or asked to be repeated.
+    pub const AGAIN: Self = Self(1 << 3);
+    /// A store the duty waited for changed its state.
+    pub const STORE: Self = Self(1 << 4);
+    /// The actor was started again after a panic: everything it knew is gone.
+    pub const RESTARTED: Self = Self(1 << 5);
+    /// It is looked at once in a while without another reason.
+    pub const RESYNC: Self = Self(1 << 6);
+    /// Every reason.
+    pub const ALL: Self = Self(u32::MAX);
+
+    /// The controller's own reason number `index`, 0 to 23.
+    pub const fn own(index: u32) -> Self {
+        assert!(index < 24, "a controller has 24 causes of its own");
+        Self(1 << (8 + index))
+    }
+
+    /// The union.
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether both have a reason in common.
+    pub const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Whether there is no reason.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+// === impl Refs ===
+
+impl Refs {
+    /// One object.
+    pub fn one(object: ObjectKey) -> Self {
+        Self::Named(BTreeSet::from([object]))
+    }
+
+    fn merge(&mut self, other: Self) {
+        match (&mut *self, other) {
+            (_, Self::None) | (Self::All, _) => {}
+            (mine, Self::All) => *mine = Self::All,
+            (mine @ Self::None, named) => *mine = named,
+            (Self::Named(mine), Self::Named(more)) => {
+                mine.extend(more);
+                if mine.len() > MAX_REFS {
+                    *self = Self::All;
+                }
+            }
+        }
+    }
+}
+
+// === impl Wake ===
+
+impl Wake {
+    /// A wake of the live lane.
+    pub fn live(causes: Causes) -> Self {
+        Self { causes, refs: Refs::None, lane: Lane::Live }
+    }
+
+    /// A wake of the background lane.
+    pub fn background(causes: Causes) -> Self {
+        Self { causes, refs: Refs::None, lane: Lane::Background }
+    }
+
+    /// The same wake, about one object.
+    pub fn about(mut self, object: ObjectKey) -> Self {
+        self.refs.merge(Refs::one(object));
+        self
+    }
+
+    /// Adds another wake to this one.
+    pub fn merge(&mut self, other: Self) {
+        self.causes = self.causes.with(other.causes);
+        self.refs.merge(other.refs);
+        self.lane = self.lane.max(other.lane);
+    }
+
+    /// Whether there is nothing to look at.
+    pub fn is_empty(&self) -> bool {
+        self.causes.is_empty()
+    }
+
+    /// Takes the wake out, leaving an empty one.
+    pub fn take(&mut self) -> Self {
+        std::mem::take(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    fn object(number: usize) -> ObjectKey {
+        ObjectKey { name: format!("object-{number}"), ..Default::default() }
+    }
+
+    fn wake() -> impl Strategy<Value = Wake> {
+        let refs = prop_oneof![
+            Just(Refs::None),
+            Just(Refs::All),
+            vec(0usize..200, 1..50).prop_map(|numbers| Refs::Named(numbers.into_iter().map(object).collect())),
+        ];
+        (any::<u32>(), refs, any::<bool>()).prop_map(|(causes, refs, live)| Wake {
+            causes: Causes(causes),
+            refs,
+            lane: if live { Lane::Live } else { Lane::Background },
+        })
+    }
+
+    #[test]
+    fn up_to_64_objects_are_named_and_more_mean_all() {
+        let mut wake = Wake::live(Causes::OBJECT);
+        for number in 0..MAX_REFS {
+            wake = wake.about(object(number)).about(object(0));
+        }
+        assert!(matches!(&wake.refs, Refs::Named(named) if named.len() == MAX_REFS));
+
+        assert_eq!(wake.about(object(MAX_REFS)).refs, Refs::All);
+    }
+
+    proptest! {
+        #[test]
+        fn a_union_does_not_depend_on_order_or_repetition(wakes in vec(wake(), 1..8)) {
+            let union = |wakes: &mut dyn Iterator<Item = &Wake>| {
+                let mut union = Wake::default();
+                wakes.for_each(|wake| union.merge(wake.clone()));
+                union
+            };
+            let forward = union(&mut wakes.iter());
+
+            prop_assert_eq!(&forward, &union(&mut wakes.iter().rev()));
+            prop_assert_eq!(&forward, &union(&mut wakes.iter().chain(&wakes)));
+            let causes = wakes.iter().fold(Causes::NONE, |all, wake| all.with(wake.causes));
+            prop_assert_eq!(forward.causes, causes);
+        }
+    }
+}

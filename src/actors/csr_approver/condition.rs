@@ -1,0 +1,42 @@
+//! The condition that is written for a verdict (spec 32 §5.2).
+
+use serde_json::{Value, json};
+
+use super::judge::{Certificate, Verdict};
+
+/// What is sent to the subresource `approval`: the CertificateSigningRequest as it was read, with one more condition.
+/// `None` if nothing is to be written. Its `resourceVersion` is what makes two deciders notice each other.
+pub fn decided(mut csr: Value, verdict: &Verdict) -> Option<Value> {
+    let condition = condition(verdict)?;
+    let status = csr.as_object_mut()?.entry("status").or_insert(Value::Null);
+    if !status.is_object() {
+        *status = json!({});
+    }
+    match &mut status["conditions"] {
+        Value::Array(conditions) => conditions.push(condition),
+        conditions => *conditions = json!([condition]),
+    }
+    Some(csr)
+}
+
+/// The condition of a verdict. It has no times: the API server sets them.
+pub fn condition(verdict: &Verdict) -> Option<Value> {
+    let (kind, reason, message) = match verdict {
+        Verdict::Approved(certificate) => {
+            ("Approved", "RequestApproved", message("Approving", *certificate, "all checks passed"))
+        }
+        Verdict::Denied(certificate, denial) => {
+            ("Denied", "RequestDenied", message("Denying", *certificate, &denial.reason))
+        }
+        Verdict::NoOpinion(_) => return None,
+    };
+    Some(json!({"type": kind, "status": "True", "reason": reason, "message": message}))
+}
+
+fn message(verb: &str, certificate: Certificate, reason: &str) -> String {
+    let certificate = match certificate {
+        Certificate::KubeletServing => "kubelet server",
+        Certificate::NodeAgent => "gardener-node-agent",
+    };
+    format!("{verb} {certificate} certificate CSR ({reason})")
+}

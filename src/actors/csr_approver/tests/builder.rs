@@ -1,0 +1,103 @@
+//! Requests made by hand, so that they can be as odd as they like.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+
+const OBJECT_IDENTIFIER: u8 = 0x06;
+const SEQUENCE: u8 = 0x30;
+const SET: u8 = 0x31;
+
+pub(super) const UTF8: u8 = 0x0C;
+pub(super) const DNS: u8 = 0x82;
+pub(super) const IP: u8 = 0x87;
+
+/// A request in parts: contents without their outer tags.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Parts {
+    /// Sets of pairs.
+    pub(super) subject: Vec<u8>,
+    pub(super) attributes: Vec<u8>,
+    /// What stands behind the attributes.
+    pub(super) surplus: Vec<u8>,
+}
+
+impl Parts {
+    /// A request as tools make it.
+    pub(super) fn usual(common_name: &str, organizations: &[&str], dns: &[&str], ips: &[&[u8]]) -> Self {
+        let mut subject: Vec<u8> = organizations.iter().flat_map(|name| pair(10, UTF8, name.as_bytes())).collect();
+        subject.extend(pair(3, UTF8, common_name.as_bytes()));
+        let names: Vec<(u8, &[u8])> =
+            dns.iter().map(|name| (DNS, name.as_bytes())).chain(ips.iter().map(|ip| (IP, *ip))).collect();
+        let attributes = if names.is_empty() { Vec::new() } else { extension_request(&[alternative_names(&names)]) };
+        Self { subject, attributes, surplus: Vec::new() }
+    }
+
+    pub(super) fn der(&self) -> Vec<u8> {
+        let key = element(SEQUENCE, &[algorithm(), element(0x03, &[vec![0], vec![7; 32]])]);
+        let version = element(0x02, &[vec![0]]);
+        let (subject, attributes) =
+            (element(SEQUENCE, &[self.subject.clone()]), element(0xA0, &[self.attributes.clone()]));
+        let info = element(SEQUENCE, &[version, subject, key, attributes, self.surplus.clone()]);
+        element(SEQUENCE, &[info, algorithm(), element(0x03, &[vec![0], vec![9; 64]])])
+    }
+
+    pub(super) fn pem(&self) -> String {
+        pem("CERTIFICATE REQUEST", &self.der())
+    }
+}
+
+/// An element of these contents, one behind the other.
+pub(super) fn element(identifier: u8, contents: &[Vec<u8>]) -> Vec<u8> {
+    let content = contents.concat();
+    let length = content.len().to_be_bytes();
+    let length: &[u8] = &length[length.iter().position(|octet| *octet > 0).unwrap_or(length.len() - 1)..];
+    let mut element = vec![identifier];
+    if content.len() >= 0x80 {
+        element.push(0x80 | u8::try_from(length.len()).unwrap());
+    }
+    element.extend(length);
+    element.extend(content);
+    element
+}
+
+/// A set of one pair of the subject: attribute 2.5.4.`kind`, and a value with its tag.
+pub(super) fn pair(kind: u8, tag: u8, value: &[u8]) -> Vec<u8> {
+    element(SET, &[pair_alone(kind, tag, value)])
+}
+
+pub(super) fn pair_alone(kind: u8, tag: u8, value: &[u8]) -> Vec<u8> {
+    element(SEQUENCE, &[element(OBJECT_IDENTIFIER, &[vec![0x55, 0x04, kind]]), element(tag, &[value.to_vec()])])
+}
+
+/// An attribute that requests extensions.
+pub(super) fn extension_request(extensions: &[Vec<u8>]) -> Vec<u8> {
+    attribute(0x0E, &[element(SEQUENCE, extensions)])
+}
+
+/// Attribute 1.2.840.113549.1.9.`kind`.
+pub(super) fn attribute(kind: u8, values: &[Vec<u8>]) -> Vec<u8> {
+    let kind = vec![0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x09, kind];
+    element(SEQUENCE, &[element(OBJECT_IDENTIFIER, &[kind]), element(SET, values)])
+}
+
+/// The extension 2.5.29.`kind`; `critical` is the encoded flag, or nothing.
+pub(super) fn extension(kind: u8, critical: &[u8], value: Vec<u8>) -> Vec<u8> {
+    let kind = element(OBJECT_IDENTIFIER, &[vec![0x55, 0x1D, kind]]);
+    element(SEQUENCE, &[kind, critical.to_vec(), element(0x04, &[value])])
+}
+
+/// The extension `subjectAltName`, with the tag of each name.
+pub(super) fn alternative_names(names: &[(u8, &[u8])]) -> Vec<u8> {
+    let names: Vec<_> = names.iter().map(|(tag, name)| element(*tag, &[name.to_vec()])).collect();
+    extension(17, &[], element(SEQUENCE, &names))
+}
+
+pub(super) fn pem(label: &str, content: &[u8]) -> String {
+    let encoded = STANDARD.encode(content);
+    let lines: Vec<_> = encoded.as_bytes().chunks(64).map(|line| str::from_utf8(line).unwrap()).collect();
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
+}
+
+/// Ed25519, which takes no parameters.
+fn algorithm() -> Vec<u8> {
+    element(SEQUENCE, &[element(OBJECT_IDENTIFIER, &[vec![0x2B, 0x65, 0x70]])])
+}

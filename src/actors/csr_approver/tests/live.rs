@@ -1,0 +1,128 @@
+//! spec 32 T3, T8 and "Better than upstream" 1: what a denial rests on is read live, and errors are none.
+
+use std::time::Duration;
+
+use super::{builder::Parts, *};
+
+fn serving() -> Csr {
+    let parts = Parts::usual("system:node:n1", &["system:nodes"], &["n1"], &[]);
+    Csr::read(&csr(SERVING, "system:node:n1", &parts.pem())).unwrap().unwrap()
+}
+
+fn agent(username: &str) -> Csr {
+    let parts = Parts::usual("gardener.cloud:node-agent:machine:m1", &[], &[], &[]);
+    Csr::read(&csr(CLIENT, username, &parts.pem())).unwrap().unwrap()
+}
+
+/// Reads live what is asked for until there is a verdict.
+fn judge_live(csr: &Csr, world: &World) -> (Verdict, Vec<Lookup>) {
+    let mut live = Live::default();
+    let mut lookups = Vec::new();
+    loop {
+        let lookup = match judge(csr, world.machine_namespace, &live) {
+            Ok(verdict) => return (verdict, lookups),
+            Err(lookup) => lookup,
+        };
+        assert!(!lookups.contains(&lookup), "{lookup:?} is asked for twice");
+        lookups.push(lookup.clone());
+        match lookup {
+            Lookup::Node(name) => live.learn_node(name.clone(), world.node(&name).unwrap()),
+            Lookup::Machine(name) => live.learn_machine(name.clone(), world.machine(&name).unwrap()),
+            Lookup::MachinesOf(node) => live.learn_machines_of(node.clone(), world.machines_of(&node).unwrap()),
+        }
+    }
+}
+
+#[test]
+fn live_facts_are_asked_for_one_by_one_and_give_the_same_verdict() {
+    let world = World::empty().node("n1", &[("Hostname", "n1")]).machine(MACHINES, "m1", "n1");
+    for csr in [serving(), agent("system:bootstrap:a"), agent("system:node:n1"), agent("admin")] {
+        let at_once = judge(&csr, world.machine_namespace, &world).unwrap();
+
+        let (verdict, lookups) = judge_live(&csr, &world);
+
+        assert_eq!(verdict, at_once);
+        assert!((1..=2).contains(&lookups.len()), "{lookups:?}");
+    }
+}
+
+/// The table of what must be read live before it is written: K5 to K9, U1, U3, U3b and "does not exist".
+#[test]
+fn only_denials_that_rest_on_nodes_or_machines_are_confirmed() {
+    let empty = World::empty;
+    let node = || empty().node("n1", &[("Hostname", "n1")]);
+    let machine = |node| empty().machine(MACHINES, "m1", node);
+    let other_name = empty().node("n1", &[("Hostname", "n2")]).machine(MACHINES, "m1", "n1");
+    let invalid = empty().node("n1", &[("InternalIP", "abc")]).machine(MACHINES, "m1", "n1");
+    let migration = "system:serviceaccount:kube-system:gardener-node-agent";
+    for (csr, world, expected) in [
+        (serving(), empty(), true),
+        (serving(), node(), true),
+        (serving(), other_name, true),
+        (serving(), invalid, true),
+        (serving(), node().machine(MACHINES, "m1", "n1"), false),
+        (Csr { username: "admin".to_owned(), ..serving() }, empty(), false),
+        (agent("system:bootstrap:a"), empty(), true),
+        (agent("system:bootstrap:a"), node().machine(MACHINES, "m1", "n1"), true),
+        (agent("system:bootstrap:a"), machine(""), false),
+        (agent(migration), machine(""), true),
+        (agent("system:node:n1"), machine("n1"), true),
+        (agent("system:node:n1"), machine("").machine(MACHINES, "m2", "n1"), true),
+        (agent("admin"), machine(""), false),
+        (agent("gardener.cloud:node-agent:machine:m2"), machine(""), false),
+    ] {
+        let verdict = judge(&csr, world.machine_namespace, &world).unwrap();
+
+        assert_eq!(verdict.must_be_confirmed(), expected, "{verdict:?}");
+    }
+}
+
+/// A Node, an address or a label that is late may come; what is there and does not fit stays so.
+#[test]
+fn only_denials_for_something_that_may_come_wait_and_not_for_long() {
+    let node = |name| World::empty().node("n1", &[("Hostname", name)]).machine(MACHINES, "m1", "n1");
+    let two = node("n1").machine(MACHINES, "m2", "n1");
+    let unlabelled = World::empty().node("n1", &[("Hostname", "n1")]);
+    let no_address = World::empty().node("n1", &[]).machine(MACHINES, "m1", "n1");
+    for (csr, world, expected) in [
+        (serving(), World::empty(), true),
+        (serving(), unlabelled, true),
+        (serving(), no_address, true),
+        (serving(), two, false),
+        (serving(), node("n2"), false),
+        (serving(), node("n1"), false),
+        (agent("system:bootstrap:a"), World::empty(), false),
+        (agent("admin"), World::empty().machine(MACHINES, "m1", ""), false),
+    ] {
+        let verdict = judge(&csr, world.machine_namespace, &world).unwrap();
+
+        assert_eq!(verdict.may_wait(Duration::from_secs(9)), expected, "{verdict:?}");
+        assert!(!verdict.may_wait(Duration::from_secs(10)));
+    }
+}
+
+/// spec 32 §5.2, §6 K5, K6, §7.1; T8
+#[test]
+fn a_read_that_fails_is_an_error_that_names_what_was_read() {
+    let failed = "failed when checking for approval conditions: ";
+    for (lookup, text) in [
+        (Lookup::Node("n1".to_owned()), r#"error getting node object with name "n1": timeout"#),
+        (Lookup::Machine("m1".to_owned()), r#"error getting machine object with name "m1": timeout"#),
+        (Lookup::MachinesOf("n1".to_owned()), "failed to list machine objects: timeout"),
+    ] {
+        assert_eq!(lookup.failed(&"timeout"), format!("{failed}{text}"));
+    }
+}
+
+#[test]
+fn what_is_no_address_of_a_node_is_not_kept() {
+    for node in [
+        json!({}),
+        json!({"status": null}),
+        json!({"status": {"addresses": "x"}}),
+        json!({"status": {"addresses": [7, null, {}]}}),
+    ] {
+        assert_eq!(NodeAddresses::of(&node), NodeAddresses::default());
+    }
+    assert_eq!(Machine::of(&json!({"metadata": {"labels": {"node": 7}}})), Machine::default());
+}

@@ -1,0 +1,287 @@
+//! spec 32 §5.1: what Go's `encoding/pem` and `x509.ParseCertificateRequest` make of odd requests. The tables were compared
+//! with them.
+
+use std::net::IpAddr;
+
+use super::{
+    builder::{
+        DNS, IP, Parts, UTF8, alternative_names, attribute, element, extension, extension_request, pair, pair_alone,
+        pem,
+    },
+    *,
+};
+
+const PRINTABLE: u8 = 0x13;
+const BMP: u8 = 0x1E;
+
+/// Made by Go, as kubelets and node agents do.
+const GO: &str = "-----BEGIN CERTIFICATE REQUEST-----
+MIIBOTCB4AIBADA0MRUwEwYDVQQKEwxzeXN0ZW06bm9kZXMxGzAZBgNVBAMTEnN5
+c3RlbTpub2RlOm5vZGUtMTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABJ5pFH0T
+JSLmmJs1dWgVKakhYtnE+fLriQYFvQqL9nDR2uF8cbaLaG7mGv1JeAXOjTOlCAlv
+bTuGGkFsspuBAk2gSjBIBgkqhkiG9w0BCQ4xOzA5MDcGA1UdEQQwMC6CBm5vZGUt
+MYIMbm9kZS0xLmxvY2FshwQKAAABhxAgAQ24AAAAAAAAAAAAAAABMAoGCCqGSM49
+BAMCA0gAMEUCIGUXrfGdWt7+ugkLvZ3Bzxr0ld932mw1gKO535nOORriAiEA7eka
+FBuTbhx34xwmHsfUP+9hb2YBMl9GGymFMVmrpPY=
+-----END CERTIFICATE REQUEST-----
+";
+
+/// Made by OpenSSL with an RSA key, two common names, an e-mail address and a URI.
+const OPENSSL: &str = "-----BEGIN CERTIFICATE REQUEST-----
+MIIBxDCCAS0CAQAwRDEVMBMGA1UECgwMc3lzdGVtOm5vZGVzMQ4wDAYDVQQDDAVm
+aXJzdDEbMBkGA1UEAwwSc3lzdGVtOm5vZGU6bm9kZS0xMIGfMA0GCSqGSIb3DQEB
+AQUAA4GNADCBiQKBgQCmVxqXIInWy6zfMjLY/YijHPG0XfBCw2RvQo1yNmhqGYac
+XSQtZWGIk3c7LWaADtNxQxKEaaVoPYN2URbAOhhc8bX9NsefqSftSPVsNS0TpFGH
+/TsqzEMAm+LeXfAMS0JqvQGqXAMUevfHu8NvxCdz/bwhRG9FZzo5qMCvPy6fZQID
+AQABoEAwPgYJKoZIhvcNAQkOMTEwLzAtBgNVHREEJjAkggZub2RlLTGHBAoAAAGB
+BWFAYi5jhg1odHRwczovL3gueS96MA0GCSqGSIb3DQEBCwUAA4GBAA8JzoBCRgkm
+9ISEXuzIXL4AadUa5DlGeqn0StxUxYOZIvUWHKCksF24jjL2YIxkMMEFZAg4Q8rM
+10YdV/zSjMgLGPeTcDA1pgENCvWh2whoqmS4tYW7lkoLPh+RsyS665rFTE5rHteS
+FCuPSdFZOPorN07kOfqAb/AvgBjmlji7
+-----END CERTIFICATE REQUEST-----
+";
+
+fn request(common_name: &str, organizations: &[&str], dns: &[&str], ips: &[&str]) -> Request {
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let ip_addresses: Vec<IpAddr> = ips.iter().map(|ip| ip.parse().unwrap()).collect();
+    Request {
+        common_name: common_name.to_owned(),
+        organizations: texts(organizations),
+        dns_names: texts(dns),
+        ip_addresses,
+    }
+}
+
+fn subject(sets: &[Vec<u8>]) -> Vec<u8> {
+    Parts { subject: sets.concat(), ..Parts::default() }.der()
+}
+
+fn attributes(attributes: &[Vec<u8>]) -> Vec<u8> {
+    Parts { attributes: attributes.concat(), ..Parts::default() }.der()
+}
+
+#[test]
+fn requests_of_common_tools_are_read() {
+    let go =
+        request("system:node:node-1", &["system:nodes"], &["node-1", "node-1.local"], &["10.0.0.1", "2001:db8::1"]);
+    let openssl = request("system:node:node-1", &["system:nodes"], &["node-1"], &["10.0.0.1"]);
+
+    assert_eq!(Request::from_pem(GO.as_bytes()), Ok(go));
+    assert_eq!(Request::from_pem(OPENSSL.as_bytes()), Ok(openssl));
+}
+
+/// spec 32 §5.1
+#[test]
+fn the_last_common_name_and_all_organizations_that_are_texts_count() {
+    let common_name = |tag: u8, value: &[u8]| subject(&[pair(3, tag, value)]);
+    let named = |name: &str| Some(request(name, &[], &[], &[]));
+    let both_in_one =
+        element(0x31, &[pair_alone(10, UTF8, b"b"), pair_alone(10, UTF8, b"a"), pair_alone(3, UTF8, b"n")]);
+    let integer = pair(3, 0x02, &[5]);
+    let surplus =
+        element(0x30, &[element(0x06, &[vec![0x55, 4, 3]]), element(UTF8, &[b"n".to_vec()]), vec![0xFF, 0xFF]]);
+    for (what, der, expected) in [
+        ("empty subject", subject(&[]), named("")),
+        ("empty set", subject(&[element(0x31, &[])]), named("")),
+        ("two common names", subject(&[pair(3, UTF8, b"a"), pair(3, UTF8, b"b")]), named("b")),
+        ("the last is empty", subject(&[pair(3, UTF8, b"a"), pair(3, UTF8, b"")]), named("")),
+        ("the last is a number", subject(&[pair(3, UTF8, b"a"), integer.clone()]), named("a")),
+        ("other attributes", subject(&[pair(11, UTF8, b"unit"), pair(3, UTF8, b"a"), pair(5, UTF8, b"7")]), named("a")),
+        ("one set, unsorted", subject(&[both_in_one]), Some(request("n", &["b", "a"], &[], &[]))),
+        (
+            "organizations around other things",
+            subject(&[pair(10, UTF8, b"b"), pair(3, PRINTABLE, b"n"), pair(10, 0x04, b"x"), pair(10, 0x16, b"b")]),
+            Some(request("n", &["b", "b"], &[], &[])),
+        ),
+        ("surplus in a pair", subject(&[element(0x31, &[surplus])]), named("n")),
+        ("UTF-8", common_name(UTF8, "ä€".as_bytes()), named("ä€")),
+        ("UTF-8, invalid", common_name(UTF8, &[0xFF]), None),
+        ("printable", common_name(PRINTABLE, b"a-Z 0'()+,./:=?*&"), named("a-Z 0'()+,./:=?*&")),
+        ("printable, invalid", common_name(PRINTABLE, b"a_b"), None),
+        ("printable, with @", common_name(PRINTABLE, b"a@b"), None),
+        ("numeric", common_name(0x12, b"0 9"), named("0 9")),
+        ("numeric, invalid", common_name(0x12, b"a"), None),
+        ("IA5", common_name(0x16, b"a@\x00"), named("a@\0")),
+        ("IA5, invalid", common_name(0x16, &[0x80]), None),
+        ("T61", common_name(0x14, &[b'a', 0xE4]), named("aä")),
+        ("BMP", common_name(BMP, &[0, b'a', 0x20, 0xAC]), named("a€")),
+        ("BMP with an end", common_name(BMP, &[0, b'a', 0, 0]), named("a")),
+        ("BMP, half a character", common_name(BMP, &[0, b'a', 0]), None),
+        ("BMP, surrogates", common_name(BMP, &[0xD8, 0x3D, 0xDE, 0x00]), None),
+        ("BMP, never a character", common_name(BMP, &[0xFF, 0xFE]), None),
+        ("general string", common_name(0x1B, b"a"), named("")),
+        ("universal string", common_name(0x1C, &[0, 0, 0, b'a']), named("")),
+        ("octets", common_name(0x04, b"a"), named("")),
+        ("in parts", common_name(UTF8 | 0x20, &element(UTF8, &[b"a".to_vec()])), named("")),
+        ("context tag", common_name(0x8C, b"a"), named("")),
+        (
+            "pair without value",
+            subject(&[element(0x31, &[element(0x30, &[element(0x06, &[vec![0x55, 4, 3]])])])]),
+            None,
+        ),
+        ("pair that is a set", subject(&[element(0x31, &[element(0x31, &[])])]), None),
+        ("sequence for a set", subject(&[element(0x30, &[pair_alone(3, UTF8, b"a")])]), None),
+    ] {
+        assert_eq!(Request::from_der(&der).ok(), expected, "{what}");
+    }
+}
+
+/// spec 32 §5.1
+#[test]
+fn names_come_from_the_requested_extensions() {
+    let san = |names: &[(u8, &[u8])]| attributes(&[extension_request(&[alternative_names(names)])]);
+    let names = |dns: &[&str], ips: &[&str]| Some(request("", &[], dns, ips));
+    let a = || alternative_names(&[(DNS, b"a")]);
+    let b = || alternative_names(&[(DNS, b"b")]);
+    let list = || element(0x30, &[element(DNS, &[b"a".to_vec()])]);
+    let long_form = [&[0x82, 0x81, 0x01][..], b"a"].concat();
+    let mapped: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 10, 0, 0, 1];
+    let sloppy = element(
+        0x30,
+        &[element(0x06, &[vec![0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 9, 0x0E]]), {
+            let values = element(0x30, &[b()]);
+            [vec![0x31, 0x81, u8::try_from(values.len()).unwrap()], values].concat()
+        }],
+    );
+    for (what, der, expected) in [
+        ("no attributes", attributes(&[]), names(&[], &[])),
+        (
+            "names in order",
+            san(&[(DNS, b"b"), (IP, &[10, 0, 0, 1]), (DNS, b"a"), (DNS, b"b")]),
+            names(&["b", "a", "b"], &["10.0.0.1"]),
+        ),
+        ("mapped address", san(&[(IP, mapped)]), names(&[], &["::ffff:10.0.0.1"])),
+        ("address of 5 octets", san(&[(IP, &[1, 2, 3, 4, 5])]), None),
+        ("address with mask", san(&[(IP, &[10, 0, 0, 1, 255, 0, 0, 0])]), None),
+        ("empty address", san(&[(IP, &[])]), None),
+        ("empty name", san(&[(DNS, b"")]), names(&[""], &[])),
+        ("name that is no ASCII", san(&[(DNS, "ä".as_bytes())]), None),
+        ("mail and URI", san(&[(0x81, b"a@b"), (0x86, b"https://c"), (DNS, b"a")]), names(&["a"], &[])),
+        ("mail that is no ASCII", san(&[(0x81, &[0xFF])]), None),
+        ("other kinds of names", san(&[(0xA4, &[0x30, 0]), (0xA2, b"x"), (0x02, b"x"), (0x88, b"x")]), names(&[], &[])),
+        ("name with a long tag", san(&[(0x9F, &[0x22])]), None),
+        ("no names", san(&[]), names(&[], &[])),
+        ("critical", attributes(&[extension_request(&[extension(17, &[1, 1, 0xFF], list())])]), names(&["a"], &[])),
+        (
+            "not critical, said",
+            attributes(&[extension_request(&[extension(17, &[1, 1, 0], list())])]),
+            names(&["a"], &[]),
+        ),
+        ("half critical", attributes(&[extension_request(&[extension(17, &[1, 1, 1], list())])]), None),
+        (
+            "something behind the names",
+            attributes(&[extension_request(&[extension(17, &[], [list(), vec![0xFF]].concat())])]),
+            names(&["a"], &[]),
+        ),
+        (
+            "length in long form",
+            attributes(&[extension_request(&[extension(17, &[], element(0x30, &[long_form]))])]),
+            None,
+        ),
+        ("no sequence", attributes(&[extension_request(&[extension(17, &[], element(0x31, &[]))])]), None),
+        ("names twice", attributes(&[extension_request(&[a(), b()])]), None),
+        ("names twice, in two attributes", attributes(&[extension_request(&[a()]), extension_request(&[b()])]), None),
+        (
+            "another extension twice",
+            attributes(&[extension_request(&[a(), extension(15, &[], vec![]), extension(15, &[], vec![])])]),
+            None,
+        ),
+        (
+            "names in the second attribute",
+            attributes(&[extension_request(&[extension(15, &[], vec![3, 1])]), extension_request(&[b()])]),
+            names(&["b"], &[]),
+        ),
+        (
+            "two values",
+            attributes(&[attribute(0x0E, &[element(0x30, &[a()]), element(0x30, &[b()])])]),
+            names(&["a"], &[]),
+        ),
+        ("no value", attributes(&[attribute(0x0E, &[])]), names(&[], &[])),
+        ("value that is a set", attributes(&[attribute(0x0E, &[element(0x31, &[a()])])]), None),
+        (
+            "other attributes",
+            attributes(&[attribute(7, &[element(UTF8, &[b"secret".to_vec()])]), extension_request(&[a()])]),
+            names(&["a"], &[]),
+        ),
+        ("attribute that is none", attributes(&[vec![0x05, 0x00], extension_request(&[a()])]), names(&["a"], &[])),
+        (
+            "attribute with a length that Go does not read",
+            attributes(&[extension_request(&[a()]), sloppy]),
+            names(&["a"], &[]),
+        ),
+        (
+            "attribute of another kind with such a length",
+            attributes(&[element(0x30, &[vec![0x06, 0x81, 1, 0], element(0x31, &[])])]),
+            names(&[], &[]),
+        ),
+        ("truncated attribute", attributes(&[vec![0x30, 0x05]]), None),
+    ] {
+        assert_eq!(Request::from_der(&der).ok(), expected, "{what}");
+    }
+}
+
+/// spec 32 §5.1
+#[test]
+fn the_frame_is_read_as_go_reads_it() {
+    let usual = Parts::usual("n", &["o"], &["a"], &[]);
+    let der = usual.der();
+    let expected = request("n", &["o"], &["a"], &[]);
+
+    assert_eq!(Request::from_der(&der), Ok(expected.clone()));
+    assert_eq!(
+        Request::from_der(&Parts { surplus: vec![0xFF], ..usual }.der()),
+        Ok(expected),
+        "more behind the attributes"
+    );
+    assert_eq!(Request::from_der(&[der.clone(), vec![0]].concat()), Err(Malformed("trailing data")));
+    for end in 0..der.len() {
+        assert!(Request::from_der(&der[..end]).is_err(), "the first {end} octets");
+    }
+}
+
+/// spec 32 §5.1
+#[test]
+fn only_the_first_block_is_read() {
+    let label = "CERTIFICATE REQUEST";
+    let der = |name| Parts::usual(name, &[], &[], &[]).der();
+    let block = |name| pem(label, &der(name));
+    let (a, b) = (block("a"), block("b"));
+    let headers = a.replacen("-----\n", "-----\nProc-Type: 4\nOther: x:y\n\n", 1);
+    let lines: Vec<&str> = a.lines().collect();
+    let begin = "-----BEGIN CERTIFICATE REQUEST-----\n";
+    let blanks = lines.join(" \t\r\n");
+    let one_line = format!("{begin}{}\n-----END {label}-----", lines[1..lines.len() - 1].concat());
+    let no_padding = a.replace('=', "");
+    let (broken, other_end) = (a.replacen('M', "!", 1), a.replace("END CERTIFICATE REQUEST", "END CERTIFICATE"));
+    for (what, text, expected) in [
+        ("one block", a.clone(), Ok("a")),
+        ("two blocks", format!("{a}{b}"), Ok("a")),
+        ("text around it", format!("# a request\n\n{a}trailing\ndata"), Ok("a")),
+        ("text before it in its line", format!("x{a}"), Err(Unreadable::Block)),
+        ("text before it in its line, then another", format!("x{a}{b}"), Ok("b")),
+        ("headers", headers, Ok("a")),
+        ("blanks at ends of lines", blanks, Ok("a")),
+        ("no line break at the end", a.trim_end().to_owned(), Ok("a")),
+        ("one line", one_line, Ok("a")),
+        ("no base64, then another", format!("{broken}{b}"), Ok("b")),
+        ("END of another block, then another", format!("{other_end}{b}"), Ok("b")),
+        ("BEGIN without END, then another", format!("{begin}{b}"), Ok("b")),
+        ("text behind END, then another", format!("{}x\n{b}", a.trim_end()), Ok("b")),
+        ("another block first", format!("{}{a}", pem("CERTIFICATE", b"x")), Err(Unreadable::Block)),
+        ("the older label", pem("NEW CERTIFICATE REQUEST", &der("a")), Err(Unreadable::Block)),
+        ("lower case", a.replace(label, "certificate request"), Err(Unreadable::Block)),
+        ("headers without end", format!("{begin}a: b\n"), Err(Unreadable::Block)),
+        ("headers over the end", format!("{begin}a: b\n-----END {label}: -----\n"), Err(Unreadable::Block)),
+        (
+            "empty block",
+            format!("{begin}-----END {label}-----\n"),
+            Err(Unreadable::Malformed(Malformed("truncated element"))),
+        ),
+        ("nothing", String::new(), Err(Unreadable::Block)),
+        ("no padding", no_padding.clone(), if no_padding == a { Ok("a") } else { Err(Unreadable::Block) }),
+    ] {
+        let name = Request::from_pem(text.as_bytes()).map(|request| request.common_name);
+
+        assert_eq!(name, expected.map(str::to_owned), "{what}");
+    }
+}

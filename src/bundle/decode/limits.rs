@@ -1,0 +1,95 @@
+//! The bounds of decoding: what a Secret of 1 MiB may grow to.
+
+use kit::json;
+
+/// Bounds of decoding. The defaults are far above what real bundles need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Size of one data key after decompression, in bytes.
+    pub decompressed: usize,
+    /// Documents of one data key, the empty and the broken included.
+    pub documents: usize,
+    /// Nested lists and maps. By default as API servers have it.
+    pub depth: usize,
+    /// What the aliases of one YAML document copy, in bytes of memory.
+    pub aliases: usize,
+    /// What the whole bundle becomes, in bytes of memory: decompressed data, nodes and errors together.
+    pub bundle: usize,
+}
+
+/// What one list, map or scalar costs beside its text, roughly.
+pub(super) const NODE_COST: usize = 64;
+/// What one error costs, roughly.
+pub(super) const ERROR_COST: usize = 512;
+
+/// Counts what has been made, against a bound.
+#[derive(Debug)]
+pub(super) struct Meter {
+    spent: usize,
+    limit: usize,
+}
+
+// === impl Limits ===
+
+impl Default for Limits {
+    fn default() -> Self {
+        const MIB: usize = 1 << 20;
+
+        Self {
+            decompressed: 64 * MIB,
+            documents: 20_000,
+            depth: json::MOST_LEVELS,
+            aliases: 16 * MIB,
+            bundle: 256 * MIB,
+        }
+    }
+}
+
+impl Limits {
+    pub(super) fn documents_text(&self) -> String {
+        format!("there are more than {} documents", self.documents)
+    }
+
+    pub(super) fn depth_text(&self) -> String {
+        json::too_deep(self.depth)
+    }
+
+    pub(super) fn aliases_text(&self) -> String {
+        format!("aliases copy more than {} bytes", self.aliases)
+    }
+
+    pub(super) fn decompressed_text(&self) -> String {
+        format!("decompressed data is larger than {} bytes", self.decompressed)
+    }
+}
+
+// === impl Meter ===
+
+impl Meter {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { spent: 0, limit }
+    }
+
+    /// Adds to what is spent; the error's text names the limit.
+    pub(super) fn charge(&mut self, cost: usize) -> Result<(), String> {
+        self.spent = self.spent.saturating_add(cost);
+        if self.is_exhausted() {
+            let limit = self.limit;
+            return Err(format!("the bundle takes more than {limit} bytes of memory, the rest of it is skipped"));
+        }
+        Ok(())
+    }
+
+    /// Forgets what was spent since: it has been dropped again.
+    pub(super) fn give_back(&mut self, spent_before: usize) {
+        self.spent = self.spent.min(spent_before);
+    }
+
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.spent > self.limit
+    }
+
+    pub(super) fn spent(&self) -> usize {
+        self.spent
+    }
+}

@@ -1,0 +1,382 @@
+//! One YAML document (spec 10 §9.2, table "YAML dialect").
+//!
+//! The events of the parser become a JSON value without recursion. Scalars are resolved here, from their text and style:
+//! a deserialiser that goes through `serde` no longer knows that `on` was not quoted.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::{Map, Value};
+use serde_saphyr::granit_parser::{self, ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
+
+use super::{
+    limits::{Limits, Meter, NODE_COST},
+    scalar::{self, Scalar},
+};
+
+const TAG_PREFIX: &str = "tag:yaml.org,2002:";
+const MERGE_KEY: &str = "<<";
+const NULL_KEY: &str = "a map key must not be null";
+const NO_KEY: &str = "a list or map cannot be a map key";
+
+/// Reads the first document of `text`. `None` if it is empty or null. `lines_before` is how many lines of the data key
+/// are before the text; errors count from there.
+pub(super) fn document(
+    text: &str,
+    lines_before: usize,
+    limits: &Limits,
+    meter: &mut Meter,
+) -> Result<Option<Value>, String> {
+    let mut text = Cow::Borrowed(text);
+    let mut last_repair = 0;
+    loop {
+        let spent_before = meter.spent();
+        let Defect { line, column, text: defect, repair } = match parse(&text, limits, meter) {
+            Ok(value) => return Ok(value),
+            Err(defect) => defect,
+        };
+        // Each repair is further down than the one before, so this ends.
+        match repair {
+            Some(offset) if line > last_repair => {
+                last_repair = line;
+                text = Cow::Owned(indent_quoted(&text, offset));
+                meter.give_back(spent_before);
+                meter.charge(text.len())?;
+            }
+            _ => return Err(format!("yaml: line {} column {column}: {defect}", lines_before + line)),
+        }
+    }
+}
+
+fn parse(text: &str, limits: &Limits, meter: &mut Meter) -> Result<Option<Value>, Defect> {
+    let mut options = granit_parser::Options::default();
+    options.set_emit_comments(false);
+    options.flow_nesting_limit = limits.depth.saturating_add(1);
+    options.block_nesting_limit = limits.depth.saturating_add(1);
+    let builder = Builder { limits, meter, stack: Vec::new(), anchors: HashMap::new(), copied: 0, root: None };
+    builder.run(Parser::new_from_str_with_options(text, options))
+}
+
+/// Go's parser lets the lines of a quoted scalar start anywhere; ours wants them indented. Blanks there have no meaning, so
+/// they are added: from the line at `offset` to the first that has a quote, for until there the scalar has not ended.
+fn indent_quoted(text: &str, offset: usize) -> String {
+    const MARGIN: &str = "                                                                ";
+
+    let start = text[..offset].rfind('\n').map_or(0, |at| at + 1);
+    let mut repaired = text[..start].to_owned();
+    let mut rest = text[start..].split_inclusive('\n');
+    for line in rest.by_ref() {
+        if !line.trim().is_empty() {
+            repaired.push_str(MARGIN);
+        }
+        repaired.push_str(line);
+        if line.contains(['"', '\'']) {
+            break;
+        }
+    }
+    repaired.extend(rest);
+    repaired
+}
+
+/// What is wrong, and where: line and column count from one.
+struct Defect {
+    line: usize,
+    column: usize,
+    text: Cow<'static, str>,
+    /// Where a line of a quoted scalar is not indented enough, in bytes.
+    repair: Option<usize>,
+}
+
+struct Builder<'a> {
+    limits: &'a Limits,
+    meter: &'a mut Meter,
+    /// The lists and maps that are open.
+    stack: Vec<Frame>,
+    /// Finished nodes with an anchor.
+    anchors: HashMap<usize, Anchored>,
+    /// What aliases have copied so far.
+    copied: usize,
+    root: Option<Value>,
+}
+
+struct Frame {
+    content: Content,
+    /// Zero if it has none.
+    anchor: usize,
+    /// What the meter showed at its start.
+    spent_before: usize,
+    /// The deepest of its children.
+    height: usize,
+}
+
+enum Content {
+    List(Vec<Value>),
+    Map { fields: Map<String, Value>, key: Option<Key> },
+}
+
+enum Key {
+    Text(String),
+    Merge,
+}
+
+struct Anchored {
+    value: Value,
+    cost: usize,
+    height: usize,
+}
+
+/// A finished node, on its way to its parent.
+struct Node {
+    value: Value,
+    height: usize,
+}
+
+// === impl Builder ===
+
+impl Builder<'_> {
+    fn run<'i>(mut self, mut parser: Parser<'i, StrInput<'i>>) -> Result<Option<Value>, Defect> {
+        while let Some(event) = parser.next_event() {
+            let (event, span) = event.map_err(|error| Defect::of_parser(&error, self.limits))?;
+            let is_end = matches!(event, Event::DocumentEnd | Event::StreamEnd);
+            self.handle(event).map_err(|text| Defect::at(&span, text))?;
+            // What follows `...` is ignored, even if it is broken.
+            if is_end {
+                break;
+            }
+        }
+        Ok(self.root.filter(|root| !root.is_null()))
+    }
+
+    fn handle(&mut self, event: Event<'_>) -> Result<(), Cow<'static, str>> {
+        match event {
+            Event::Scalar(text, style, anchor, tag) => self.scalar(text, style, anchor, tag.as_deref()),
+            Event::SequenceStart(_, anchor, _) => self.open(Content::List(Vec::new()), anchor),
+            Event::MappingStart(_, anchor, _) => self.open(Content::Map { fields: Map::new(), key: None }, anchor),
+            Event::SequenceEnd | Event::MappingEnd => self.close(),
+            Event::Alias(anchor) => self.alias(anchor),
+            Event::UnresolvedAlias(_) => Err("unknown anchor".into()),
+            // The rest has no content: starts and ends of stream and document, and comments, which are switched off.
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a map waits for its next key.
+    fn is_key_next(&self) -> bool {
+        matches!(self.stack.last(), Some(Frame { content: Content::Map { key: None, .. }, .. }))
+    }
+
+    fn set_key(&mut self, new: Key) {
+        if let Some(Frame { content: Content::Map { key, .. }, .. }) = self.stack.last_mut() {
+            *key = Some(new);
+        }
+    }
+
+    fn scalar(
+        &mut self,
+        mut text: Cow<'_, str>,
+        style: ScalarStyle,
+        anchor: usize,
+        tag: Option<&Tag>,
+    ) -> Result<(), Cow<'static, str>> {
+        let spent_before = self.meter.spent();
+        self.meter.charge(NODE_COST + text.len())?;
+
+        let is_plain = style == ScalarStyle::Plain;
+        let tag = tag.map(|tag| tag.suffix_in_namespace(TAG_PREFIX).unwrap_or(Cow::Borrowed("!")));
+        let resolved = match tag.as_deref() {
+            None if is_plain => scalar::resolve(&text),
+            None => Scalar::Text,
+            Some("binary") => {
+                text = Cow::Owned(decode_binary(&text)?);
+                Scalar::Text
+            }
+            Some(tag) => resolve_tagged(tag, &text)?,
+        };
+
+        if !self.is_key_next() {
+            let node = Node { value: value(resolved, text)?, height: 0 };
+            return self.finish(node, anchor, spent_before);
+        }
+        if text == MERGE_KEY && (tag.is_none() && is_plain || tag.as_deref() == Some("merge")) {
+            self.set_key(Key::Merge);
+            return Ok(());
+        }
+        if anchor != 0 {
+            let node = Node { value: value(resolved.clone(), text.clone())?, height: 0 };
+            self.remember(anchor, &node, spent_before)?;
+        }
+        self.set_key(Key::Text(key_text(resolved, text)?));
+        Ok(())
+    }
+
+    fn open(&mut self, content: Content, anchor: usize) -> Result<(), Cow<'static, str>> {
+        if self.is_key_next() {
+            return Err(NO_KEY.into());
+        }
+        if self.stack.len() >= self.limits.depth {
+            return Err(self.limits.depth_text().into());
+        }
+
+        let spent_before = self.meter.spent();
+        self.meter.charge(NODE_COST)?;
+        self.stack.push(Frame { content, anchor, spent_before, height: 0 });
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), Cow<'static, str>> {
+        let Some(Frame { content, anchor, spent_before, height }) = self.stack.pop() else { return Ok(()) };
+        let value = match content {
+            Content::List(items) => Value::Array(items),
+            Content::Map { fields, .. } => Value::Object(fields),
+        };
+        self.finish(Node { value, height: height + 1 }, anchor, spent_before)
+    }
+
+    fn alias(&mut self, anchor: usize) -> Result<(), Cow<'static, str>> {
+        let spent_before = self.meter.spent();
+        let Some(Anchored { value, cost, height }) = self.anchors.get(&anchor) else {
+            return Err("an anchor's value contains itself".into());
+        };
+        let (cost, height) = (*cost, *height);
+        self.copied = self.copied.saturating_add(cost);
+        if self.copied > self.limits.aliases {
+            return Err(self.limits.aliases_text().into());
+        }
+        if self.stack.len() + height > self.limits.depth {
+            return Err(self.limits.depth_text().into());
+        }
+        self.meter.charge(cost)?;
+
+        let value = value.clone();
+        if !self.is_key_next() {
+            return self.finish(Node { value, height }, 0, spent_before);
+        }
+        self.set_key(Key::Text(match value {
+            Value::String(text) => text,
+            Value::Bool(value) => value.to_string(),
+            Value::Number(value) => value.to_string(),
+            Value::Null => return Err(NULL_KEY.into()),
+            Value::Array(_) | Value::Object(_) => return Err(NO_KEY.into()),
+        }));
+        Ok(())
+    }
+
+    /// Keeps a copy of a node for its aliases. The copy is paid for: anchors within anchors copy the same again.
+    fn remember(&mut self, anchor: usize, node: &Node, spent_before: usize) -> Result<(), Cow<'static, str>> {
+        let cost = self.meter.spent() - spent_before;
+        self.copied = self.copied.saturating_add(cost);
+        if self.copied > self.limits.aliases {
+            return Err(self.limits.aliases_text().into());
+        }
+        self.meter.charge(cost)?;
+        self.anchors.insert(anchor, Anchored { value: node.value.clone(), cost, height: node.height });
+        Ok(())
+    }
+
+    /// Hands a finished node to its parent.
+    fn finish(&mut self, node: Node, anchor: usize, spent_before: usize) -> Result<(), Cow<'static, str>> {
+        if anchor != 0 {
+            self.remember(anchor, &node, spent_before)?;
+        }
+        let Some(parent) = self.stack.last_mut() else {
+            self.root = Some(node.value);
+            return Ok(());
+        };
+
+        parent.height = parent.height.max(node.height);
+        match &mut parent.content {
+            Content::List(items) => items.push(node.value),
+            Content::Map { fields, key } => match key.take() {
+                // The last of two equal keys wins.
+                Some(Key::Text(key)) => drop(fields.insert(key, node.value)),
+                Some(Key::Merge) => merge(fields, node.value)?,
+                None => {}
+            },
+        }
+        Ok(())
+    }
+}
+
+// === scalars and merge keys ===
+
+/// What a scalar with a tag of YAML's own means. Other tags leave the text as it is.
+fn resolve_tagged(tag: &str, text: &str) -> Result<Scalar, Cow<'static, str>> {
+    let resolved = scalar::resolve(text);
+    match (tag, resolved) {
+        ("null", resolved @ Scalar::Null)
+        | ("bool", resolved @ Scalar::Bool(_))
+        | ("int" | "float", resolved @ Scalar::Integer(_))
+        | ("float", resolved @ Scalar::Float(_)) => Ok(resolved),
+        ("null" | "bool" | "int" | "float", _) => Err("a value does not fit its tag".into()),
+        _ => Ok(Scalar::Text),
+    }
+}
+
+fn decode_binary(text: &str) -> Result<String, Cow<'static, str>> {
+    let text: String = text.chars().filter(|character| !matches!(character, '\r' | '\n')).collect();
+    let bytes = STANDARD.decode(text).map_err(|_| "a value tagged as binary is no Base64")?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn value(scalar: Scalar, text: Cow<'_, str>) -> Result<Value, Cow<'static, str>> {
+    Ok(match scalar {
+        Scalar::Null => Value::Null,
+        Scalar::Bool(value) => Value::Bool(value),
+        Scalar::Integer(value) => Value::Number(value),
+        Scalar::Float(value) => scalar::float(value).ok_or("a number has no JSON form")?,
+        Scalar::Text => Value::String(text.into_owned()),
+    })
+}
+
+/// JSON knows only strings as keys.
+fn key_text(scalar: Scalar, text: Cow<'_, str>) -> Result<String, Cow<'static, str>> {
+    Ok(match scalar {
+        Scalar::Null => return Err(NULL_KEY.into()),
+        Scalar::Bool(value) => value.to_string(),
+        Scalar::Integer(value) => value.to_string(),
+        Scalar::Float(value) => scalar::float_key(value),
+        Scalar::Text => text.into_owned(),
+    })
+}
+
+/// Merge keys take effect where they stand: what is before them is overwritten, what follows wins. In a list of maps the
+/// earlier map wins.
+fn merge(fields: &mut Map<String, Value>, value: Value) -> Result<(), Cow<'static, str>> {
+    const WANTED: &str = "a merge key needs a map or a list of maps";
+
+    match value {
+        Value::Object(map) => fields.extend(map),
+        Value::Array(maps) => {
+            for map in maps.into_iter().rev() {
+                let Value::Object(map) = map else { return Err(WANTED.into()) };
+                fields.extend(map);
+            }
+        }
+        _ => return Err(WANTED.into()),
+    }
+    Ok(())
+}
+
+// === impl Defect ===
+
+impl Defect {
+    fn at(span: &Span, text: Cow<'static, str>) -> Self {
+        Self { line: span.start.line(), column: span.start.col() + 1, text, repair: None }
+    }
+
+    /// The parser's texts are fixed, except for some that quote what they found.
+    fn of_parser(error: &ScanError, limits: &Limits) -> Self {
+        let text = match error.kind() {
+            // The parser's own limit lies just above ours, but it looks ahead further than what it has handed out.
+            ErrorKind::RecursionLimitExceeded => limits.depth_text().into(),
+            ErrorKind::UnexpectedCharacter { .. } => "unexpected character".into(),
+            ErrorKind::MismatchedFlowCollectionEnd { .. } => "a bracket is closed by another one".into(),
+            ErrorKind::Custom(_) | ErrorKind::InputIo { .. } | ErrorKind::InputDecoding { .. } => "unreadable".into(),
+            kind => kind.to_string().into(),
+        };
+        let marker = error.marker();
+        let repair =
+            matches!(error.kind(), ErrorKind::InvalidQuotedScalarIndent).then(|| marker.byte_offset()).flatten();
+        Self { line: marker.line(), column: marker.col() + 1, text, repair }
+    }
+}

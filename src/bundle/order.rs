@@ -1,0 +1,164 @@
+//! The order in which objects are applied, and the reverse in which they are deleted (spec 10 §11.1).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::api::object::ObjectKey;
+
+/// Kinds in the order they are applied in; the group does not matter. Kinds that are not listed come last.
+const KINDS: [&str; 38] = [
+    "PriorityClass",
+    "Namespace",
+    "NetworkPolicy",
+    "ResourceQuota",
+    "LimitRange",
+    "PodSecurityPolicy",
+    "PodDisruptionBudget",
+    "ServiceAccount",
+    "Secret",
+    "SecretList",
+    "ConfigMap",
+    "StorageClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "CustomResourceDefinition",
+    "ClusterRole",
+    "ClusterRoleList",
+    "ClusterRoleBinding",
+    "ClusterRoleBindingList",
+    "Role",
+    "RoleList",
+    "RoleBinding",
+    "RoleBindingList",
+    "Service",
+    "DaemonSet",
+    "Pod",
+    "ReplicationController",
+    "ReplicaSet",
+    "Deployment",
+    "HorizontalPodAutoscaler",
+    "StatefulSet",
+    "Job",
+    "CronJob",
+    "IngressClass",
+    "Ingress",
+    "APIService",
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+];
+
+/// Position of a kind in the order; all unknown kinds share the last one.
+pub fn rank(kind: &str) -> usize {
+    KINDS.iter().position(|known| *known == kind).unwrap_or(KINDS.len())
+}
+
+/// Groups objects so that those of one group may be applied side by side and the groups one after the other.
+///
+/// Groups follow the kind ranks; each unknown kind is a group of its own, in byte order. Within a group the order is
+/// that of the names, then of the namespaces. Objects that may be the same one (equal kind, namespace and name, in
+/// whatever API group) never share a group: a second one goes to an extra group right after, in the given order.
+pub fn ranks<T>(items: Vec<T>, key: impl Fn(&T) -> &ObjectKey) -> Vec<Vec<T>> {
+    let mut seen: BTreeMap<(String, String, String), usize> = BTreeMap::new();
+    let mut groups: BTreeMap<(usize, String, usize), Vec<T>> = BTreeMap::new();
+    for item in items {
+        let place = {
+            let key = key(&item);
+            let occurrence = seen.entry((key.kind.clone(), key.namespace.clone(), key.name.clone())).or_insert(0);
+            *occurrence += 1;
+            (rank(&key.kind), key.kind.clone(), *occurrence)
+        };
+        groups.entry(place).or_default().push(item);
+    }
+    let mut groups: Vec<Vec<T>> = groups.into_values().collect();
+    for group in &mut groups {
+        group.sort_by(|a, b| {
+            let (a, b) = (key(a), key(b));
+            (&a.name, &a.namespace, &a.group).cmp(&(&b.name, &b.namespace, &b.group))
+        });
+    }
+    groups
+}
+
+/// The reverse of [`ranks`], for deletion: custom objects before their CRDs, workloads before what they use ("better
+/// than upstream" 4). Equal keys are listed once.
+pub fn deletion_ranks<T>(items: Vec<T>, key: impl Fn(&T) -> &ObjectKey) -> Vec<Vec<T>> {
+    let mut seen = BTreeSet::new();
+    let items = items.into_iter().filter(|item| seen.insert(key(item).clone())).collect();
+    let mut groups = ranks(items, key);
+    groups.reverse();
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::identity::index_key;
+
+    fn keys(list: &[(&str, &str, &str)]) -> Vec<ObjectKey> {
+        list.iter().map(|(group, kind, name)| index_key(group, kind, "", name)).collect()
+    }
+
+    fn shown(groups: &[Vec<ObjectKey>]) -> Vec<Vec<String>> {
+        groups.iter().map(|group| group.iter().map(|key| format!("{}/{}", key.kind, key.name)).collect()).collect()
+    }
+
+    /// spec 10 §11.1
+    #[test]
+    fn objects_are_grouped_by_kind_rank_and_sorted_by_name() {
+        let objects = keys(&[
+            ("apps", "Deployment", "a"),
+            ("g.io", "Zebra", "a"),
+            ("", "ConfigMap", "b"),
+            ("g.io", "Ape", "b"),
+            ("apiextensions.k8s.io", "CustomResourceDefinition", "z"),
+            ("", "ConfigMap", "B"),
+            ("", "Namespace", "n"),
+            ("g.io", "Ape", "a"),
+        ]);
+
+        let groups = ranks(objects, |key| key);
+
+        assert_eq!(
+            shown(&groups),
+            [
+                vec!["Namespace/n"],
+                vec!["ConfigMap/B", "ConfigMap/b"],
+                vec!["CustomResourceDefinition/z"],
+                vec!["Deployment/a"],
+                vec!["Ape/a", "Ape/b"],
+                vec!["Zebra/a"],
+            ]
+        );
+    }
+
+    /// spec 10 §11.1
+    #[test]
+    fn the_group_does_not_count_for_the_rank() {
+        assert_eq!(rank("Service"), 23);
+        assert!(rank("Service") < rank("Deployment"));
+        assert!(rank("ValidatingWebhookConfiguration") < rank("Whatever"));
+
+        let groups = ranks(keys(&[("", "Service", "b"), ("serving.knative.dev", "Service", "a")]), |key| key);
+
+        assert_eq!(shown(&groups), [["Service/a", "Service/b"]]);
+    }
+
+    #[test]
+    fn an_object_listed_twice_is_never_applied_side_by_side_with_itself() {
+        let objects = keys(&[("", "Secret", "a"), ("", "Secret", "b"), ("", "Secret", "a"), ("", "ConfigMap", "a")]);
+
+        let groups = ranks(objects, |key| key);
+
+        assert_eq!(shown(&groups), [vec!["Secret/a", "Secret/b"], vec!["Secret/a"], vec!["ConfigMap/a"]]);
+    }
+
+    /// spec 10, "better than upstream" 4
+    #[test]
+    fn deletion_goes_the_other_way() {
+        let objects =
+            keys(&[("", "Namespace", "n"), ("g.io", "Ape", "a"), ("apps", "Deployment", "d"), ("", "Secret", "s")]);
+
+        let groups = deletion_ranks(objects, |key| key);
+
+        assert_eq!(shown(&groups), [["Ape/a"], ["Deployment/d"], ["Secret/s"], ["Namespace/n"]]);
+    }
+}

@@ -1,0 +1,123 @@
+//! Bundles that change, or go, while no watch tells of ManagedResources: what the store has is no evidence then, and the
+//! server is asked before anything is written to the target.
+
+use serde_json::json;
+use sim::{EventFault, Fault, Seen, WatchEnd};
+
+use crate::{
+    health_objects::{ALL_HEALTHY, HEALTHY, MRS, ready, set_status, stands, workload},
+    world::{NAMESPACE, World, config_map, seconds, world},
+};
+
+/// Takes these rights to ManagedResources from the program.
+fn refuse(world: &World, verbs: &'static [&'static str]) {
+    world.sim.set_faults(move |info| {
+        let is_refused =
+            info.user == "grm" && info.resource == "managedresources" && verbs.contains(&info.verb.as_str());
+        if is_refused { Fault::FailBefore(Seen::forbidden(info)) } else { Fault::None }
+    });
+}
+
+/// From now on nobody tells of ManagedResources.
+async fn nobody_tells_of_bundles(world: &World) {
+    refuse(world, &["list", "watch"]);
+    world.sim.break_watches(WatchEnd::Disconnect);
+    seconds(5).await;
+}
+
+/// What was written to ConfigMaps.
+fn writes_of_config_maps(world: &World) -> Vec<String> {
+    world.writes().into_iter().filter(|write| write.contains(" configmaps ")).collect()
+}
+
+/// architecture §5: only a fresh store is evidence.
+#[test]
+fn nothing_is_made_or_deleted_for_a_bundle_that_went_when_nobody_could_tell() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v"), config_map("b", "v")]);
+        world.applied("one").await;
+        seconds(5).await;
+        nobody_tells_of_bundles(&world).await;
+        world.sim.remove(MRS, NAMESPACE, "one");
+        world.sim.clear_requests();
+        world.sim.remove("configmaps", NAMESPACE, "a");
+        seconds(5).await;
+        world.secret("one", &[config_map("c", "v")]);
+        seconds(1_000).await;
+
+        assert_eq!(writes_of_config_maps(&world), [""; 0]);
+        assert_eq!((world.value("a"), world.value("b").as_deref()), (None, Some("v")));
+        let reads = world.asked().iter().filter(|asked| *asked == "get managedresources one").count();
+        assert!(reads <= 5, "nobody asks again for what is gone: {reads}");
+    });
+}
+
+/// architecture §5: an answer of the server counts as news, too.
+#[test]
+fn nothing_is_made_for_a_bundle_whose_status_was_not_found() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v"), workload("StatefulSet", "db", 2)]);
+        world.applied("one").await;
+        set_status(&world, "statefulsets.apps", "db", ready(2));
+        stands(&world, HEALTHY, ALL_HEALTHY).await;
+        seconds(5).await;
+        world.sim.set_event_faults(|event| match event.resource.as_str() {
+            "managedresources" => EventFault::Drop,
+            _ => EventFault::Deliver,
+        });
+        world.sim.remove(MRS, NAMESPACE, "one");
+        set_status(&world, "statefulsets.apps", "db", ready(1));
+        seconds(10).await;
+        world.sim.clear_requests();
+        world.sim.remove("configmaps", NAMESPACE, "a");
+        seconds(200).await;
+
+        assert_eq!((writes_of_config_maps(&world), world.value("a")), (vec![], None));
+    });
+}
+
+/// architecture §5: what the server says of a bundle counts as what a watch tells of it, only later.
+#[test]
+fn a_bundle_of_which_nobody_tells_is_followed_by_reading_it() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v"), config_map("b", "v")]);
+        world.applied("one").await;
+        seconds(5).await;
+        nobody_tells_of_bundles(&world).await;
+        world.sim.edit("configmaps", NAMESPACE, "a", |live| live["data"]["k"] = json!("edited"));
+        seconds(1).await;
+        assert_eq!(world.value("a").as_deref(), Some("v"));
+        world.patch_bundle("one", json!({ "spec": { "injectLabels": { "x": "y" } } })).await;
+        seconds(70).await;
+        assert_eq!(world.config_map("b").unwrap()["metadata"]["labels"]["x"], "y");
+        assert!(world.is_applied("one"), "{:#?}", world.mr("one"));
+        world.delete_bundle("one").await;
+        seconds(70).await;
+
+        assert_eq!((world.mr("one"), world.value("a"), world.value("b")), (None, None, None));
+    });
+}
+
+/// architecture §5: nothing is written for a bundle of which nothing can be known.
+#[test]
+fn a_bundle_that_may_not_even_be_read_is_left_alone_until_it_may_be_again() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+        seconds(5).await;
+        refuse(&world, &["get", "list", "watch"]);
+        world.sim.break_watches(WatchEnd::Disconnect);
+        seconds(5).await;
+        world.sim.edit("configmaps", NAMESPACE, "a", |live| live["data"]["k"] = json!("edited"));
+        seconds(200).await;
+        assert_eq!(world.value("a").as_deref(), Some("edited"));
+        world.sim.clear_faults();
+        seconds(70).await;
+
+        assert_eq!(world.value("a").as_deref(), Some("v"));
+    });
+}
