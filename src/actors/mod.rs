@@ -11,4 +11,3 @@ pub mod leader;
 pub mod managed_resource;
 pub mod module;
 pub mod root;
-pub mod synced;

@@ -4,7 +4,7 @@
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
-use cluster::{ApiError, Cluster, Context, Resource};
+use cluster::{ApiError, Cluster, Context, Resource, Synced};
 use futures::future::join_all;
 use kit::{Activity, Deadline, Env, Lane, Role};
 use serde_json::Value;
@@ -13,7 +13,6 @@ use tokio::task::JoinHandle;
 use super::{
     ground::{Ground, Place},
     module::{Lead, MODULES, Running},
-    synced::Synced,
 };
 use crate::api::config::{ClusterIdSource, Config, cluster_id_source};
 
@@ -72,8 +71,16 @@ pub fn controllers() -> impl Iterator<Item = &'static str> {
 // === impl Root ===
 
 impl Root {
-    /// Opens the watches of all modules.
+    /// Opens the watches of all modules and starts them.
     pub fn start(parts: Parts, env: &Env) -> Self {
+        let root = Self::open(parts, env);
+        root.watch();
+        root
+    }
+
+    /// Opens the watches of all modules. Nothing is asked of a cluster before [`Self::watch`]: others may open theirs, and
+    /// share streams.
+    pub fn open(parts: Parts, env: &Env) -> Self {
         let Parts { source, target, same, config } = parts;
         let (ground, tasks) = ground(source, target, same, env);
         let waiting = MODULES.iter().filter_map(|module| (module.install)(&config, &ground)).collect();
@@ -86,6 +93,12 @@ impl Root {
         };
         root.say("watches are open; controllers wait for leadership");
         root
+    }
+
+    /// Starts the watches.
+    pub fn watch(&self) {
+        self.ground.source.watches.start();
+        self.ground.target.watches.start();
     }
 
     /// Starts the actors of all modules: this process is the leader now.
@@ -108,7 +121,7 @@ impl Root {
         let running = self.running.take();
         let finished = join_all(running.into_iter().map(|running| running.stop(patience))).await;
         for place in [&self.ground.source, &self.ground.target] {
-            place.stop();
+            place.watches.stop();
         }
         self.ground.env.census.leave(ROOT);
         finished.into_iter().all(|finished| finished)
@@ -128,17 +141,17 @@ impl Root {
 
     /// How far the stores of the source cluster have come.
     pub fn source_synced(&self) -> Synced {
-        self.ground.source.synced()
+        self.ground.source.watches.synced()
     }
 
     /// How far the stores of the target cluster have come. Stores that come and go with bundles do not count.
     pub fn target_synced(&self) -> Synced {
-        self.ground.target.synced()
+        self.ground.target.watches.synced()
     }
 
     /// Waits until the stores of the source cluster have had their first list.
     pub async fn source_listed(&self) {
-        self.ground.source.listed().await;
+        self.ground.source.watches.listed().await;
     }
 
     fn say(&self, line: &str) {

@@ -1,9 +1,9 @@
-//! A process's life on given clients: routers at once, controllers while it leads.
+//! A process's life on given clients: watches at once, controllers while it leads.
 
 use std::rc::Rc;
 
 use actix::{Actor as _, Addr};
-use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, RequestObserver, Side};
+use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, RequestObserver, Side, Watches};
 use kit::{Env, Role};
 use tokio::{sync::watch, task::JoinHandle};
 
@@ -15,7 +15,7 @@ use crate::{
     },
     api::config::{Config, Connection, LeaderElection},
     webhooks::{
-        knowledge::{Knowledge, Watches},
+        knowledge::{Caches, Knowledge},
         registry,
     },
 };
@@ -58,7 +58,7 @@ pub struct Process {
     pub(super) env: Env,
     pub(super) root: Rc<Root>,
     /// What webhooks read.
-    pub(super) watches: Watches,
+    pub(super) caches: Caches,
     pub(super) fence: Fence,
     pub(super) election: Option<Addr<LeaderActor>>,
     /// Makes the controllers follow the election.
@@ -94,7 +94,7 @@ pub fn identity(host: &str, env: &Env) -> String {
 // === impl Process ===
 
 impl Process {
-    /// Starts the routers and the election; the controllers follow when this process leads, or, without election, when
+    /// Starts the watches and the election; the controllers follow when this process leads, or, without election, when
     /// the stores of the source are filled. Returns at once; nothing is asked of a cluster before.
     ///
     /// # Errors
@@ -115,11 +115,12 @@ impl Process {
             Some(link) => cluster(link, options_of(Side::Target, &config.target, link)),
             None => source.as_side(Side::Target, config.target.namespaces.clone()),
         };
-        let watches = watch_for_webhooks(&source, &target_cluster, &config, &env);
         let tree =
             Parts { source: source.clone(), target: target_cluster, same: target.is_none(), config: config.clone() };
-        let root = Rc::new(Root::start(tree, &env));
-        vitals.show(root.source_synced(), root.target_synced().and(watches.synced()));
+        let root = Rc::new(Root::open(tree, &env));
+        let caches = caches_of_webhooks(&root.ground().source.watches, &root.ground().target.watches, &config);
+        root.watch();
+        vitals.show(root.source_synced(), root.target_synced());
         let prober = env.fatal.spawn("the prober of the source cluster", vitals.clone().probe(source));
 
         let leadership = vitals.tell_leadership();
@@ -142,12 +143,12 @@ impl Process {
             LeaderActor::new(setup).start()
         });
         let conductor = actix::spawn(conduct(root.clone(), elected.is_some(), leadership));
-        Ok(Self { env, root, watches, fence, election: elected, conductor, prober })
+        Ok(Self { env, root, caches, fence, election: elected, conductor, prober })
     }
 
     /// What the webhooks know of the target cluster.
     pub fn knowledge(&self) -> Knowledge {
-        self.watches.knowledge()
+        self.caches.knowledge()
     }
 
     /// Waits until the process must end by itself. Call it again only if it was dropped before it answered.
@@ -207,9 +208,9 @@ fn options_of(side: Side, connection: &Connection, link: &Link) -> ClusterOption
 }
 
 /// The stores that enabled webhooks read, in every replica from the beginning (spec 50, "better" 2).
-fn watch_for_webhooks(source: &Cluster, target: &Cluster, config: &Config, env: &Env) -> Watches {
+fn caches_of_webhooks(source: &Watches, target: &Watches, config: &Config) -> Caches {
     let reads = registry::reads(&registry::enabled(&config.webhooks));
-    Watches::start(source, target, &reads, registry::node_selector(&config.webhooks), env)
+    Caches::open(source, target, &reads, registry::node_selector(&config.webhooks))
 }
 
 /// A cluster that is both gets the more generous limits: each part alone must get at least what it was given.

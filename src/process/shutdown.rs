@@ -39,12 +39,11 @@ impl Process {
         Stopped { finished, released: self.leave(deadline).await }
     }
 
-    /// Ends controllers and routers; no write is sent afterwards. True if all passes ended by themselves in time.
+    /// Ends controllers and watches; no write is sent afterwards. True if all passes ended by themselves in time.
     pub(super) async fn stop_work(&self, patience: Duration) -> bool {
         tracing::info!("Stopping controllers");
         self.conductor.abort();
         let finished = self.root.stop(patience).await;
-        self.watches.stop();
         self.fence.shut(SHUTTING_DOWN);
         self.prober.abort();
         if !finished {

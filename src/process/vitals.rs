@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use cluster::{ApiError, Cluster};
+use cluster::{ApiError, Cluster, Synced};
 use futures::FutureExt as _;
 use kit::Deadline;
 use tokio::{
@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use crate::{
-    actors::{leader::Leadership, synced::Synced},
+    actors::leader::Leadership,
     dashboard::probes::{CheckFn, Checks, with_grace},
 };
 

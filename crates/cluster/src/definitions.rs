@@ -5,10 +5,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use kit::Env;
 use serde_json::Value;
 
-use super::{Cluster, How, Record, Resource, Router, RouterOptions, Start};
+use super::{How, Record, Resource, Want, Watch, Watches};
 use crate::object::{self, NamespacedName};
 
 /// After an event of a CustomResourceDefinition it takes the server some 30 ms until the kind is served (measured).
@@ -25,20 +24,20 @@ pub struct Definition {
 #[derive(Clone)]
 pub struct Definitions {
     /// By `plural.group`.
-    custom: Router<Definition>,
-    /// By `version.group`.
-    services: Router<Definition>,
+    custom: Watch<Definition>,
 }
 
 // === impl Definitions ===
 
 impl Definitions {
-    /// Begins to watch. The names of both watches in the census begin with `place`.
-    pub fn start(place: &str, cluster: &Cluster, env: &Env) -> Self {
+    /// Opens both watches. A cluster without APIServices is as good as any, so nobody waits for those.
+    pub fn open(watches: &Watches) -> Self {
         let kind = |group, kind, plural| Resource::new(group, "v1", kind, plural, false);
         let custom = kind("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions");
         let services = kind("apiregistration.k8s.io", "APIService", "apiservices");
-        Self { custom: watch_names(place, cluster, custom, env), services: watch_names(place, cluster, services, env) }
+        // The names of these are `version.group`.
+        follow_groups(watches, Want::new(services, Definition::of).unawaited());
+        Self { custom: follow_groups(watches, Want::new(custom, Definition::of)) }
     }
 
     /// Whether a kind is defined by a CustomResourceDefinition.
@@ -46,34 +45,13 @@ impl Definitions {
         let name = NamespacedName::new("", format!("{}.{}", resource.plural, resource.group));
         self.custom.store().with(&name, |_| ()).is_some()
     }
-
-    /// The watch of CustomResourceDefinitions. A cluster without APIServices is as good as any, so nobody waits for those.
-    pub fn custom(&self) -> &Router<Definition> {
-        &self.custom
-    }
-
-    /// Ends both watches.
-    pub fn stop(&self) {
-        self.custom.stop();
-        self.services.stop();
-    }
 }
 
 /// Watches objects whose names end in an API group, and has discovery look at that group when one changes.
-fn watch_names(place: &str, cluster: &Cluster, resource: Resource, env: &Env) -> Router<Definition> {
-    let options = RouterOptions {
-        name: format!("{place}/{}", resource.plural),
-        resource,
-        scopes: vec![None],
-        label_selector: None,
-        metadata_only: true,
-        start: Start::List,
-        record: Box::new(Definition::of),
-        keep: Box::new(|_| true),
-    };
-    let router = Router::start(cluster, options, env);
-    let cluster = cluster.clone();
-    router.subscribe(move |change| {
+fn follow_groups(watches: &Watches, want: Want<Definition>) -> Watch<Definition> {
+    let watch = watches.open(want.metadata());
+    let cluster = watches.cluster().clone();
+    watch.subscribe(move |change| {
         if change.how == How::First {
             return;
         }
@@ -85,7 +63,7 @@ fn watch_names(place: &str, cluster: &Cluster, resource: Resource, env: &Env) ->
             });
         }
     });
-    router
+    watch
 }
 
 // === impl Definition ===

@@ -30,6 +30,7 @@ pub mod kubeconfig;
 mod metrics;
 pub mod object;
 mod pages;
+mod projected;
 mod resource;
 mod retry;
 mod router;
@@ -39,6 +40,7 @@ mod token;
 mod transport;
 mod warnings;
 mod watch;
+mod watches;
 mod writes;
 
 #[cfg(any(test, feature = "testing"))]
@@ -54,8 +56,10 @@ pub use gate::Gate;
 pub use handle::{Cluster, ClusterEnv, ClusterOptions, Context, DeleteOptions, Deleted, Propagation, Side};
 pub use metrics::{NoObserver, RequestObserver};
 pub use pages::{ListQuery, Page, Pages};
+pub use projected::Projected;
 pub use resource::{Resource, Target, uri};
-pub use router::{Change, Found, How, ReadRecord, Router, RouterOptions, Start};
+pub use router::{Router, RouterOptions};
 pub use store::{IDLE_LIMIT, Record, Store, StoreState};
 pub use watch::{WatchEvent, WatchKind, WatchQuery, WatchStream};
+pub use watches::{Change, Found, How, Index, MOST_NAMESPACES, ReadRecord, Start, Synced, Want, Watch, Watches};
 pub use writes::{Lock, Wrote, difference};

@@ -1,6 +1,6 @@
-//! Stores: what watch routers know of the objects of one kind.
+//! Stores: what watches know of the objects of one kind.
 //!
-//! A store has one writer, its router, and any number of readers on any thread. No lock is held across an await.
+//! A store has one writer, its watch, and any number of readers on any thread. No lock is held across an await.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::object::NamespacedName;
 
-/// A store is fresh while its router heard of the server within this time. The server sends a bookmark about each
+/// A store is fresh while its watch heard of the server within this time. The server sends a bookmark about each
 /// minute, so two may be missed.
 pub const IDLE_LIMIT: Duration = Duration::from_secs(150);
 
@@ -50,6 +50,8 @@ struct Inner<R> {
     /// come before a list that does not hold it, or be forgotten.
     horizon: Option<Instant>,
     state: StoreState,
+    /// Objects that exist and cannot be read, and at which version. What is known of them is of before.
+    unreadable: BTreeMap<NamespacedName, u64>,
     /// Whether it was synced once.
     listed: bool,
     heard: Option<Instant>,
@@ -94,6 +96,7 @@ impl<R> Default for Store<R> {
             removals: Removals::default(),
             horizon: None,
             state: StoreState::Starting,
+            unreadable: BTreeMap::new(),
             listed: false,
             heard: None,
         };
@@ -149,6 +152,36 @@ impl<R> Store<R> {
     /// The names of all records, in order.
     pub fn names(&self) -> Vec<NamespacedName> {
         self.read().records.keys().cloned().collect()
+    }
+
+    /// Whether an object exists that cannot be read: what is known of it is of before, or nothing, and no evidence. It is
+    /// not gone.
+    pub fn is_unreadable(&self, name: &NamespacedName) -> bool {
+        self.read().unreadable.contains_key(name)
+    }
+
+    /// Whether there is such an object.
+    pub fn has_unreadable(&self) -> bool {
+        !self.read().unreadable.is_empty()
+    }
+
+    /// The names of all records, and of objects that cannot be read.
+    pub(super) fn all_names(&self) -> Vec<NamespacedName> {
+        let inner = self.read();
+        let without_record = inner.unreadable.keys().filter(|name| !inner.records.contains_key(name));
+        inner.records.keys().chain(without_record).cloned().collect()
+    }
+
+    /// An object cannot be read at a version. False if that was known of the object.
+    pub(super) fn set_unreadable(&self, name: &NamespacedName, version: u64) -> bool {
+        self.write(|inner| {
+            if inner.removals.covers(name, version) {
+                return false;
+            }
+            let known = inner.unreadable.get(name).copied();
+            inner.unreadable.insert(name.clone(), known.unwrap_or_default().max(version));
+            known.is_none()
+        })
     }
 
     /// Looks at one record without copying it.
@@ -210,10 +243,15 @@ impl<R: Record> Store<R> {
     pub(super) fn put(&self, name: &NamespacedName, record: R, asked: Option<Instant>) -> Put<R> {
         self.write(|inner| match inner.records.get_mut(name) {
             Some(known) if known.version() >= record.version() => Put::Older,
-            Some(known) => Put::Stored(Some(std::mem::replace(known, record))),
+            _ if inner.unreadable.get(name).is_some_and(|version| *version > record.version()) => Put::Older,
+            Some(known) => {
+                inner.unreadable.remove(name);
+                Put::Stored(Some(std::mem::replace(known, record)))
+            }
             None if inner.removals.covers(name, record.version()) => Put::Removed,
             None if asked.is_some_and(|asked| inner.horizon.is_some_and(|horizon| asked < horizon)) => Put::Removed,
             None => {
+                inner.unreadable.remove(name);
                 inner.records.insert(name.clone(), record);
                 inner.pack_if_grown();
                 Put::Stored(None)
@@ -243,12 +281,18 @@ impl<R: Record> Store<R> {
     /// Takes a record out if it is not newer than `version`.
     pub(super) fn take(&self, name: &NamespacedName, version: u64) -> Option<R> {
         self.write(|inner| match inner.records.get(name) {
+            _ if inner.unreadable.get(name).is_some_and(|unreadable| *unreadable > version) => None,
             Some(known) if known.version() <= version => {
+                inner.unreadable.remove(name);
                 let taken = inner.records.remove(name);
                 inner.packed = inner.packed.min(inner.records.len());
                 taken
             }
-            Some(_) | None => None,
+            Some(_) => None,
+            None => {
+                inner.unreadable.remove(name);
+                None
+            }
         })
     }
 }

@@ -127,6 +127,11 @@ impl WatchStream {
         Ok(Self { body, framer, lines, metadata_only: query.metadata_only, secret, over: false })
     }
 
+    /// Whether it has come to the middle of an event: where it then ends, that event could not be read.
+    pub(super) fn is_amid_event(&self) -> bool {
+        !self.framer.rest.iter().all(u8::is_ascii_whitespace)
+    }
+
     fn end(&mut self, error: ApiError) -> Poll<Option<Result<WatchEvent, ApiError>>> {
         self.over = true;
         Poll::Ready(Some(Err(error)))
@@ -168,7 +173,7 @@ impl Stream for WatchStream {
                 Poll::Ready(frame) => frame,
             };
             match frame {
-                None if this.framer.rest.iter().all(u8::is_ascii_whitespace) => this.over = true,
+                None if !this.is_amid_event() => this.over = true,
                 None => return this.end(broken("the watch ended in the middle of an event".into())),
                 Some(Err(error)) => return this.end(broken(format!("the watch broke: {error}"))),
                 Some(Ok(frame)) => {

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
-use cluster::{Cluster, Recorder, Router};
+use cluster::{Cluster, Index, Recorder, Watch};
 use futures::FutureExt;
 use kit::{Controller, Duty, Env, Failure, Outcome, Pass, Supervised, WeakSupervised};
 use tokio::task::JoinHandle;
@@ -13,7 +13,7 @@ use super::{
     known::{
         autoscalers::Autoscalers,
         memory::Memory,
-        secrets::{SecretIndex, SecretRecord, Secrets},
+        secrets::{SecretRecord, Secrets},
         snapshot::BundleRecord,
         targets::Targets,
     },
@@ -40,11 +40,11 @@ pub struct Inputs {
     /// The target cluster.
     pub target: Cluster,
     /// All ManagedResources of the source cluster.
-    pub bundles: Router<BundleRecord>,
+    pub bundles: Watch<BundleRecord>,
     /// The versions of referenced Secrets.
-    pub secrets: Router<SecretRecord>,
+    pub secrets: Watch<SecretRecord>,
     /// Which bundle references which Secret.
-    pub index: SecretIndex,
+    pub index: Index<NamespacedName>,
     /// Events on ManagedResources.
     pub recorder: Recorder,
     /// Whether a kind is defined by a CustomResourceDefinition.

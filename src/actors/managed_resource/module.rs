@@ -2,18 +2,15 @@
 
 use std::rc::Rc;
 
-use cluster::{Cluster, Resource, Router, RouterOptions, Start};
+use cluster::{Index, Resource, Want, Watch, Watches};
 
 use super::{
     controller::{self, HEALTH_NAME, HealthSettings, Inputs, NAME, PROGRESS_NAME, Settings},
-    known::{
-        secrets::{SecretIndex, SecretRecord},
-        snapshot::BundleRecord,
-    },
+    known::{secrets::SecretRecord, snapshot::BundleRecord},
 };
 use crate::{
     actors::{
-        ground::{Ground, Place},
+        ground::Ground,
         module::{Lead, Module, Running},
     },
     api::{class::OwnClass, config::Config, object::NamespacedName},
@@ -24,17 +21,10 @@ pub const MODULE: Module = Module { names: &[NAME, HEALTH_NAME, PROGRESS_NAME], 
 
 fn install(config: &Config, ground: &Ground) -> Option<Lead> {
     let settings = settings(config);
-    let index = SecretIndex::default();
-    let bundles = watch_bundles(&ground.source);
-    let secrets = watch_secrets(&ground.source, &index);
+    let bundles = ground.source.watches.open(Want::new(managed_resources(), BundleRecord::of));
+    let index = bundles.index(|name, bundle| secrets_of(&name.namespace, bundle));
+    let secrets = watch_secrets(&ground.source.watches, &index);
     let definitions = ground.target.definitions();
-    let following = index.clone();
-    bundles.subscribe(move |change| {
-        let references = change.new.map_or(&[][..], |record| &record.head().mr.spec.secret_refs);
-        let namespace = &change.name.namespace;
-        let secrets = references.iter().map(|reference| NamespacedName::new(namespace, &reference.name));
-        following.set(change.name, secrets.collect());
-    });
     Some(Box::new(move |ground| {
         let inputs = Inputs {
             source: ground.source.cluster.clone(),
@@ -71,37 +61,19 @@ fn settings(config: &Config) -> Settings {
 
 // === watches ===
 
-fn scopes(cluster: &Cluster) -> Vec<Option<String>> {
-    match cluster.options().namespaces.as_slice() {
-        [] => vec![None],
-        namespaces => namespaces.iter().cloned().map(Some).collect(),
-    }
+fn managed_resources() -> Resource {
+    Resource::new("resources.gardener.cloud", "v1alpha1", "ManagedResource", "managedresources", true)
 }
 
-fn watch_bundles(source: &Place) -> Router<BundleRecord> {
-    source.open(RouterOptions {
-        name: "source/managedresources".to_owned(),
-        resource: Resource::new("resources.gardener.cloud", "v1alpha1", "ManagedResource", "managedresources", true),
-        scopes: scopes(&source.cluster),
-        label_selector: None,
-        metadata_only: false,
-        start: Start::List,
-        record: Box::new(BundleRecord::of),
-        keep: Box::new(|_| true),
-    })
+/// The Secrets that a ManagedResource references.
+fn secrets_of(namespace: &str, bundle: &BundleRecord) -> Vec<NamespacedName> {
+    let references = &bundle.head().mr.spec.secret_refs;
+    references.iter().map(|reference| NamespacedName::new(namespace, &reference.name)).collect()
 }
 
 /// Versions only, and only of Secrets that a bundle references.
-fn watch_secrets(source: &Place, index: &SecretIndex) -> Router<SecretRecord> {
-    let index = index.clone();
-    source.open(RouterOptions {
-        name: "source/secrets".to_owned(),
-        resource: Resource::new("", "v1", "Secret", "secrets", true),
-        scopes: scopes(&source.cluster),
-        label_selector: None,
-        metadata_only: true,
-        start: Start::Now,
-        record: Box::new(SecretRecord::of),
-        keep: Box::new(move |secret| index.contains(secret)),
-    })
+fn watch_secrets(watches: &Watches, index: &Index<NamespacedName>) -> Watch<SecretRecord> {
+    let (resource, index) = (Resource::new("", "v1", "Secret", "secrets", true), index.clone());
+    let want = Want::new(resource, SecretRecord::of).metadata().from_now();
+    watches.open(want.keeping(move |secret| index.contains(secret)))
 }

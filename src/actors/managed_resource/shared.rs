@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use cluster::{Cluster, Context, Record, Recorder, Router};
+use cluster::{Cluster, Context, Record, Recorder, Watch};
 use kit::{Causes, Env, Failure, Pass};
 use tokio::time::Instant;
 
@@ -86,7 +86,7 @@ pub struct ManagedResources {
     pub(super) env: Env,
     pub(super) source: Cluster,
     pub(super) target: Cluster,
-    pub(super) bundles: Router<BundleRecord>,
+    pub(super) bundles: Watch<BundleRecord>,
     pub(super) secrets: Secrets,
     pub(super) targets: Targets,
     pub(super) autoscalers: Autoscalers,

@@ -16,9 +16,9 @@ use tokio::{
 };
 
 use super::{
+    caches::{self, FirstList},
     index::Limits,
     kind_of, records, too_late,
-    watches::{self, Opening},
 };
 use crate::{
     api::object::NamespacedName,
@@ -59,7 +59,7 @@ pub(super) struct Reader {
     source: Cluster,
     target: Cluster,
     /// The watches whose first list may be asked for.
-    openings: BTreeMap<Lookup, Opening>,
+    first_lists: BTreeMap<Lookup, FirstList>,
     waiting: RefCell<BTreeMap<Lookup, Waiting>>,
 }
 
@@ -79,8 +79,8 @@ struct Waiting {
 // === impl Reader ===
 
 impl Reader {
-    pub(super) fn new(source: Cluster, target: Cluster, openings: BTreeMap<Lookup, Opening>) -> Rc<Self> {
-        Rc::new(Self { source, target, openings, waiting: RefCell::default() })
+    pub(super) fn new(source: Cluster, target: Cluster, first_lists: BTreeMap<Lookup, FirstList>) -> Rc<Self> {
+        Rc::new(Self { source, target, first_lists, waiting: RefCell::default() })
     }
 
     /// Answers questions until nobody can ask any more.
@@ -153,7 +153,7 @@ impl Reader {
 
     async fn autoscalers(&self, context: &Context, namespace: &str) -> Result<Known, ApiError> {
         let limits = Limits::default();
-        let (resource, scope) = (watches::autoscalers(), Some(namespace.to_owned()));
+        let (resource, scope) = (caches::autoscalers(), Some(namespace.to_owned()));
         let mut pages = self.target.pages(context.clone(), resource, scope, ListQuery::default());
         while let Some(page) = pages.next().await {
             page?.items.iter().for_each(|object| limits.change(None, Some(&records::autoscaler(object))));
@@ -163,11 +163,11 @@ impl Reader {
 
     /// Waits for the first list of a watch.
     async fn listed(&self, lookup: &Lookup, deadline: Deadline) -> Known {
-        let Some(opening) = self.openings.get(lookup) else { return Known::Listed };
+        let Some(first_list) = self.first_lists.get(lookup) else { return Known::Listed };
         let listed = async {
             loop {
-                let moment = opening.signal.moment();
-                match (opening.is_listed)() {
+                let moment = first_list.signal.moment();
+                match (first_list.is_listed)() {
                     Some(false) => Signal::raised_after(&moment).await,
                     Some(true) => return true,
                     None => return false, // the process ends, and no list will come

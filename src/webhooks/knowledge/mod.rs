@@ -1,24 +1,24 @@
 //! What the webhooks know of the clusters (spec 50 §2.7): the real [`View`](super::view::View).
 //!
-//! For what the enabled webhooks read, and nothing else, routers fill small stores from the beginning, in every replica;
+//! For what the enabled webhooks read, and nothing else, watches fill small stores from the beginning, in every replica;
 //! readiness waits for them. Stores can be read from any thread. What they do not hold is read live, once for all who ask,
 //! on the thread of the cluster: it takes questions over a channel.
 //!
+//! * `caches.rs`: the watches.
 //! * `records.rs`: what is kept of the kinds that an index answers for; pure. Of single objects webhooks say themselves what is
 //!   kept, see [`Projection`](super::projection::Projection).
 //! * `index.rs`: what autoscalers scale, kept up to date with each change; pure. The same for the taints of nodes is part
 //!   of their webhook.
-//! * `watches.rs`: the routers.
 //! * `sight.rs`: the view of one attempt: stores, and what was read live for it.
 //! * `live.rs`: live reads.
 //! * `offline.rs`: a view of manifests instead of a cluster.
 
+mod caches;
 mod index;
 mod live;
 mod offline;
 mod records;
 mod sight;
-mod watches;
 
 #[cfg(feature = "sim")]
 #[cfg(test)]
@@ -32,12 +32,12 @@ use tokio::{
 };
 
 use super::view::{ApiStatus, Details, Failure, Lookup};
+pub use caches::Caches;
+use caches::Stores;
 pub use live::Known;
 pub(super) use live::Question;
 pub use offline::Manifests;
 pub use sight::{Answers, Sight};
-use watches::Stores;
-pub use watches::Watches;
 
 /// What is known of the clusters, readable from any thread. Cheap to clone.
 #[derive(Clone)]
@@ -76,7 +76,7 @@ impl Knowledge {
     pub(super) fn without_service_accounts() -> (Self, mpsc::Receiver<Question>) {
         let (questions, asked) = mpsc::channel(128);
         let mut stores = Stores::default();
-        stores.objects.insert(&super::mutating::token_mount::SERVICE_ACCOUNTS, watches::ObjectStore::default());
+        stores.objects.insert(&super::mutating::token_mount::SERVICE_ACCOUNTS, caches::ObjectStore::default());
         (Self { stores: Arc::new(stores), questions }, asked)
     }
 

@@ -3,17 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use cluster::Record;
 use serde_json::Value;
 
 use crate::{api::object, webhooks::mutating::system_components::node_taints::Taint};
-
-/// A few fields of an object.
-#[derive(Debug, Clone)]
-pub(super) struct Projected<T> {
-    version: u64,
-    pub(super) fields: T,
-}
 
 /// A HorizontalPodAutoscaler.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,25 +29,6 @@ pub(super) struct Node {
     /// Of its labels, those of the selector.
     pub(super) labels: BTreeMap<String, String>,
     pub(super) taints: Vec<Taint>,
-}
-
-// === impl Projected ===
-
-impl<T> Projected<T> {
-    pub(super) fn of(object: &Value, fields: T) -> Self {
-        Self { version: object::resource_version(object).parse().unwrap_or_default(), fields }
-    }
-}
-
-impl<T: Clone + Send + Sync + 'static> Record for Projected<T> {
-    /// Not kept: nobody deletes what webhooks read.
-    fn uid(&self) -> &'static str {
-        ""
-    }
-
-    fn version(&self) -> u64 {
-        self.version
-    }
 }
 
 // === the fields ===

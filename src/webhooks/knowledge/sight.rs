@@ -6,9 +6,9 @@ use cluster::Side;
 use serde_json::Value;
 
 use super::{
+    caches::{ObjectStore, Stores},
     live::Known,
     too_late,
-    watches::{ObjectStore, Stores},
 };
 use crate::{
     api::object::NamespacedName,
@@ -96,7 +96,7 @@ impl Sight<'_> {
     }
 
     /// Nodes are not read one by one: without their first list nothing is known of them.
-    fn nodes<T>(&self, look: impl FnOnce(&super::watches::NodeStore) -> T) -> Result<T, Failure> {
+    fn nodes<T>(&self, look: impl FnOnce(&super::caches::NodeStore) -> T) -> Result<T, Failure> {
         let nodes = self.stores.nodes.as_ref().ok_or_else(not_started)?;
         if !nodes.store.is_listed() {
             self.answer(Lookup::Nodes, |_| Some(()))?;

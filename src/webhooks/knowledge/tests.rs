@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, future::Future, rc::Rc, time::Duration};
 
-use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side};
+use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side, Watches};
 use kit::testing::{Universe, eventually, settle, universe};
 use serde_json::{Value, json};
 use sim::{ClientOptions, Fault, Process, Seen, Sim, SimOptions};
@@ -38,6 +38,7 @@ const WEB: Scaled<'_> = Scaled { namespace: "ns", api_version: "apps/v1", kind: 
 struct World {
     sim: Sim,
     watches: Watches,
+    caches: Caches,
     knowledge: Knowledge,
 }
 
@@ -70,10 +71,12 @@ fn world<F: Future<Output = World>>(
         let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: Fence::open() };
         let cluster = Cluster::new(client, options, cluster_env, Rc::new(NoObserver));
         let selector = BTreeMap::from([("pool".to_owned(), "system".to_owned())]);
-        let watches = Watches::start(&cluster, &cluster, reads, selector, &env);
-        let knowledge = watches.knowledge();
-        let world = test(World { sim, watches, knowledge }).await;
-        world.watches.stop();
+        let watches = Watches::new(&cluster, &env);
+        let caches = Caches::open(&watches, &watches, reads, selector);
+        watches.start();
+        let knowledge = caches.knowledge();
+        let world = test(World { sim, watches, caches, knowledge }).await;
+        world.caches.stop();
         drop(world);
         settle().await;
     });
@@ -449,7 +452,7 @@ fn nobody_waits_for_nodes_that_are_not_watched_any_more() {
         let begin = Instant::now();
         let stopping = async {
             sleep(Duration::from_secs(1)).await;
-            world.watches.stop();
+            world.caches.stop();
         };
 
         let (answer, ()) = futures::join!(world.ask(|view| view.has_one_node()), stopping);

@@ -9,9 +9,6 @@ mod course;
 mod host;
 mod options;
 
-#[cfg(test)]
-mod tests;
-
 use std::{
     cell::{Cell, RefCell},
     rc::Rc,
@@ -28,8 +25,9 @@ use super::{
 };
 use crate::object::{self, NamespacedName};
 
+use super::watches::{Change, Found, How, Start};
 use host::{RouterActor, Stop};
-pub use options::{Change, Found, How, ReadRecord, RouterOptions, Start};
+pub use options::RouterOptions;
 
 /// A running watch router. Cheap to clone.
 pub struct Router<R: Record> {

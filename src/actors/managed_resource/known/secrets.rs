@@ -1,4 +1,4 @@
-//! The Secrets of bundles: which bundle needs which, what version they have, and their data for the moment it is needed.
+//! The Secrets of bundles: what version they have, and their data for the moment it is needed.
 //!
 //! Only versions are kept. Data is read when a bundle is decoded and dropped with it; at start, when many Secrets are
 //! needed at once, one paged list brings them all.
@@ -6,12 +6,11 @@
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
-    rc::Rc,
     sync::Arc,
     time::Duration,
 };
 
-use cluster::{ApiError, Cluster, Context, ListQuery, Record, Resource, Router};
+use cluster::{ApiError, Cluster, Context, ListQuery, Record, Resource, Watch};
 use kit::{Deadline, Need};
 use serde_json::Value;
 
@@ -48,24 +47,11 @@ pub struct SecretData {
     pub data: BTreeMap<String, Vec<u8>>,
 }
 
-/// Which ManagedResources reference which Secret. Filled by the filter of the ManagedResources.
-#[derive(Clone, Default)]
-pub struct SecretIndex {
-    inner: Rc<RefCell<Index>>,
-}
-
-#[derive(Default)]
-struct Index {
-    /// Sorted; nearly all Secrets have one bundle.
-    bundles: BTreeMap<NamespacedName, Vec<NamespacedName>>,
-    secrets: BTreeMap<NamespacedName, Vec<NamespacedName>>,
-}
-
 /// Reads Secrets.
 pub struct Secrets {
     cluster: Cluster,
     resource: Resource,
-    router: Router<SecretRecord>,
+    watch: Watch<SecretRecord>,
     /// Brought by a list and not yet used.
     preloaded: RefCell<BTreeMap<NamespacedName, SecretData>>,
 }
@@ -111,63 +97,23 @@ impl std::fmt::Debug for SecretData {
     }
 }
 
-// === impl SecretIndex ===
-
-impl SecretIndex {
-    /// Sets the Secrets a ManagedResource references; none when it is gone.
-    pub fn set(&self, bundle: &NamespacedName, secrets: Vec<NamespacedName>) {
-        let mut index = self.inner.borrow_mut();
-        if index.secrets.get(bundle).map_or(&[][..], Vec::as_slice) == secrets.as_slice() {
-            return;
-        }
-        let before = index.secrets.remove(bundle).unwrap_or_default();
-        for secret in before {
-            if let Some(bundles) = index.bundles.get_mut(&secret) {
-                bundles.retain(|other| other != bundle);
-                if bundles.is_empty() {
-                    index.bundles.remove(&secret);
-                }
-            }
-        }
-        for secret in &secrets {
-            let bundles = index.bundles.entry(secret.clone()).or_insert_with(|| Vec::with_capacity(1));
-            if let Err(place) = bundles.binary_search(bundle) {
-                bundles.insert(place, bundle.clone());
-            }
-        }
-        if !secrets.is_empty() {
-            index.secrets.insert(bundle.clone(), secrets);
-        }
-    }
-
-    /// Whether anybody references the Secret.
-    pub fn contains(&self, secret: &NamespacedName) -> bool {
-        self.inner.borrow().bundles.contains_key(secret)
-    }
-
-    /// The ManagedResources that reference the Secret.
-    pub fn bundles(&self, secret: &NamespacedName) -> Vec<NamespacedName> {
-        self.inner.borrow().bundles.get(secret).cloned().unwrap_or_default()
-    }
-}
-
 // === impl Secrets ===
 
 impl Secrets {
-    /// Reads through `cluster`; the router tells of changes.
-    pub fn new(cluster: &Cluster, router: Router<SecretRecord>) -> Self {
-        let resource = router.resource().clone();
-        Self { cluster: cluster.clone(), resource, router, preloaded: RefCell::default() }
+    /// Reads through `cluster`; the watch tells of changes.
+    pub fn new(cluster: &Cluster, watch: Watch<SecretRecord>) -> Self {
+        let resource = watch.resource().clone();
+        Self { cluster: cluster.clone(), resource, watch, preloaded: RefCell::default() }
     }
 
     /// For the start: whether changes are heard of.
     pub fn need(&self) -> Need {
-        self.router.need()
+        self.watch.need()
     }
 
     /// Whether the Secret may have changed, or be gone, since it was read at `version`.
     pub fn changed_since(&self, secret: &NamespacedName, version: u64) -> bool {
-        let store = self.router.store();
+        let store = self.watch.store();
         !store.is_fresh() || store.with(secret, |record| record.version != version).unwrap_or(true)
     }
 
@@ -177,7 +123,7 @@ impl Secrets {
     /// # Errors
     /// Whatever the request ends with, but for not found.
     pub async fn is(&self, context: &Context, secret: &NamespacedName, uid: &str) -> Result<bool, ApiError> {
-        if let Some(known) = self.router.store().with(secret, |record| *record.uid == *uid) {
+        if let Some(known) = self.watch.store().with(secret, |record| *record.uid == *uid) {
             return Ok(known);
         }
         let at = self.resource.at(&secret.namespace, &secret.name);
@@ -190,7 +136,7 @@ impl Secrets {
 
     /// Waits until changes of Secrets are heard of.
     pub async fn heard_of(&self) {
-        self.router.need().met().await;
+        self.watch.need().met().await;
     }
 
     /// The Secret's data, live or as the list at start brought it.
@@ -206,7 +152,7 @@ impl Secrets {
         let asked = self.cluster.clock().monotonic();
         let live = self.cluster.get(context, &at).await?;
         // Before the watch has begun nothing is entered, and what was read then counts as changed.
-        self.router.found(&live, asked);
+        self.watch.found(&live, asked);
         SecretData::of(&live)
     }
 
@@ -247,7 +193,7 @@ impl Secrets {
             for secret in &page?.items {
                 let name = NamespacedName::of(secret);
                 if needed.contains(&name) && bytes < PRELOAD_BYTES {
-                    self.router.found(secret, asked);
+                    self.watch.found(secret, asked);
                     let Ok(data) = SecretData::of(secret) else { continue };
                     bytes += data.size();
                     self.preloaded.borrow_mut().insert(name, data);

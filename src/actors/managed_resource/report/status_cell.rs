@@ -6,7 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use cluster::{ApiError, Cluster, Context, Record, Resource, Router};
+use cluster::{ApiError, Cluster, Context, Record, Resource, Watch};
 use tokio::sync::Mutex;
 
 use super::{super::known::snapshot::Snapshot, status::needs_write};
@@ -38,7 +38,7 @@ pub struct StatusTarget<'a> {
     /// The kind.
     pub resource: &'a Resource,
     /// The store that the answers go into.
-    pub bundles: &'a Router<BundleRecord>,
+    pub bundles: &'a Watch<BundleRecord>,
 }
 
 // === impl StatusCell ===

@@ -5,7 +5,7 @@ use std::{
     rc::{Rc, Weak},
 };
 
-use cluster::{How, Record, Router};
+use cluster::{How, Index, Record, Watch};
 use kit::{Causes, Wake, WeakSupervised};
 use tokio::sync::watch;
 
@@ -14,7 +14,7 @@ use super::{
         health::{desk::Desk, pods},
         known::{
             autoscalers,
-            secrets::{SecretIndex, SecretRecord},
+            secrets::SecretRecord,
             snapshot::{BundleRecord, Head},
             targets::{Drift, DriftListener, HealthListener, News, Targets},
         },
@@ -39,7 +39,7 @@ type Waker = WeakSupervised<ManagedResources>;
 
 pub(in super::super) fn subscribe_bundles(
     controller: &Rc<ManagedResources>,
-    bundles: &Router<BundleRecord>,
+    bundles: &Watch<BundleRecord>,
     waker: &Waker,
 ) {
     let (class, waker, desk) = (controller.settings.class.clone(), waker.clone(), controller.desk.clone());
@@ -68,8 +68,8 @@ fn bundle_causes(class: &OwnClass, how: How<'_>, old: Option<&Head>, new: Option
 
 pub(in super::super) fn subscribe_secrets(
     controller: &Rc<ManagedResources>,
-    secrets: &Router<SecretRecord>,
-    index: SecretIndex,
+    secrets: &Watch<SecretRecord>,
+    index: Index<NamespacedName>,
     waker: &Waker,
 ) {
     let (class, bundles) = (controller.settings.class.clone(), controller.bundles.clone());
@@ -84,7 +84,7 @@ pub(in super::super) fn subscribe_secrets(
             SecretWake::Waiting => SecretWake::All,
             other => other,
         };
-        for key in index.bundles(change.name) {
+        for key in index.get(change.name) {
             let bundle = bundles.store().get(&key);
             let concerned = |bundle: &BundleRecord| {
                 trigger::is_woken_by_secret(&class, concerns, &change.name.name, &bundle.head().mr)

@@ -51,7 +51,7 @@ pub(super) fn is_news(change: &Change<'_, Record>) -> bool {
 /// the content as it was (a status, say) concerns nobody.
 pub(super) fn drifted<'a>(change: &Change<'a, Record>) -> Option<Option<&'a str>> {
     let writer = match change.how {
-        How::First => return None,
+        How::First | How::Lost => return None,
         How::Event | How::Relist => None,
         How::Own { writer } => Some(writer),
     };

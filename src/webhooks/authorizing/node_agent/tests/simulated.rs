@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, future::Future, rc::Rc, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side};
+use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side, Watches};
 use kit::testing::{Universe, eventually, settle, universe};
 use serde_json::{Value, json};
 use sim::{ClientOptions, Fault, Process, Seen, Sim, SimOptions, WatchEnd};
@@ -16,7 +16,7 @@ use crate::webhooks::{
         testing::{authorizing, json, received, told},
     },
     endpoint::Endpoint as _,
-    knowledge::{Answers, Knowledge, Watches},
+    knowledge::{Answers, Caches, Knowledge},
     view::View,
 };
 
@@ -25,7 +25,8 @@ const SECRET_NAME: &str = "worker.gardener.cloud/gardener-node-agent-secret-name
 
 struct World {
     sim: Sim,
-    watches: Watches,
+    watches: [Watches; 2],
+    caches: Caches,
     knowledge: Knowledge,
     settings: NodeAgents,
 }
@@ -63,10 +64,13 @@ fn world<F: Future<Output = World>>(
         let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: Fence::open() };
         let source = Cluster::new(client, options, cluster_env, Rc::new(NoObserver));
         let target = source.as_side(Side::Target, vec!["kube-system".to_owned()]);
-        let watches = Watches::start(&source, &target, &settings.reads(), BTreeMap::new(), &env);
-        let knowledge = watches.knowledge();
-        let world = test(World { sim, watches, knowledge, settings }).await;
-        world.watches.stop();
+        let of_source = Watches::new(&source, &env);
+        let of_target = of_source.as_side(&target);
+        let caches = Caches::open(&of_source, &of_target, &settings.reads(), BTreeMap::new());
+        of_source.start();
+        let knowledge = caches.knowledge();
+        let world = test(World { sim, watches: [of_source, of_target], caches, knowledge, settings }).await;
+        world.caches.stop();
         drop(world);
         settle().await;
     });
@@ -161,7 +165,10 @@ impl World {
     }
 
     async fn synced(&self) {
-        eventually("the stores are filled", LIMIT, || self.watches.synced().check().is_ok()).await;
+        eventually("the stores are filled", LIMIT, || {
+            self.watches.iter().all(|watches| watches.synced().check().is_ok())
+        })
+        .await;
         settle().await;
         self.sim.clear_requests();
     }

@@ -1,13 +1,21 @@
-//! Routers on the simulated API server (contract rule 3, faults 4 to 6).
+//! Watches on the simulated API server (contract rule 3, faults 4 to 6).
+
+mod index;
+mod serving;
+mod sharing;
+mod unreadable;
 
 use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
 
-use kit::testing::{Universe, eventually, settle, universe};
+use kit::{
+    Env,
+    testing::{Universe, eventually, settle, universe},
+};
 use serde_json::{Value, json};
 use sim::{Fault, Seen, Sim, SimOptions, WatchEnd};
 use tokio::time::Instant;
 
-use super::{Found, How, Router, RouterOptions, Start};
+use super::{Found, How, Start, Want, Watch, Watches};
 use crate::{
     Cluster, ClusterEnv, ClusterOptions, Fence, IDLE_LIMIT, NoObserver, Record, Resource, Side, StoreState,
     object::{self, NamespacedName},
@@ -41,10 +49,10 @@ fn entry(object: &Value) -> Option<Entry> {
 type Log = Rc<RefCell<Vec<String>>>;
 
 struct Scene {
-    /// Before the router was.
+    /// Before the watch was.
     begun: Instant,
     sim: Sim,
-    router: Router<Entry>,
+    watch: Watch<Entry>,
     log: Log,
 }
 
@@ -55,8 +63,30 @@ fn config_map(name: &str, value: &str) -> Value {
     })
 }
 
+fn config_maps() -> Resource {
+    Resource::new("", "v1", "ConfigMap", "configmaps", true)
+}
+
 fn name(name: &str) -> NamespacedName {
     NamespacedName::new("default", name)
+}
+
+/// A simulated server and nothing that is watched.
+fn bare<F: Future>(test: impl FnOnce(Sim, Watches) -> F + 'static) {
+    universe(1, |universe: Universe| async move {
+        let env = &universe.env;
+        let sim = Sim::new(SimOptions::new(env.clock.clone(), env.random.clone()));
+        let watches = watches_of(&sim, &["default"], env);
+        test(sim, watches.clone()).await;
+        watches.stop();
+    });
+}
+
+fn watches_of(sim: &Sim, namespaces: &[&str], env: &Env) -> Watches {
+    let namespaces = namespaces.iter().map(ToString::to_string).collect();
+    let options = ClusterOptions { side: Side::Target, host: "sim".into(), qps: -1.0, burst: 0, namespaces };
+    let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: Fence::open() };
+    Watches::new(&Cluster::new(sim.client(), options, cluster_env, Rc::new(NoObserver)), env)
 }
 
 fn scene<F: Future>(start: Start, prepare: impl FnOnce(&Sim) + 'static, test: impl FnOnce(Rc<Scene>) -> F + 'static) {
@@ -64,25 +94,14 @@ fn scene<F: Future>(start: Start, prepare: impl FnOnce(&Sim) + 'static, test: im
         let env = &universe.env;
         let sim = Sim::new(SimOptions::new(env.clock.clone(), env.random.clone()));
         prepare(&sim);
-        let options =
-            ClusterOptions { side: Side::Target, host: "sim".into(), qps: -1.0, burst: 0, namespaces: Vec::new() };
-        let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: Fence::open() };
-        let cluster = Cluster::new(sim.client(), options, cluster_env, Rc::new(NoObserver));
-        let options = RouterOptions {
-            name: "configmaps".to_owned(),
-            resource: Resource::new("", "v1", "ConfigMap", "configmaps", true),
-            scopes: vec![Some("default".to_owned())],
-            label_selector: Some("ours=true".to_owned()),
-            metadata_only: false,
-            start,
-            record: Box::new(entry),
-            keep: Box::new(|_| true),
-        };
+        let watches = watches_of(&sim, &["default"], env);
+        let want = Want::new(config_maps(), entry).labelled("ours=true");
+        let watch = watches.open(if start == Start::Now { want.from_now() } else { want });
         let begun = Instant::now();
-        let router = Router::start(&cluster, options, env);
+        watches.start();
         let log = Log::default();
-        let (told, store) = (log.clone(), router.store().clone());
-        router.subscribe(move |change| {
+        let (told, store) = (log.clone(), watch.store().clone());
+        watch.subscribe(move |change| {
             let value = |entry: Option<&Entry>| entry.map_or("-".to_owned(), |entry| entry.value.clone());
             let known = store.get(change.name);
             assert_eq!(value(known.as_ref()), value(change.new), "the store is never behind the filter");
@@ -91,17 +110,18 @@ fn scene<F: Future>(start: Start, prepare: impl FnOnce(&Sim) + 'static, test: im
                 How::Event => "event",
                 How::Relist => "relist",
                 How::Own { .. } => "own",
+                How::Lost => "lost",
             };
             told.borrow_mut().push(format!("{how} {} {}→{}", change.name.name, value(change.old), value(change.new)));
         });
-        let scene = Rc::new(Scene { begun, sim, router: router.clone(), log });
+        let scene = Rc::new(Scene { begun, sim, watch: watch.clone(), log });
         settle().await;
-        eventually("the router has begun", Duration::from_secs(600), || {
-            matches!(router.store().state(), StoreState::Synced | StoreState::Failing(_))
+        eventually("the watch has begun", Duration::from_secs(600), || {
+            matches!(watch.store().state(), StoreState::Synced | StoreState::Failing(_))
         })
         .await;
         test(scene).await;
-        router.stop();
+        watches.stop();
     });
 }
 
@@ -111,7 +131,7 @@ impl Scene {
     }
 
     fn value(&self, object: &str) -> Option<String> {
-        self.router.store().with(&name(object), |entry| entry.value.clone())
+        self.watch.store().with(&name(object), |entry| entry.value.clone())
     }
 }
 
@@ -160,7 +180,7 @@ fn a_filter_added_later_is_told_of_what_is_known() {
         let seen = Rc::new(RefCell::new(Vec::new()));
         let told = seen.clone();
         scene
-            .router
+            .watch
             .subscribe(move |change| told.borrow_mut().push((change.name.name.clone(), change.how == How::First)));
 
         assert_eq!(*seen.borrow(), [("a".to_owned(), true)]);
@@ -168,18 +188,18 @@ fn a_filter_added_later_is_told_of_what_is_known() {
 }
 
 #[test]
-fn a_router_that_starts_now_hears_of_changes_only() {
+fn a_watch_that_starts_now_hears_of_changes_only() {
     let prepare = |sim: &Sim| {
         sim.put(config_map("old", "1")).unwrap();
     };
     scene(Start::Now, prepare, |scene| async move {
-        assert!(scene.router.store().is_empty() && scene.router.store().is_fresh());
+        assert!(scene.watch.store().is_empty() && scene.watch.store().is_fresh());
 
         scene.sim.put(config_map("new", "1")).unwrap();
         settle().await;
 
         assert_eq!(scene.told(), ["event new -→1"]);
-        assert_eq!(scene.router.store().len(), 1);
+        assert_eq!(scene.watch.store().len(), 1);
     });
 }
 
@@ -190,7 +210,7 @@ fn an_own_write_is_known_at_once_and_its_event_is_no_news() {
         |_| {},
         |scene| async move {
             let created = scene.sim.put(config_map("a", "1")).unwrap();
-            scene.router.wrote(&created, "writer", Instant::now());
+            scene.watch.wrote(&created, "writer", Instant::now());
             assert_eq!(scene.value("a").as_deref(), Some("1"));
             settle().await;
 
@@ -208,7 +228,7 @@ fn an_older_event_does_not_replace_what_a_write_was_answered_with() {
             scene.sim.put(config_map("a", "1")).unwrap();
             scene.sim.edit("configmaps", "default", "a", |live| live["data"]["k"] = json!("2"));
             let newest = scene.sim.object("configmaps", "default", "a").unwrap();
-            scene.router.wrote(&newest, "writer", Instant::now());
+            scene.watch.wrote(&newest, "writer", Instant::now());
             settle().await;
 
             assert_eq!(scene.told(), ["own a -→2"], "the event with the older value was passed over");
@@ -229,8 +249,8 @@ fn an_answer_that_comes_after_the_event_of_the_deletion_does_not_bring_the_objec
                 settle().await;
                 scene.told();
 
-                scene.router.wrote(&written, "writer", Instant::now());
-                let known = scene.router.found(&written, Instant::now());
+                scene.watch.wrote(&written, "writer", Instant::now());
+                let known = scene.watch.found(&written, Instant::now());
 
                 assert_eq!((known, scene.value("a"), scene.told()), (Found::Removed, None, Vec::new()));
                 scene.sim.put(config_map("a", "2")).unwrap();
@@ -254,10 +274,10 @@ fn an_answer_that_crosses_a_list_does_not_bring_a_deleted_object_back() {
                 scene.sim.remove("configmaps", "default", "a");
                 scene.sim.compact();
                 tokio::time::sleep(IDLE_LIMIT + Duration::from_secs(60)).await;
-                assert!(scene.router.store().is_fresh());
+                assert!(scene.watch.store().is_fresh());
 
-                scene.router.wrote(&written, "writer", asked);
-                let known = scene.router.found(&written, asked);
+                scene.watch.wrote(&written, "writer", asked);
+                let known = scene.watch.found(&written, asked);
 
                 assert_eq!((known, scene.value("a"), scene.told()), (Found::Removed, None, Vec::new()));
             },
@@ -275,11 +295,11 @@ fn an_answer_that_crosses_the_begin_of_a_watch_adds_nothing() {
         |scene| async move {
             let answer = scene.sim.object("configmaps", "default", "a").unwrap();
             assert_eq!(
-                (scene.router.found(&answer, scene.begun - Duration::from_millis(1)), scene.value("a")),
+                (scene.watch.found(&answer, scene.begun - Duration::from_millis(1)), scene.value("a")),
                 (Found::Removed, None)
             );
 
-            scene.router.wrote(&answer, "writer", Instant::now());
+            scene.watch.wrote(&answer, "writer", Instant::now());
 
             assert_eq!(scene.value("a").as_deref(), Some("1"), "it was there when the watch had begun");
         },
@@ -297,12 +317,12 @@ fn an_answer_in_another_version_of_the_kind_only_says_that_what_was_known_is_out
             written["apiVersion"] = json!("v2");
             scene.told();
 
-            scene.router.wrote(&written, "writer", Instant::now());
+            scene.watch.wrote(&written, "writer", Instant::now());
             assert_eq!(scene.value("a").as_deref(), Some("1"), "it is of the same revision");
             scene.sim.edit("configmaps", "default", "a", |live| live["data"]["k"] = json!("2"));
             written["metadata"]["resourceVersion"] =
                 scene.sim.object("configmaps", "default", "a").unwrap()["metadata"]["resourceVersion"].clone();
-            scene.router.wrote(&written, "writer", Instant::now());
+            scene.watch.wrote(&written, "writer", Instant::now());
 
             assert_eq!((scene.value("a"), scene.told()), (None, Vec::new()));
             settle().await;
@@ -312,7 +332,7 @@ fn an_answer_in_another_version_of_the_kind_only_says_that_what_was_known_is_out
 }
 
 #[test]
-fn nothing_is_entered_before_the_router_hears_of_changes() {
+fn nothing_is_entered_before_the_watch_hears_of_changes() {
     let prepare = |sim: &Sim| {
         sim.set_faults(|request| match request.verb.as_str() {
             "list" => Fault::FailBefore(Seen::forbidden(request)),
@@ -322,7 +342,7 @@ fn nothing_is_entered_before_the_router_hears_of_changes() {
     scene(Start::Now, prepare, |scene| async move {
         let listed = scene.sim.put(config_map("a", "1")).unwrap();
 
-        let found = scene.router.found(&listed, Instant::now());
+        let found = scene.watch.found(&listed, Instant::now());
 
         assert_eq!((found, scene.value("a")), (Found::Known, None));
     });
@@ -339,7 +359,7 @@ fn a_watch_that_hangs_silently_is_taken_up_again_after_the_idle_limit_and_nothin
             scene.sim.put(config_map("a", "1")).unwrap();
             tokio::time::sleep(IDLE_LIMIT - Duration::from_secs(1)).await;
             assert_eq!(scene.value("a"), None);
-            assert!(scene.router.store().is_fresh());
+            assert!(scene.watch.store().is_fresh());
             tokio::time::sleep(Duration::from_secs(3)).await;
 
             assert_eq!(scene.value("a").as_deref(), Some("1"));
@@ -364,11 +384,11 @@ fn a_watch_that_is_refused_makes_the_store_no_evidence_until_it_is_open_again() 
             });
             scene.sim.break_watches(WatchEnd::Disconnect);
             tokio::time::sleep(Duration::from_secs(3)).await;
-            assert!(!scene.router.store().is_fresh());
+            assert!(!scene.watch.store().is_fresh());
             tokio::time::sleep(Duration::from_secs(10)).await;
 
-            assert!(scene.router.store().is_fresh());
-            assert_eq!(scene.router.store().state(), StoreState::Synced);
+            assert!(scene.watch.store().is_fresh());
+            assert_eq!(scene.watch.store().state(), StoreState::Synced);
         },
     );
 }
@@ -401,11 +421,11 @@ fn a_list_that_fails_is_shown_and_tried_again_with_back_off() {
         sim.put(config_map("a", "1")).unwrap();
     };
     scene(Start::List, prepare, |scene| async move {
-        assert!(matches!(scene.router.store().state(), StoreState::Failing(error) if error.contains("forbidden")));
-        assert!(!scene.router.store().is_fresh());
+        assert!(matches!(scene.watch.store().state(), StoreState::Failing(error) if error.contains("forbidden")));
+        assert!(!scene.watch.store().is_fresh());
         tokio::time::sleep(Duration::from_secs(60)).await;
 
-        assert_eq!(scene.router.store().state(), StoreState::Synced);
+        assert_eq!(scene.watch.store().state(), StoreState::Synced);
         assert_eq!(scene.value("a").as_deref(), Some("1"));
         let lists = scene.sim.requests().iter().filter(|request| request.info.verb == "list").count();
         assert_eq!(lists, 4, "no more requests than the back-off allows");

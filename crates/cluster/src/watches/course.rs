@@ -1,0 +1,291 @@
+//! The course of a watch: list, watch, and again, with pauses after failures.
+
+use std::{collections::BTreeSet, panic::AssertUnwindSafe, rc::Rc, time::Duration};
+
+use futures::{FutureExt, StreamExt};
+use kit::{Deadline, Lane};
+use serde_json::Value;
+
+use super::{
+    super::{ApiError, Context, ListQuery, WatchEvent, WatchKind, WatchQuery, store::IDLE_LIMIT},
+    How, Start,
+    feed::{Feed, Member},
+    scope::Scope,
+};
+use crate::object::{self, NamespacedName};
+
+/// Back-off after a failed list or watch: 0.8 s · 2ⁿ, at most this, stretched by up to 100 %.
+const MAX_BACK_OFF: Duration = Duration::from_secs(30);
+
+/// See [`MAX_BACK_OFF`].
+const FIRST_BACK_OFF: Duration = Duration::from_millis(800);
+
+/// A watch that ends sooner, and without an event, counts as failed: a server or proxy that answers and hangs up is not
+/// asked as fast as it answers.
+const SHORTEST_WATCH: Duration = Duration::from_secs(1);
+
+/// A watch that was open for this long makes up for failures before it.
+const HEALTHY_WATCH: Duration = Duration::from_secs(60);
+
+/// How long a list may take.
+const LIST_TIME: Duration = Duration::from_secs(300);
+
+/// How long the list may take that only asks for the present version. Passes wait for it.
+const VERSION_TIME: Duration = Duration::from_secs(10);
+
+/// An event that could not be read is tried so often before it is passed over by a list.
+const MOST_UNREADABLE: u32 = 2;
+
+/// Why a list or watch ended.
+struct Broken {
+    error: ApiError,
+    /// Whether it ended at an event that cannot be read.
+    unreadable: bool,
+}
+
+impl From<ApiError> for Broken {
+    fn from(error: ApiError) -> Self {
+        Self { error, unreadable: false }
+    }
+}
+
+impl Feed {
+    /// Lists and watches one scope for ever.
+    pub(super) async fn course(self: Rc<Self>, scope: Rc<Scope>) {
+        let mut failures = 0u32;
+        loop {
+            scope.begin();
+            let round = AssertUnwindSafe(self.round(&scope)).catch_unwind();
+            let round = tokio::select! {
+                biased;
+                () = scope.restarted() => continue,
+                round = round => round,
+            };
+            scope.listing.set(false);
+            if scope.is_to_restart() {
+                continue;
+            }
+            let open = scope.opened.get().map_or(Duration::ZERO, |opened| self.env.clock.monotonic() - opened);
+            if scope.event.get() || open >= HEALTHY_WATCH {
+                failures = 0;
+            }
+            match round {
+                Ok(Ok(())) => {
+                    scope.error.replace(None);
+                    if scope.event.get() || open >= SHORTEST_WATCH {
+                        failures = 0;
+                        self.show();
+                        continue;
+                    }
+                    tracing::debug!(watch = %self.name, "a watch ended at once");
+                }
+                Ok(Err(Broken { error, .. })) if error.is_expired() && failures == 0 => {
+                    // The first time the list follows at once; a server that says so for ever gets the back-off.
+                    scope.position.replace(None);
+                    failures = 1;
+                    continue;
+                }
+                Ok(Err(broken)) => self.note_failure(&scope, &broken),
+                Err(_) => {
+                    scope.position.replace(None);
+                    scope.error.replace(Some("the watch panicked and lists again".to_owned()));
+                }
+            }
+            self.show();
+            self.scope_changed(&scope);
+            if scope.forbidden.get() && scope.namespace.is_none() {
+                // Where there are namespaces to watch instead, this task ends here.
+                self.places_changed();
+            }
+            let back_off = FIRST_BACK_OFF.saturating_mul(1 << failures.min(10)).min(MAX_BACK_OFF);
+            failures = failures.saturating_add(1);
+            tokio::time::sleep(self.env.random.jitter(back_off, 1.0)).await;
+        }
+    }
+
+    fn note_failure(&self, scope: &Scope, Broken { error, unreadable }: &Broken) {
+        tracing::warn!(watch = %self.name, %error, "watch failed");
+        if error.is_expired() {
+            scope.position.replace(None);
+        }
+        if *unreadable {
+            scope.unreadable.set(scope.unreadable.get() + 1);
+        }
+        let is_passed_over = scope.unreadable.get() >= MOST_UNREADABLE;
+        if is_passed_over {
+            scope.unreadable.set(0);
+            scope.position.replace(None);
+        }
+        if is_passed_over || error.is_not_served() || error.is_not_found() || error.is_forbidden() {
+            // Not a broken connection or a busy server: it does not tell of this kind any more.
+            self.unhear(scope);
+        }
+        scope.forbidden.set(error.is_forbidden());
+        scope.error.replace(Some(error.to_string()));
+    }
+
+    /// One list if there is no position, then one watch until it ends.
+    async fn round(&self, scope: &Scope) -> Result<(), Broken> {
+        scope.whole.set(self.is_whole());
+        let known = scope.position.borrow().clone();
+        let position = match known {
+            Some(position) => position,
+            None => {
+                scope.listing.set(true);
+                let position = self.list(scope, &self.members_of(scope)).await?;
+                scope.listing.set(false);
+                scope.position.replace(Some(position.clone()));
+                scope.error.replace(None);
+                self.hear(scope);
+                self.scope_changed(scope);
+                position
+            }
+        };
+        let query = self.watch_query(position, scope.whole.get());
+        let mut stream = self.cluster.watch(&self.key.resource, scope.namespace.as_deref(), query).await?;
+        scope.opened.set(Some(self.env.clock.monotonic()));
+        scope.forbidden.set(false);
+        if scope.unreadable.get() == 0 {
+            self.hear_well(scope);
+        }
+        loop {
+            // Silence for too long means a connection that died without a word: the watch is taken up again.
+            let Ok(next) = tokio::time::timeout(IDLE_LIMIT, stream.next()).await else { return Ok(()) };
+            let event = match next {
+                None => return Ok(()),
+                Some(Ok(event)) => event,
+                Some(Err(error)) => {
+                    let unreadable = matches!(error, ApiError::Decode(_)) || stream.is_amid_event();
+                    return Err(Broken { error, unreadable });
+                }
+            };
+            scope.unreadable.set(0);
+            self.hear_well(scope);
+            scope.event.set(scope.event.get() || event.kind != WatchKind::Bookmark);
+            self.pass_on(scope, &event);
+            let version = object::resource_version(&event.object);
+            if !version.is_empty() {
+                scope.position.replace(Some(version.to_owned()));
+            }
+            if scope.is_to_restart() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The server was heard of, and nothing is wrong with the watch any more.
+    fn hear_well(&self, scope: &Scope) {
+        let was_wrong = scope.error.take().is_some();
+        self.hear(scope);
+        if was_wrong {
+            self.show();
+            self.scope_changed(scope);
+        }
+    }
+
+    /// Tells all readers of an event.
+    fn pass_on(&self, scope: &Scope, event: &WatchEvent) {
+        if event.kind == WatchKind::Bookmark {
+            return;
+        }
+        let name = NamespacedName::of(&event.object);
+        let version = object::resource_version(&event.object).parse().ok();
+        // Who is not covered gets a list that is younger than this event.
+        for member in self.members_of(scope).iter().filter(|member| member.covers(scope)) {
+            self.tell(member, |sink| match event.kind {
+                WatchKind::Added | WatchKind::Modified => sink.put(&name, &event.object, How::Event),
+                WatchKind::Deleted => sink.remove(&name, version, How::Event),
+                WatchKind::Bookmark => {}
+            });
+        }
+        self.show_records();
+    }
+
+    pub(super) fn watch_query(&self, position: String, whole: bool) -> WatchQuery {
+        WatchQuery {
+            label_selector: self.key.label_selector.clone(),
+            field_selector: self.key.field_selector.clone(),
+            resource_version: Some(position),
+            metadata_only: !whole,
+            ..WatchQuery::default()
+        }
+    }
+
+    /// Reads what is there, tells these readers, and gives the version to watch from.
+    pub(super) async fn list(&self, scope: &Scope, members: &[Rc<Member>]) -> Result<String, ApiError> {
+        let namespace = scope.namespace.as_deref();
+        let is_in = |name: &NamespacedName| scope.contains(name);
+        // Who wants to hear of changes only, and knows nothing yet, has nothing to compare.
+        let begins_now =
+            |member: &Member| member.start == Start::Now && !member.covers(scope) && !member.sink.knows_any(&is_in);
+        let how = |member: &Member| {
+            if member.covers(scope) || member.is_complete() { How::Relist } else { How::First }
+        };
+        let told: Vec<_> =
+            members.iter().filter(|member| !begins_now(member)).map(|member| (member.clone(), how(member))).collect();
+        let version =
+            if told.is_empty() { self.version_of(namespace).await? } else { self.list_all(scope, &told).await? };
+        let now = self.env.clock.monotonic();
+        for member in members {
+            member.cover(scope);
+            self.tell(member, |sink| sink.begun(now));
+        }
+        self.show_records();
+        Ok(version)
+    }
+
+    async fn list_all(&self, scope: &Scope, told: &[(Rc<Member>, How<'static>)]) -> Result<String, ApiError> {
+        let query = ListQuery { metadata_only: !scope.whole.get(), ..self.list_query() };
+        let mut seen = BTreeSet::new();
+        let mut version = String::new();
+        let mut pages =
+            self.cluster.pages(self.context(LIST_TIME), self.key.resource.clone(), scope.namespace.clone(), query);
+        while let Some(page) = pages.next().await {
+            let page = page?;
+            version = page.resource_version;
+            for object in &page.items {
+                self.tell_of_item(object, told, &mut seen);
+            }
+        }
+        let number = version.parse().ok();
+        for (member, how) in told {
+            self.tell(member, |sink| sink.listed(&|name| scope.contains(name), &seen, number, *how));
+        }
+        Ok(version)
+    }
+
+    fn tell_of_item(&self, object: &Value, told: &[(Rc<Member>, How<'static>)], seen: &mut BTreeSet<NamespacedName>) {
+        let name = NamespacedName::of(object);
+        let mut is_kept = false;
+        for (member, how) in told {
+            self.tell(member, |sink| {
+                if sink.keeps(&name) {
+                    is_kept = true;
+                    sink.put(&name, object, *how);
+                }
+            });
+        }
+        if is_kept {
+            seen.insert(name);
+        }
+    }
+
+    /// The present version, by a list of one object.
+    pub(super) async fn version_of(&self, namespace: Option<&str>) -> Result<String, ApiError> {
+        let one = ListQuery { limit: Some(1), metadata_only: true, ..self.list_query() };
+        let page = self.cluster.list(&self.context(VERSION_TIME), &self.key.resource, namespace, &one).await?;
+        Ok(page.resource_version)
+    }
+
+    fn list_query(&self) -> ListQuery {
+        ListQuery {
+            label_selector: self.key.label_selector.clone(),
+            field_selector: self.key.field_selector.clone(),
+            ..ListQuery::default()
+        }
+    }
+
+    fn context(&self, time: Duration) -> Context {
+        Context { lane: Lane::Background, deadline: Deadline::after(time), key: self.name.as_str().into() }
+    }
+}

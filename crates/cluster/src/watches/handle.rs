@@ -1,0 +1,187 @@
+//! The handle of a watch.
+
+use std::rc::Rc;
+
+use kit::{Need, Signal};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{
+    Change, Found, How, Index,
+    feed::{Feed, Member},
+    index::Keeper,
+    reader::{Reader, Sink},
+};
+use crate::{
+    Record, Resource, Side, Store, StoreState,
+    object::{self, NamespacedName},
+};
+
+/// What one reader knows of the objects of a kind, and whom it tells. Cheap to clone; it goes on until it is stopped.
+pub struct Watch<R: Record> {
+    pub(super) reader: Rc<Reader<R>>,
+    pub(super) feed: Rc<Feed>,
+    pub(super) member: Rc<Member>,
+}
+
+// === impl Watch ===
+
+impl<R: Record> Clone for Watch<R> {
+    fn clone(&self) -> Self {
+        Self { reader: self.reader.clone(), feed: self.feed.clone(), member: self.member.clone() }
+    }
+}
+
+impl<R: Record> Watch<R> {
+    /// What is known.
+    pub fn store(&self) -> &Store<R> {
+        &self.reader.store
+    }
+
+    /// The kind it watches.
+    pub fn resource(&self) -> &Resource {
+        &self.feed.key.resource
+    }
+
+    /// Where it is watched now: in these namespaces, or everywhere (`None`).
+    pub fn scopes(&self) -> Vec<Option<String>> {
+        self.feed.with_scopes_of(&self.member, |scopes| scopes.iter().map(|scope| scope.namespace.clone()).collect())
+    }
+
+    /// Whether it tells of more than metadata.
+    pub fn tells_of_bodies(&self) -> bool {
+        self.member.whole
+    }
+
+    /// Whether the server denies the right to watch, at least somewhere.
+    pub fn is_forbidden(&self) -> bool {
+        self.feed.with_scopes_of(&self.member, |scopes| scopes.iter().any(|scope| scope.forbidden.get()))
+    }
+
+    /// Whether what is known of an object is evidence: as [`Store::is_fresh`], of the namespace it is in, and of itself.
+    pub fn is_fresh_for(&self, name: &NamespacedName) -> bool {
+        let scope = self.feed.scope_for(&self.member, &name.namespace);
+        scope.is_some_and(|scope| self.member.covers(&scope) && scope.is_heard_of())
+            && !self.store().is_unreadable(name)
+            && self.store().state() != StoreState::Off
+    }
+
+    /// Whether what is known is evidence, wherever it is watched, of all objects.
+    pub fn is_fresh(&self) -> bool {
+        let is_heard_of = self.feed.with_scopes_of(&self.member, |scopes| {
+            scopes.iter().all(|scope| self.member.covers(scope) && scope.is_heard_of())
+        });
+        is_heard_of && !self.store().has_unreadable() && self.store().state() != StoreState::Off
+    }
+
+    /// How far the objects of a namespace can be trusted; `Off` where it is not watched.
+    pub fn state_in(&self, namespace: &str) -> StoreState {
+        let scope = self.feed.scope_for(&self.member, namespace);
+        scope.map_or(StoreState::Off, |scope| self.feed.state_of(&self.member, &scope))
+    }
+
+    /// Raised when the state of the store changes.
+    pub fn signal(&self) -> &Signal {
+        &self.reader.signal
+    }
+
+    /// Raised when it is watched elsewhere than before, or [`Self::state_in`] changes somewhere.
+    pub fn scopes_signal(&self) -> &Signal {
+        &self.reader.scopes
+    }
+
+    /// For duties that cannot run before the first list is there. Of a kind that is not served there is none.
+    pub fn need(&self) -> Need {
+        let (feed, member) = (self.feed.clone(), self.member.clone());
+        let is_listed = move || feed.with_scopes_of(&member, |scopes| scopes.iter().all(|scope| member.covers(scope)));
+        let (feed, cluster, store) = (self.feed.clone(), self.feed.cluster.clone(), self.store().clone());
+        let why = move || match store.state() {
+            StoreState::Failing(error) => Some(error),
+            StoreState::Off | StoreState::Starting | StoreState::Synced => None,
+        };
+        // Without the target the process waits, without the source it is good for nothing (spec 70 §7.1).
+        let excused = move || cluster.options().side == Side::Target && cluster.is_silent();
+        let ready = move || feed.unserved.get() || is_listed();
+        Need::new(self.feed.name.clone(), ready, self.reader.signal.clone()).explained(why).excused_while(excused)
+    }
+
+    /// Adds a filter. It is told at once of everything in the store, as [`How::First`], and of each change from now on. If
+    /// it panics it is told again, at once and then with the object's next change or list; others are told in any case.
+    pub fn subscribe(&self, filter: impl Fn(&Change<'_, R>) + 'static) {
+        self.reader.subscribe(filter);
+    }
+
+    /// The objects by keys, kept in the turn in which the store learns of them, before filters are told. An object whose
+    /// keys cannot be found out without a panic counts as one that cannot be read.
+    pub fn index<K: Ord + Send + Sync + 'static>(&self, keys: fn(&NamespacedName, &R) -> Vec<K>) -> Index<K> {
+        let (index, keeper) = Keeper::new(keys);
+        self.reader.add_index(Rc::new(keeper));
+        index
+    }
+
+    /// The namespaces to which it may be narrowed may be others than before.
+    pub fn places_changed(&self) {
+        if !self.member.is_gone() {
+            self.feed.places_changed();
+        }
+    }
+
+    /// Enters the answer to a read or write of this process, as if the watch had reported it. `asked` is when the request
+    /// was sent: before the watch has begun to hear of changes nothing is entered, and what was asked for before its last
+    /// list adds nothing. What happened to the object meanwhile would be missed.
+    pub fn wrote(&self, object: &Value, writer: &str, asked: Instant) {
+        self.enter(object, How::Own { writer }, asked);
+    }
+
+    /// The same for an answer of which a record was made already.
+    pub fn wrote_record(&self, name: &NamespacedName, record: R, writer: &str, asked: Instant) {
+        if self.feed.is_listed_for(&self.member, name) {
+            self.reader.put_record(name, record, How::Own { writer }, asked);
+            self.feed.show_records();
+        }
+    }
+
+    /// Enters an object of a list that this process read for another reason, as [`Self::wrote`] does.
+    pub fn found(&self, object: &Value, asked: Instant) -> Found {
+        self.enter(object, How::First, asked)
+    }
+
+    /// Enters that a DELETE of this process was answered with *gone*.
+    pub fn deleted(&self, name: &NamespacedName, writer: &str) {
+        self.reader.remove(name, None, How::Own { writer });
+        self.feed.show_records();
+    }
+
+    /// Forgets an object that nobody is interested in any more.
+    pub fn forget(&self, name: &NamespacedName) {
+        if !self.reader.keeps(name) {
+            self.reader.forget(name, u64::MAX);
+        }
+    }
+
+    /// Ends the watch; the stream goes on while others read it. The store stays as it is, and is no longer fresh.
+    pub fn stop(&self) {
+        self.feed.leave(&self.member);
+    }
+
+    /// Enters an answer of the server to this process. One in another version of the kind cannot be compared with what the
+    /// watch brings; of it counts only that what was known before is outdated.
+    fn enter(&self, object: &Value, how: How<'_>, asked: Instant) -> Found {
+        let name = NamespacedName::of(object);
+        if !self.feed.is_listed_for(&self.member, &name) {
+            return Found::Known;
+        }
+        let other_version = object["apiVersion"].as_str().is_some_and(|it| it != self.resource().api_version());
+        if !other_version || !self.member.whole {
+            let found = self.reader.upsert(&name, object, how, Some(asked));
+            self.feed.show_records();
+            return found;
+        }
+        let Ok(version) = object::resource_version(object).parse::<u64>() else { return Found::Known };
+        if self.store().is_removed(&name, version) {
+            return Found::Removed;
+        }
+        self.reader.forget(&name, version.saturating_sub(1));
+        Found::Known
+    }
+}

@@ -1,0 +1,117 @@
+//! Indexes: which objects have something to do with a key. Kept with each change in the turn in which the store learned of
+//! it, before any filter is told.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
+};
+
+use crate::{Record, object::NamespacedName};
+
+/// The names of objects by key. Cheap to clone, readable from any thread.
+#[derive(Debug)]
+pub struct Index<K> {
+    /// Names in order; nearly always there is one.
+    names: Arc<RwLock<BTreeMap<K, Vec<NamespacedName>>>>,
+}
+
+/// Keeps an index.
+pub(super) struct Keeper<K, R> {
+    index: Index<K>,
+    keys: fn(&NamespacedName, &R) -> Vec<K>,
+    /// Of the record that is about to be put in.
+    staged: RefCell<Vec<K>>,
+}
+
+/// An index as its watch sees it.
+pub(super) trait Indexed<R> {
+    /// Finds out the keys of a record that is about to be put in: the only part that may panic.
+    fn stage(&self, name: &NamespacedName, new: &R);
+    /// The staged record was put in, in the place of the old one.
+    fn commit(&self, name: &NamespacedName, old: Option<&R>);
+    /// A record was taken out.
+    fn remove(&self, name: &NamespacedName, old: &R);
+}
+
+// === impl Index ===
+
+impl<K> Clone for Index<K> {
+    fn clone(&self) -> Self {
+        Self { names: self.names.clone() }
+    }
+}
+
+impl<K> Default for Index<K> {
+    fn default() -> Self {
+        Self { names: Arc::default() }
+    }
+}
+
+impl<K: Ord> Index<K> {
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<K, Vec<NamespacedName>>> {
+        self.names.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The objects of a key, in order.
+    pub fn get(&self, key: &K) -> Vec<NamespacedName> {
+        self.read().get(key).cloned().unwrap_or_default()
+    }
+
+    /// Whether a key has an object.
+    pub fn contains(&self, key: &K) -> bool {
+        self.read().contains_key(key)
+    }
+
+    fn change(&self, name: &NamespacedName, old: &[K], new: Vec<K>) {
+        let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+        for key in old {
+            if let Some(of_key) = names.get_mut(key) {
+                of_key.retain(|other| other != name);
+                if of_key.is_empty() {
+                    names.remove(key);
+                }
+            }
+        }
+        for key in new {
+            let of_key = names.entry(key).or_insert_with(|| Vec::with_capacity(1));
+            if let Err(place) = of_key.binary_search(name) {
+                of_key.insert(place, name.clone());
+            }
+        }
+    }
+}
+
+impl<K: Ord + Clone> Index<K> {
+    /// All keys that have an object, in order.
+    pub fn keys(&self) -> Vec<K> {
+        self.read().keys().cloned().collect()
+    }
+}
+
+// === impl Keeper ===
+
+impl<K, R> Keeper<K, R> {
+    pub(super) fn new(keys: fn(&NamespacedName, &R) -> Vec<K>) -> (Index<K>, Self) {
+        let index = Index::default();
+        (index.clone(), Self { index, keys, staged: RefCell::default() })
+    }
+}
+
+impl<K: Ord, R: Record> Indexed<R> for Keeper<K, R> {
+    fn stage(&self, name: &NamespacedName, new: &R) {
+        let keys = (self.keys)(name, new);
+        self.staged.replace(keys);
+    }
+
+    fn commit(&self, name: &NamespacedName, old: Option<&R>) {
+        let (old, new) = (old.map(|old| (self.keys)(name, old)).unwrap_or_default(), self.staged.take());
+        if old != new {
+            self.index.change(name, &old, new);
+        }
+    }
+
+    fn remove(&self, name: &NamespacedName, old: &R) {
+        self.index.change(name, &(self.keys)(name, old), Vec::new());
+    }
+}

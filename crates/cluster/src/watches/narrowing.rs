@@ -1,0 +1,193 @@
+//! Where a kind is watched that may not be watched everywhere: in some namespaces, and the way back.
+//!
+//! Who was denied all namespaces may have been so for a moment only (an API server that has not yet read its roles, a role
+//! that is replaced). All are tried now and then, beside the watches there are, which stay until there is a list of all.
+
+use std::{collections::BTreeSet, panic::AssertUnwindSafe, rc::Rc, time::Duration};
+
+use futures::{FutureExt, StreamExt};
+
+use super::{
+    feed::Feed,
+    scope::{Again, Scope, Task},
+};
+
+/// In so many namespaces a kind is watched at most that may not be watched everywhere.
+pub const MOST_NAMESPACES: usize = 64;
+
+/// All namespaces are tried this often, stretched by up to a tenth: one request each time as long as they are denied.
+const TRY_EVERY: Duration = Duration::from_secs(600);
+
+/// A watch that was not denied for so long after it was opened follows the server: the right to list is not that to watch.
+const PROVEN_AFTER: Duration = Duration::from_secs(5);
+
+/// The watches of single namespaces.
+pub(super) struct Narrowed {
+    /// By namespace.
+    pub(super) scopes: Vec<Rc<Scope>>,
+    _widening: Task,
+}
+
+impl Drop for Narrowed {
+    fn drop(&mut self) {
+        self.scopes.iter().for_each(|scope| scope.halt());
+    }
+}
+
+impl Feed {
+    /// The scope of everything, where there is such a scope and a part of it would do.
+    fn wide(&self) -> Option<&Rc<Scope>> {
+        self.home.first().filter(|scope| scope.namespace.is_none() && self.key.resource.namespaced)
+    }
+
+    /// The namespaces readers want to have watched, if not all.
+    fn wanted(&self) -> BTreeSet<String> {
+        let mut wanted = BTreeSet::new();
+        for member in self.members().iter() {
+            if let Some(elsewhere) = &member.elsewhere {
+                self.tell(member, |_| wanted.extend(elsewhere()));
+            }
+        }
+        wanted
+    }
+
+    /// Looks anew where to watch: readers want other namespaces than before, or everything is denied.
+    pub(super) fn places_changed(self: &Rc<Self>) {
+        let Some(wide) = self.wide().filter(|_| self.is_running()) else { return };
+        let before: Option<Vec<Rc<Scope>>> = self.narrowed.borrow().as_ref().map(|narrowed| narrowed.scopes.clone());
+        match before {
+            None if wide.forbidden.get() => self.narrow(wide),
+            None => {}
+            Some(before) => self.add_namespaces(before),
+        }
+    }
+
+    /// Watches the namespaces that are wanted instead of all.
+    fn narrow(self: &Rc<Self>, wide: &Rc<Scope>) {
+        let scopes: Vec<_> =
+            self.wanted().into_iter().take(MOST_NAMESPACES).map(|namespace| self.new_scope(namespace)).collect();
+        if scopes.is_empty() {
+            return;
+        }
+        tracing::info!(
+            watch = %self.name, namespaces = scopes.len(),
+            "a kind may not be watched in all namespaces and is watched in some"
+        );
+        wide.halt();
+        self.members().iter().for_each(|member| member.uncover(wide));
+        let widening = Task::spawn(self.clone().widen());
+        self.narrowed.replace(Some(Narrowed { scopes: scopes.clone(), _widening: widening }));
+        self.lose_what_is_elsewhere();
+        for scope in &scopes {
+            self.follow(scope);
+        }
+        self.show_all();
+    }
+
+    fn add_namespaces(self: &Rc<Self>, before: Vec<Rc<Scope>>) {
+        let mut wanted = self.wanted();
+        let mut scopes = before;
+        let is_watched = |scopes: &[Rc<Scope>], namespace: &str| scopes.iter().any(|scope| scope.holds(namespace));
+        let new: Vec<String> = wanted.iter().filter(|namespace| !is_watched(&scopes, namespace)).cloned().collect();
+        if new.is_empty() {
+            return;
+        }
+        let known = scopes.len();
+        if known + new.len() > MOST_NAMESPACES {
+            scopes.retain(|scope| {
+                let is_wanted = scope.namespace.as_ref().is_some_and(|namespace| wanted.remove(namespace));
+                if !is_wanted {
+                    scope.halt();
+                }
+                is_wanted
+            });
+        }
+        let room = MOST_NAMESPACES.saturating_sub(scopes.len());
+        let added: Vec<_> = new.into_iter().take(room).map(|namespace| self.new_scope(namespace)).collect();
+        let changed = !added.is_empty() || scopes.len() < known;
+        if !changed {
+            return;
+        }
+        scopes.extend(added.iter().cloned());
+        if let Some(narrowed) = self.narrowed.borrow_mut().as_mut() {
+            narrowed.scopes = scopes;
+        }
+        self.lose_what_is_elsewhere();
+        for scope in &added {
+            self.follow(scope);
+        }
+        self.show_all();
+    }
+
+    /// What is outside of the watched namespaces is not known any more.
+    fn lose_what_is_elsewhere(&self) {
+        let narrow = self.members();
+        for member in narrow.iter().filter(|member| member.elsewhere.is_some()) {
+            let scopes = self.scopes_of(member);
+            self.tell(member, |sink| sink.lose(&|name| !scopes.iter().any(|scope| scope.contains(name))));
+        }
+    }
+
+    fn show_all(&self) {
+        self.show();
+        self.members().iter().for_each(|member| self.tell(member, |sink| sink.scope_changed()));
+    }
+
+    /// Who needed no more than some namespaces has left: who is left needs all.
+    pub(super) fn widen_if_unneeded(self: &Rc<Self>) {
+        let is_needed = self.members().iter().any(|member| member.elsewhere.is_some());
+        if !is_needed && self.narrowed.take().is_some() {
+            self.home.iter().for_each(|scope| self.follow(scope));
+        }
+    }
+
+    /// Tries all namespaces until they may be watched.
+    async fn widen(self: Rc<Self>) {
+        loop {
+            tokio::time::sleep(self.env.random.jitter(TRY_EVERY, 0.1)).await;
+            let tried = AssertUnwindSafe(self.clone().try_everywhere()).catch_unwind().await;
+            if tried.unwrap_or_default() {
+                return;
+            }
+        }
+    }
+
+    /// Watches everything again if that is not denied; true if so.
+    async fn try_everywhere(self: Rc<Self>) -> bool {
+        let Some(wide) = self.wide().cloned() else { return false };
+        if !self.may_watch_everywhere().await {
+            return false;
+        }
+        wide.whole.set(self.is_whole());
+        let position = match self.list(&wide, &self.members()).await {
+            Ok(position) => position,
+            Err(error) => {
+                tracing::info!(watch = %self.name, %error, "a kind cannot be listed in all namespaces");
+                self.lose_what_is_elsewhere();
+                return false;
+            }
+        };
+        tracing::info!(watch = %self.name, "a kind may be watched in all namespaces again");
+        wide.position.replace(Some(position));
+        wide.error.take();
+        wide.forbidden.set(false);
+        // This ends the task that runs this, at its next await.
+        self.narrowed.take();
+        self.hear(&wide);
+        self.follow(&wide);
+        if self.members().iter().any(|member| !member.covers(&wide)) {
+            wide.restart(Again::List); // for who came during the list
+        }
+        self.show_all();
+        true
+    }
+
+    /// Whether a watch of all namespaces can be opened, and stays open for a while.
+    async fn may_watch_everywhere(&self) -> bool {
+        let Ok(position) = self.version_of(None).await else { return false };
+        let query = self.watch_query(position, false);
+        let Ok(mut stream) = self.cluster.watch(&self.key.resource, None, query).await else { return false };
+        let broken = async { while stream.next().await.is_some_and(|event| event.is_ok()) {} };
+        tokio::time::timeout(PROVEN_AFTER, broken).await.is_err()
+    }
+}

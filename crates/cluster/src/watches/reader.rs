@@ -1,0 +1,258 @@
+//! The typed end of a feed: what one reader makes of its objects, and whom it tells.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeSet,
+    panic::{AssertUnwindSafe, catch_unwind},
+    rc::Rc,
+};
+
+use kit::Signal;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{Change, Found, How, ReadRecord, filters::Filters, index::Indexed, want::Keep};
+use crate::{
+    Record, Store, StoreState,
+    object::{self, NamespacedName},
+    store::Put,
+};
+
+/// What a feed tells. Each is told of each event in the same turn.
+pub(super) trait Sink {
+    /// Whether it wants to know of an object.
+    fn keeps(&self, name: &NamespacedName) -> bool;
+    /// The object is there.
+    fn put(&self, name: &NamespacedName, object: &Value, how: How<'_>);
+    /// The object is gone, or left the selection, at a version; without one it is not known since when.
+    fn remove(&self, name: &NamespacedName, version: Option<u64>, how: How<'_>);
+    /// A list told of everything: of the objects that `is_in`, those that were not `seen` are gone at its version.
+    fn listed(
+        &self,
+        is_in: &dyn Fn(&NamespacedName) -> bool,
+        seen: &BTreeSet<NamespacedName>,
+        version: Option<u64>,
+        how: How<'_>,
+    );
+    /// From now on all changes are heard of.
+    fn begun(&self, now: Instant);
+    /// Whether it knows an object that `is_in`.
+    fn knows_any(&self, is_in: &dyn Fn(&NamespacedName) -> bool) -> bool;
+    /// These objects are no longer watched.
+    fn lose(&self, is_lost: &dyn Fn(&NamespacedName) -> bool);
+    /// The server was heard of, last at this time where that is longest ago.
+    fn heard(&self, heard: Option<Instant>);
+    /// How far the watch has come.
+    fn show(&self, standing: Standing);
+    /// A scope of the watch has come further, or back.
+    fn scope_changed(&self);
+    /// What it is known to be.
+    fn state(&self) -> StoreState;
+    /// How many objects it knows.
+    fn len(&self) -> usize;
+}
+
+/// How far the scopes of a reader have come together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Nothing is to be heard: the kind is not served, or the watch has ended.
+    Off,
+    /// It is watched, or will be.
+    On {
+        /// Whether all scopes were listed.
+        listed: bool,
+        /// Why one of them cannot be followed.
+        error: Option<String>,
+    },
+}
+
+/// A reader of objects as records.
+pub(super) struct Reader<R: Record> {
+    /// Of the feed.
+    pub(super) name: String,
+    pub(super) store: Store<R>,
+    /// Raised when the state of the store changes.
+    pub(super) signal: Signal,
+    /// Raised when that of a scope does.
+    pub(super) scopes: Signal,
+    record: ReadRecord<R>,
+    keep: Keep,
+    filters: Filters<R>,
+    indexes: RefCell<Vec<Rc<dyn Indexed<R>>>>,
+}
+
+// === impl Reader ===
+
+impl<R: Record> Reader<R> {
+    pub(super) fn new(name: String, record: ReadRecord<R>, keep: Keep) -> Self {
+        Self {
+            filters: Filters::new(name.clone()),
+            name,
+            store: Store::default(),
+            signal: Signal::default(),
+            scopes: Signal::default(),
+            record,
+            keep,
+            indexes: RefCell::default(),
+        }
+    }
+
+    pub(super) fn subscribe(&self, filter: impl Fn(&Change<'_, R>) + 'static) {
+        self.filters.add(filter, &self.store);
+    }
+
+    /// Adds an index of all there is.
+    pub(super) fn add_index(&self, index: Rc<dyn Indexed<R>>) {
+        self.store.for_each(|name, record| {
+            index.stage(name, record);
+            index.commit(name, None);
+        });
+        self.indexes.borrow_mut().push(index);
+    }
+
+    pub(super) fn upsert(&self, name: &NamespacedName, object: &Value, how: How<'_>, asked: Option<Instant>) -> Found {
+        let version = object::resource_version(object);
+        if self.store.knows(name, version) || !self.keeps(name) {
+            return Found::Known;
+        }
+        match self.read(name, object) {
+            Some(record) => self.enter(name, record, how, asked),
+            None => {
+                if self.store.set_unreadable(name, version.parse().unwrap_or_default()) {
+                    tracing::warn!(watch = %self.name, object = %name, "an object cannot be read and is left out");
+                }
+                Found::Known
+            }
+        }
+    }
+
+    /// The record of an object, and its place in the indexes; `None` if it cannot be read.
+    fn read(&self, name: &NamespacedName, object: &Value) -> Option<R> {
+        let read = || {
+            let record = (self.record)(object)?;
+            self.stage(name, &record);
+            Some(record)
+        };
+        catch_unwind(AssertUnwindSafe(read)).unwrap_or_default()
+    }
+
+    fn stage(&self, name: &NamespacedName, record: &R) {
+        self.indexes.borrow().iter().for_each(|index| index.stage(name, record));
+    }
+
+    /// Puts a record in that the indexes have staged.
+    fn enter(&self, name: &NamespacedName, record: R, how: How<'_>, asked: Option<Instant>) -> Found {
+        match self.store.put(name, record.clone(), asked) {
+            Put::Stored(old) => {
+                self.indexes.borrow().iter().for_each(|index| index.commit(name, old.as_ref()));
+                self.filters.tell(&Change { name, old: old.as_ref(), new: Some(&record), how });
+            }
+            Put::Older => {}
+            Put::Removed => return Found::Removed,
+        }
+        Found::Known
+    }
+
+    pub(super) fn put_record(&self, name: &NamespacedName, record: R, how: How<'_>, asked: Instant) {
+        if self.keeps(name) {
+            self.stage(name, &record);
+            self.enter(name, record, how, Some(asked));
+        }
+    }
+
+    /// What is known of an object is outdated since `version`, and nobody is told.
+    pub(super) fn forget(&self, name: &NamespacedName, version: u64) {
+        if let Some(old) = self.store.take(name, version) {
+            self.indexes.borrow().iter().for_each(|index| index.remove(name, &old));
+        }
+    }
+
+    fn take(&self, name: &NamespacedName, version: u64, how: How<'_>) {
+        if let Some(old) = self.store.take(name, version) {
+            self.indexes.borrow().iter().for_each(|index| index.remove(name, &old));
+            self.filters.tell(&Change { name, old: Some(&old), new: None, how });
+        }
+    }
+}
+
+impl<R: Record> Sink for Reader<R> {
+    fn keeps(&self, name: &NamespacedName) -> bool {
+        (self.keep)(name)
+    }
+
+    fn put(&self, name: &NamespacedName, object: &Value, how: How<'_>) {
+        self.upsert(name, object, how, None);
+    }
+
+    fn remove(&self, name: &NamespacedName, version: Option<u64>, how: How<'_>) {
+        if let Some(version) = version.filter(|_| self.keeps(name)) {
+            self.store.remember_removal(name, version);
+        }
+        self.take(name, version.unwrap_or(u64::MAX), how);
+    }
+
+    fn listed(
+        &self,
+        is_in: &dyn Fn(&NamespacedName) -> bool,
+        seen: &BTreeSet<NamespacedName>,
+        version: Option<u64>,
+        how: How<'_>,
+    ) {
+        for name in self.store.all_names() {
+            if is_in(&name) && !seen.contains(&name) {
+                self.remove(&name, version, how);
+            }
+        }
+        self.filters.tell_missed(&self.store, is_in);
+    }
+
+    fn begun(&self, now: Instant) {
+        self.store.listed(now);
+    }
+
+    fn knows_any(&self, is_in: &dyn Fn(&NamespacedName) -> bool) -> bool {
+        self.store.all_names().iter().any(is_in)
+    }
+
+    fn lose(&self, is_lost: &dyn Fn(&NamespacedName) -> bool) {
+        for name in self.store.all_names() {
+            if is_lost(&name) {
+                self.take(&name, u64::MAX, How::Lost);
+            }
+        }
+    }
+
+    fn heard(&self, heard: Option<Instant>) {
+        match heard {
+            Some(heard) => self.store.heard(heard),
+            None => self.store.unheard(),
+        }
+    }
+
+    fn show(&self, standing: Standing) {
+        let state = match standing {
+            Standing::Off => StoreState::Off,
+            // A store that was complete once keeps its state while the watch is taken up again; its age tells the rest.
+            Standing::On { listed, error: Some(error) } if !listed || !self.store.is_heard_of() => {
+                StoreState::Failing(error)
+            }
+            Standing::On { listed: true, .. } => StoreState::Synced,
+            Standing::On { listed: false, .. } => StoreState::Starting,
+        };
+        if self.store.set_state(state) {
+            self.signal.raise();
+        }
+    }
+
+    fn scope_changed(&self) {
+        self.scopes.raise();
+    }
+
+    fn state(&self) -> StoreState {
+        self.store.state()
+    }
+
+    fn len(&self) -> usize {
+        self.store.len()
+    }
+}

@@ -1,0 +1,130 @@
+//! One place where a kind is watched: a namespace, or everywhere.
+
+use std::cell::{Cell, RefCell};
+
+use tokio::{sync::Notify, task::JoinHandle, time::Instant};
+
+use super::super::store::IDLE_LIMIT;
+use crate::object::NamespacedName;
+
+/// How far the watch of one scope has come.
+#[derive(Default)]
+pub(super) struct Scope {
+    /// Unlike that of any other scope of its feed.
+    pub(super) id: u64,
+    /// `None`: everywhere.
+    pub(super) namespace: Option<String>,
+    /// The version to watch from.
+    pub(super) position: RefCell<Option<String>>,
+    /// Whether the first list, or one after it, is under way.
+    pub(super) listing: Cell<bool>,
+    /// Whether the present list or watch is one of whole objects.
+    pub(super) whole: Cell<bool>,
+    pub(super) error: RefCell<Option<String>>,
+    pub(super) heard: Cell<Option<Instant>>,
+    /// When the present watch was opened, if it was.
+    pub(super) opened: Cell<Option<Instant>>,
+    /// Whether it told of an object.
+    pub(super) event: Cell<bool>,
+    /// How many watches in a row ended at an event at this position that cannot be read.
+    pub(super) unreadable: Cell<u32>,
+    /// Whether the last list or watch was denied.
+    pub(super) forbidden: Cell<bool>,
+    again: Cell<Again>,
+    wake: Notify,
+    task: RefCell<Option<Task>>,
+}
+
+/// What a course has to begin anew with, because its readers are others than before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Again {
+    /// Nothing.
+    #[default]
+    No,
+    /// The watch, from its position.
+    Watch,
+    /// The list.
+    List,
+}
+
+/// A task that ends when this is dropped.
+pub(super) struct Task(JoinHandle<()>);
+
+// === impl Scope ===
+
+impl Scope {
+    pub(super) fn new(id: u64, namespace: Option<String>) -> Self {
+        Self { id, namespace, ..Self::default() }
+    }
+
+    /// Whether it holds objects of a namespace.
+    pub(super) fn holds(&self, namespace: &str) -> bool {
+        self.namespace.as_ref().is_none_or(|own| own == namespace)
+    }
+
+    /// Whether it holds an object.
+    pub(super) fn contains(&self, name: &NamespacedName) -> bool {
+        self.holds(&name.namespace)
+    }
+
+    /// Whether the server was heard of within [`IDLE_LIMIT`].
+    pub(super) fn is_heard_of(&self) -> bool {
+        self.heard.get().is_some_and(|heard| heard.elapsed() < IDLE_LIMIT)
+    }
+
+    /// Follows the server by this task instead of the one before.
+    pub(super) fn run(&self, course: impl Future<Output = ()> + 'static) {
+        self.task.replace(Some(Task::spawn(course)));
+    }
+
+    /// Does not follow the server any more: the next course begins with a list.
+    pub(super) fn halt(&self) {
+        self.task.take();
+        self.position.take();
+        self.heard.set(None);
+        self.listing.set(false);
+        self.unreadable.set(0);
+    }
+
+    /// Makes the course begin anew, at the latest when it awaits something.
+    pub(super) fn restart(&self, with: Again) {
+        self.again.set(self.again.get().max(with));
+        self.wake.notify_one();
+    }
+
+    /// Whether [`Self::restart`] was called and not yet followed.
+    pub(super) fn is_to_restart(&self) -> bool {
+        self.again.get() != Again::No
+    }
+
+    /// Comes when the course is to begin anew.
+    pub(super) async fn restarted(&self) {
+        while !self.is_to_restart() {
+            self.wake.notified().await;
+        }
+    }
+
+    /// A round of the course begins.
+    pub(super) fn begin(&self) {
+        if self.again.take() == Again::List {
+            self.position.take();
+        }
+        self.listing.set(false);
+        self.opened.set(None);
+        self.event.set(false);
+    }
+}
+
+// === impl Task ===
+
+impl Task {
+    pub(super) fn spawn(work: impl Future<Output = ()> + 'static) -> Self {
+        Self(actix::spawn(work))
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,111 @@
+//! Kinds that are served, or not.
+
+use super::*;
+use crate::Synced;
+
+const NAME: &str = "widgets.example.com";
+
+fn widgets() -> Resource {
+    Resource::new("example.com", "v1", "Widget", "widgets", true)
+}
+
+fn definition() -> Value {
+    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let names = json!({ "kind": "Widget", "listKind": "WidgetList", "plural": "widgets", "singular": "widget" });
+    let version = json!({ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } });
+    let spec = json!({ "group": "example.com", "names": names, "scope": "Namespaced", "versions": [version] });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": NAME },
+        "spec": spec
+    })
+}
+
+fn widget() -> Value {
+    let metadata = json!({ "namespace": "default", "name": "a" });
+    json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata })
+}
+
+/// As the watch of CRDs does.
+async fn definition_changed(watches: &Watches) {
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    watches.cluster().discovery().refresh_requested("example.com");
+    tokio::time::sleep(Duration::from_secs(15)).await;
+}
+
+#[test]
+fn an_optional_kind_is_watched_while_it_is_served() {
+    bare(|sim, watches| async move {
+        let discovery = actix::spawn(watches.cluster().discovery().clone().run());
+        let watch = watches.open(Want::new(widgets(), entry).optional());
+        let lost = Rc::new(RefCell::new(Vec::new()));
+        let told = lost.clone();
+        watch.subscribe(move |change| {
+            if change.how == How::Lost {
+                told.borrow_mut().push(change.name.name.clone());
+            }
+        });
+        let states = Rc::new(RefCell::new(Vec::new()));
+        let (seen, store) = (states.clone(), watch.store().clone());
+        let _listening = watch.signal().listen(move || seen.borrow_mut().push(store.state()));
+        watches.start();
+        assert_eq!(watch.store().state(), StoreState::Starting);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(watch.store().state(), StoreState::Off);
+        assert!((watch.need().ready)(), "there are none to wait for");
+        assert!(Synced::check(&watches.synced()).is_ok(), "nobody waits for it");
+        sim.clear_requests();
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        assert!(sim.requests().is_empty(), "nothing is asked at rest");
+
+        sim.put(definition()).unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        sim.put(widget()).unwrap();
+        definition_changed(&watches).await;
+        assert_eq!((watch.store().state(), watch.store().len()), (StoreState::Synced, 1));
+        sim.remove("customresourcedefinitions.apiextensions.k8s.io", "", NAME);
+        definition_changed(&watches).await;
+
+        assert_eq!((watch.store().state(), watch.store().len()), (StoreState::Off, 0));
+        assert!(!watch.is_fresh());
+        assert_eq!(states.borrow().first(), Some(&StoreState::Off));
+        assert_eq!(states.borrow().last(), Some(&StoreState::Off));
+        discovery.abort();
+    });
+}
+
+#[test]
+fn a_reader_that_insists_has_the_kind_watched_for_all() {
+    bare(|sim, watches| async move {
+        let discovery = actix::spawn(watches.cluster().discovery().clone().run());
+        let optional = watches.open(Want::new(config_maps(), entry).optional());
+        let required = watches.open(Want::new(config_maps(), entry));
+        watches.start();
+        settle().await;
+
+        assert!(optional.is_fresh() && required.is_fresh());
+        assert_eq!(sim.watch_count(), 1);
+        required.stop();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!(optional.is_fresh(), "it is served");
+        discovery.abort();
+    });
+}
+
+#[test]
+fn discovery_that_fails_at_the_start_is_asked_again() {
+    bare(|sim, watches| async move {
+        sim.set_faults(
+            |request| {
+                if request.resource.is_empty() { Fault::FailBefore(Seen::unavailable()) } else { Fault::None }
+            },
+        );
+        let watch = watches.open(Want::new(config_maps(), entry).optional());
+        watches.start();
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert_eq!(watch.store().state(), StoreState::Starting, "whether it is served is not known");
+        sim.clear_faults();
+        tokio::time::sleep(Duration::from_secs(120)).await;
+
+        assert_eq!(watch.store().state(), StoreState::Synced);
+    });
+}

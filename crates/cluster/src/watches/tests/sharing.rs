@@ -1,0 +1,216 @@
+//! Readers that share a stream.
+
+use super::*;
+
+/// `verb form` of all requests for ConfigMaps so far.
+fn asked(sim: &Sim) -> Vec<String> {
+    let requests = sim.requests();
+    let infos = requests.iter().map(|request| &request.info).filter(|info| info.resource == "configmaps");
+    infos.map(|info| format!("{} {}", info.verb, info.namespace)).collect()
+}
+
+/// What a filter of a watch is told from now on.
+fn log_of(watch: &Watch<Entry>) -> Log {
+    let log = Log::default();
+    let told = log.clone();
+    watch.subscribe(move |change| {
+        let value = |entry: Option<&Entry>| entry.map_or("-".to_owned(), |entry| entry.value.clone());
+        told.borrow_mut().push(format!("{:?} {}→{}", change.how, value(change.old), value(change.new)));
+    });
+    log
+}
+
+fn want() -> Want<Entry> {
+    Want::new(config_maps(), entry).labelled("ours=true")
+}
+
+#[test]
+fn readers_of_the_same_share_one_stream() {
+    bare(|sim, watches| async move {
+        sim.put(config_map("a", "1")).unwrap();
+        let (one, two) = (watches.open(want()), watches.open(want()));
+        assert!(asked(&sim).is_empty(), "before the start nothing is asked");
+        watches.start();
+        settle().await;
+        let logs = [log_of(&one), log_of(&two)];
+        sim.edit("configmaps", "default", "a", |live| live["data"]["k"] = json!("2"));
+        settle().await;
+
+        for (watch, log) in [&one, &two].into_iter().zip(&logs) {
+            assert_eq!(*log.borrow(), ["First -→1", "Event 1→2"]);
+            assert!(watch.is_fresh() && watch.store().is_fresh());
+        }
+        assert_eq!(asked(&sim), ["list default", "watch default"]);
+    });
+}
+
+#[test]
+fn a_late_reader_gets_what_is_there_and_the_others_only_differences() {
+    bare(|sim, watches| async move {
+        sim.put(config_map("a", "1")).unwrap();
+        let early = watches.open(want());
+        watches.start();
+        settle().await;
+        let of_early = log_of(&early);
+
+        let late = watches.open(want());
+        let of_late = log_of(&late);
+        assert!(!late.is_fresh() && early.is_fresh());
+        assert_eq!(late.store().state(), StoreState::Starting);
+        settle().await;
+
+        assert_eq!(
+            (of_early.borrow().as_slice(), of_late.borrow().as_slice()),
+            (&["First -→1".to_owned()][..], &["First -→1".to_owned()][..])
+        );
+        assert!(late.is_fresh());
+        assert_eq!(asked(&sim), ["list default", "watch default", "list default", "watch default"]);
+        assert!(watches.synced().check().is_ok());
+        sim.put(config_map("b", "1")).unwrap();
+        settle().await;
+        assert_eq!(late.store().len(), 2);
+    });
+}
+
+#[test]
+fn a_late_reader_of_what_comes_asks_for_nothing() {
+    bare(|sim, watches| async move {
+        sim.put(config_map("a", "1")).unwrap();
+        let early = watches.open(want());
+        watches.start();
+        settle().await;
+
+        let late = watches.open(want().from_now());
+        assert!(late.is_fresh(), "it hears of changes from now on");
+        sim.put(config_map("b", "1")).unwrap();
+        settle().await;
+
+        assert_eq!((early.store().len(), late.store().len()), (2, 1));
+        assert_eq!(asked(&sim), ["list default", "watch default"]);
+    });
+}
+
+#[test]
+fn a_stream_that_began_from_now_lists_for_who_wants_to_know_all() {
+    bare(|sim, watches| async move {
+        sim.put(config_map("a", "1")).unwrap();
+        let now = watches.open(want().from_now());
+        let of_now = log_of(&now);
+        watches.start();
+        settle().await;
+        let all = watches.open(want());
+        settle().await;
+
+        assert_eq!((now.store().len(), all.store().len()), (1, 1));
+        assert_eq!(*of_now.borrow(), ["Relist -→1"], "a list tells whoever wants to keep an object");
+        assert!(now.is_fresh() && all.is_fresh());
+    });
+}
+
+#[test]
+fn a_stream_of_metadata_carries_whole_objects_from_when_a_reader_wants_them() {
+    bare(|sim, watches| async move {
+        sim.put(config_map("a", "1")).unwrap();
+        let metadata = watches.open(want().metadata());
+        watches.start();
+        settle().await;
+        let value = |watch: &Watch<Entry>, object: &str| watch.store().with(&name(object), |it| it.value.clone());
+        assert_eq!(value(&metadata, "a").as_deref(), Some(""), "metadata has no data");
+        let of_metadata = log_of(&metadata);
+
+        let whole = watches.open(want());
+        settle().await;
+        sim.put(config_map("b", "1")).unwrap();
+        settle().await;
+
+        assert_eq!((value(&whole, "a").as_deref(), value(&whole, "b").as_deref()), (Some("1"), Some("1")));
+        assert_eq!(*of_metadata.borrow(), ["First -→", "Event -→1"]);
+        assert!(!metadata.tells_of_bodies() && whole.tells_of_bodies());
+        assert_eq!(sim.watch_count(), 1);
+    });
+}
+
+#[test]
+fn the_last_reader_that_leaves_ends_the_stream() {
+    bare(|sim, watches| async move {
+        let (one, two) = (watches.open(want()), watches.open(want()));
+        watches.start();
+        settle().await;
+
+        one.stop();
+        settle().await;
+        assert_eq!((sim.watch_count(), one.store().state()), (1, StoreState::Off));
+        sim.put(config_map("a", "1")).unwrap();
+        settle().await;
+        assert_eq!((one.store().len(), two.store().len()), (0, 1));
+        two.stop();
+        settle().await;
+        assert_eq!(sim.watch_count(), 0);
+
+        let again = watches.open(want());
+        settle().await;
+        assert_eq!(again.store().len(), 1);
+    });
+}
+
+#[test]
+fn a_filter_that_panics_is_told_again_and_takes_nothing_from_those_behind_it() {
+    bare(|sim, watches| async move {
+        sim.put(config_map("a", "1")).unwrap();
+        let watch = watches.open(want());
+        watches.start();
+        settle().await;
+        let attempts = Rc::new(RefCell::new(Vec::new()));
+        let told = attempts.clone();
+        watch.subscribe(move |change| {
+            let value = change.new.map_or("-", |entry| &entry.value);
+            told.borrow_mut().push(format!("{}→{value}", change.old.map_or("-", |entry| &entry.value)));
+            let attempts = told.borrow().len();
+            assert!(value != "once" || attempts > 2, "a defect that passes");
+            assert!(value != "always", "a defect that does not");
+        });
+        let behind = log_of(&watch);
+        let set = |value: &'static str| {
+            sim.edit("configmaps", "default", "a", |live| live["data"]["k"] = json!(value));
+        };
+
+        set("once");
+        settle().await;
+        assert_eq!(*attempts.borrow(), ["-→1", "1→once", "1→once"], "it is told again at once");
+        attempts.borrow_mut().clear();
+        set("always");
+        settle().await;
+        assert_eq!(*attempts.borrow(), ["once→always"; 2], "and then no more");
+        attempts.borrow_mut().clear();
+        set("2");
+        settle().await;
+        assert_eq!(*attempts.borrow(), ["once→2"], "the next change is told from what it knows");
+
+        assert_eq!(*behind.borrow(), ["First -→1", "Event 1→once", "Event once→always", "Event always→2"]);
+        assert!(watch.is_fresh());
+    });
+}
+
+#[test]
+fn a_filter_that_panicked_is_told_of_the_object_after_the_next_list() {
+    bare(|sim, watches| async move {
+        let watch = watches.open(want());
+        watches.start();
+        settle().await;
+        let (told, broken) = (Rc::new(RefCell::new(Vec::new())), Rc::new(RefCell::new(true)));
+        let (log, is_broken) = (told.clone(), broken.clone());
+        watch.subscribe(move |change| {
+            assert!(!*is_broken.borrow(), "a defect");
+            log.borrow_mut().push(change.name.name.clone());
+        });
+        sim.put(config_map("a", "1")).unwrap();
+        settle().await;
+        broken.replace(false);
+        sim.compact();
+        sim.break_watches(WatchEnd::Expired);
+        settle().await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+
+        assert_eq!(*told.borrow(), ["a"]);
+    });
+}

@@ -1,0 +1,243 @@
+//! What webhooks keep of the clusters, and the watches that fill it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use cluster::{Projected, Record, Resource, Side, Store, StoreState, Want, Watch, Watches};
+use kit::Signal;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::{
+    Knowledge,
+    index::Limits,
+    live::Reader,
+    records::{self, Autoscaler, Node},
+};
+use crate::webhooks::{
+    mutating::system_components::node_taints::TaintSet,
+    projection::{AnyProjection, Fields, Selected, Within},
+    registry::Reads,
+    view::Lookup,
+};
+
+/// Questions that wait to be taken up, which takes no time: as many as a burst of reviews may bring.
+const QUESTIONS: usize = 256;
+
+/// What is kept, and the way to end its watches. Bound to the thread of the cluster.
+pub struct Caches {
+    knowledge: Knowledge,
+    stops: Vec<Box<dyn Fn()>>,
+}
+
+/// What is known of single objects.
+pub(super) type ObjectStore = Store<Projected<Fields>>;
+
+/// What can be read from any thread; `None` where nobody reads it.
+#[derive(Debug, Default)]
+pub(super) struct Stores {
+    pub(super) objects: BTreeMap<&'static dyn AnyProjection, ObjectStore>,
+    pub(super) autoscalers: Option<AutoscalerStore>,
+    pub(super) nodes: Option<NodeStore>,
+    /// The namespaces this process may look at in the source; empty for all.
+    pub(super) of_source: Vec<String>,
+    /// The same in the target.
+    pub(super) of_target: Vec<String>,
+}
+
+/// How far the first list of a watch has come.
+pub(super) struct FirstList {
+    /// Whether it is there; `None`: it will not come, because the process ends.
+    pub(super) is_listed: Box<dyn Fn() -> Option<bool>>,
+    /// Raised when that changes.
+    pub(super) signal: Signal,
+}
+
+#[derive(Debug)]
+pub(super) struct AutoscalerStore {
+    pub(super) store: Store<Projected<Autoscaler>>,
+    pub(super) limits: Limits,
+}
+
+#[derive(Debug)]
+pub(super) struct NodeStore {
+    pub(super) store: Store<Projected<Arc<Node>>>,
+    pub(super) taints: Arc<RwLock<TaintSet>>,
+}
+
+/// Opens watches and keeps what there is to keep of them.
+struct Opening<'a> {
+    source: &'a Watches,
+    target: &'a Watches,
+    stores: Stores,
+    first_lists: BTreeMap<Lookup, FirstList>,
+    stops: Vec<Box<dyn Fn()>>,
+}
+
+// === impl Stores ===
+
+impl Stores {
+    /// Spec 50 §2.7, restricted namespaces.
+    pub(super) fn is_visible(&self, side: Side, namespace: &str) -> bool {
+        let visible = self.visible(side);
+        visible.is_empty() || visible.iter().any(|visible| visible == namespace)
+    }
+
+    /// The namespaces of the configuration; none for all.
+    fn visible(&self, side: Side) -> &[String] {
+        match side {
+            Side::Source => &self.of_source,
+            Side::Target => &self.of_target,
+        }
+    }
+}
+
+// === impl FirstList ===
+
+impl FirstList {
+    fn of<R: Record>(watch: &Watch<R>) -> Self {
+        let (store, signal) = (watch.store().clone(), watch.signal().clone());
+        let is_listed = move || match store.is_listed() {
+            true => Some(true),
+            false => (store.state() != StoreState::Off).then_some(false),
+        };
+        Self { is_listed: Box::new(is_listed), signal }
+    }
+}
+
+// === impl Caches ===
+
+impl Caches {
+    /// Opens what webhooks read of the clusters. `node_selector`: labels of the Nodes whose taints count.
+    pub fn open(source: &Watches, target: &Watches, reads: &[Reads], node_selector: BTreeMap<String, String>) -> Self {
+        let namespaces = |watches: &Watches| watches.cluster().options().namespaces.clone();
+        let mut opening = Opening {
+            source,
+            target,
+            stores: Stores { of_source: namespaces(source), of_target: namespaces(target), ..Stores::default() },
+            first_lists: BTreeMap::new(),
+            stops: Vec::new(),
+        };
+        for read in reads {
+            match read {
+                Reads::Objects(projection) => opening.objects(*projection, None),
+                Reads::ObjectsOf(projection, namespace) => opening.objects(*projection, Some(namespace)),
+                Reads::Autoscalers => opening.autoscalers(),
+                Reads::NodeCount | Reads::NodeTaints => {}
+            }
+        }
+        let of_taints = reads.contains(&Reads::NodeTaints).then_some(node_selector);
+        if of_taints.is_some() || reads.contains(&Reads::NodeCount) {
+            opening.nodes(of_taints);
+        }
+        let Opening { stores, first_lists, stops, .. } = opening;
+
+        let (questions, receiver) = mpsc::channel(QUESTIONS);
+        // Ends when nobody can ask any more: live reads go on until the last review is answered.
+        let reader = Reader::new(source.cluster().clone(), target.cluster().clone(), first_lists);
+        actix::spawn(reader.run(receiver));
+        Self { knowledge: Knowledge { stores: Arc::new(stores), questions }, stops }
+    }
+
+    /// What is kept.
+    pub fn knowledge(&self) -> Knowledge {
+        self.knowledge.clone()
+    }
+
+    /// Ends the watches; webhooks go on with what is known, and with live reads.
+    pub fn stop(&self) {
+        self.stops.iter().for_each(|stop| stop());
+    }
+}
+
+// === impl Opening ===
+
+impl Opening<'_> {
+    fn open<T: Clone + Send + Sync + 'static>(&mut self, side: Side, want: Want<Projected<T>>) -> Watch<Projected<T>> {
+        let watches = match side {
+            Side::Source => self.source,
+            Side::Target => self.target,
+        };
+        let watch = watches.open(want);
+        let stopped = watch.clone();
+        self.stops.push(Box::new(move || stopped.stop()));
+        watch
+    }
+
+    /// Watches the objects of a projection, once; `within`: only those of this namespace.
+    fn objects(&mut self, projection: &'static dyn AnyProjection, within: Option<&str>) {
+        if self.stores.objects.contains_key(projection) {
+            return;
+        }
+        let objects = projection.objects();
+        let want = projected(objects.resource(), |object| projection.project(object));
+        let want = match (objects.within, within) {
+            _ if !objects.namespaced => want,
+            // What is not visible is not watched, and asked for it is an error.
+            (Within::Configured, Some(one)) if !self.stores.is_visible(objects.side, one) => {
+                self.stores.objects.insert(projection, ObjectStore::default());
+                return;
+            }
+            (_, Some(one)) => want.within([one]),
+            (Within::Configured, None) => want,
+            (Within::All, None) => want.everywhere(),
+            (Within::One(one), None) => want.within([one]),
+        };
+        let want = match objects.selected {
+            Selected::All => want,
+            Selected::Named(name) => want.selecting(format!("metadata.name={name}")),
+            Selected::Labelled(label) => want.labelled(label),
+        };
+        let want = if objects.metadata_only { want.metadata() } else { want };
+        let want = if objects.optional { want.optional() } else { want };
+        let watch = self.open(objects.side, want);
+        self.first_lists.insert(Lookup::Objects(projection), FirstList::of(&watch));
+        self.stores.objects.insert(projection, watch.store().clone());
+    }
+
+    fn autoscalers(&mut self) {
+        let watch = self.open(Side::Target, projected(autoscalers(), records::autoscaler));
+        let limits = Limits::default();
+        let following = limits.clone();
+        watch.subscribe(move |change| {
+            following.change(change.old.map(|record| &record.fields), change.new.map(|record| &record.fields));
+        });
+        self.stores.autoscalers = Some(AutoscalerStore { store: watch.store().clone(), limits });
+    }
+
+    /// Without a selector Nodes are only counted, for which metadata is enough.
+    fn nodes(&mut self, selector: Option<BTreeMap<String, String>>) {
+        let is_counted_only = selector.is_none();
+        let selector = selector.unwrap_or_default();
+        let taints = Arc::new(RwLock::new(TaintSet::new(selector.clone())));
+        let want = projected(nodes(), move |node| Arc::new(records::node(node, &selector)));
+        let watch = self.open(Side::Target, if is_counted_only { want.metadata() } else { want });
+        let following = taints.clone();
+        watch.subscribe(move |change| {
+            let now = change.new.map(|record| (&record.fields.labels, record.fields.taints.as_slice()));
+            following.write().unwrap_or_else(PoisonError::into_inner).replace(&change.name.name, now);
+        });
+        self.first_lists.insert(Lookup::Nodes, FirstList::of(&watch));
+        self.stores.nodes = Some(NodeStore { store: watch.store().clone(), taints });
+    }
+}
+
+/// A few fields of all objects of a kind.
+fn projected<T: Clone + Send + Sync + 'static>(
+    resource: Resource,
+    fields: impl Fn(&Value) -> T + 'static,
+) -> Want<Projected<T>> {
+    Want::new(resource, move |object| Projected::of(object, fields(object)))
+}
+
+// === the kinds that an index answers for ===
+
+pub(super) fn autoscalers() -> Resource {
+    Resource::new("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true)
+}
+
+fn nodes() -> Resource {
+    Resource::new("", "v1", "Node", "nodes", false)
+}
