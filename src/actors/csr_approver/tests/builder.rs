@@ -1,5 +1,7 @@
 //! Requests made by hand, so that they can be as odd as they like.
 
+use std::slice;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 const OBJECT_IDENTIFIER: u8 = 0x06;
@@ -34,8 +36,8 @@ impl Parts {
     pub(super) fn der(&self) -> Vec<u8> {
         let key = element(SEQUENCE, &[algorithm(), element(0x03, &[vec![0], vec![7; 32]])]);
         let version = element(0x02, &[vec![0]]);
-        let (subject, attributes) =
-            (element(SEQUENCE, &[self.subject.clone()]), element(0xA0, &[self.attributes.clone()]));
+        let subject = element(SEQUENCE, slice::from_ref(&self.subject));
+        let attributes = element(0xA0, slice::from_ref(&self.attributes));
         let info = element(SEQUENCE, &[version, subject, key, attributes, self.surplus.clone()]);
         element(SEQUENCE, &[info, algorithm(), element(0x03, &[vec![0], vec![9; 64]])])
     }
