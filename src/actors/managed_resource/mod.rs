@@ -13,7 +13,7 @@
 //! steps use), `wakes` (filters and listeners), `pass` (one pass, from its cause to what is to be done), `run` (what its
 //! steps share), `read`, `apply`, `apply_object`, `clean_up` with `own_refs`, `release` (the steps), `rest` (the look that
 //! ends a period in which nothing happened), `start` with `opening` (claims and sweep over many bundles), [`targets`]
-//! (interest and watches), `moment` (edits of a moment belong together), `widening` (back to all namespaces), [`secrets`],
+//! (interest and watches), `moment` (edits of a moment belong together), [`secrets`],
 //! `autoscalers`, [`status_cell`], [`snapshot`] and [`memory`] (what is kept between passes). `health` holds two further
 //! duties of the same actor (spec 20).
 
@@ -45,6 +45,5 @@ pub mod status_cell;
 pub mod targets;
 pub mod trigger;
 mod wakes;
-mod widening;
 
 pub use module::MODULE;
