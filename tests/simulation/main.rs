@@ -33,6 +33,7 @@ mod spin;
 mod starts;
 mod starvation;
 mod state;
+mod streams;
 mod traces;
 mod watches;
 mod world;
