@@ -4,7 +4,7 @@
 //! It is an actor system:
 //!
 //! * each bundle is looked after by one supervised actor of its own;
-//! * watch routers follow the API servers. A router keeps what it sees in a store, then tells who should look;
+//! * watches follow the API servers. A watch keeps what it sees in a store, then tells who should look;
 //! * what decides is pure: plain values in, plain values out. Clock, randomness and I/O stay outside;
 //! * everything can be seen (dashboard, metrics) and replayed (one thread, virtual time, an in-memory API server).
 //!
@@ -14,7 +14,7 @@
 //!  source API server                                        target API server
 //!        │ ManagedResources, Secrets (metadata)                    │ managed objects (metadata where it is enough)
 //!   ┌────▼────┐                                               ┌────▼────┐
-//!   │ routers │  list and watch; write stores,                │ routers │  one per cluster and kind
+//!   │ watches │  list and watch; write stores,                │ watches │  one stream per cluster and kind
 //!   └────┬────┘  which any thread may read                    └────┬────┘
 //!        │              filter(old, new) → key, cause, lane        │
 //!   ┌────▼─────────────────────────────────────────────────────────▼────┐
@@ -60,7 +60,7 @@
 //! In `crates/`, the layers below, none of which knows what is above it:
 //!
 //! * `kit/`: the runtime of the actors: supervisor, slots, timers, permits, census, clock. Nothing of Kubernetes.
-//! * `cluster/`: a cluster as this program sees it: clients, discovery, routers and stores, gate, fence, Events.
+//! * `cluster/`: a cluster as this program sees it: clients, discovery, watches and stores, gate, fence, Events.
 //! * `sim/`: an in-memory Kubernetes API (feature `sim`) for tests and the demonstration.
 //!
 //! In `tests/`:

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! * `run.rs`: the wiring of production, in the order of spec 70 §7; start reading there.
-//! * `life.rs`: [`Process`]: routers, leader election, controllers on given clients; demonstration and simulation start
+//! * `life.rs`: [`Process`]: watches, leader election, controllers on given clients; demonstration and simulation start
 //!   the same one on an in-memory API.
 //! * `shutdown.rs`: the order and the times of the end; `signals.rs`: who asks for it.
 //! * `connect.rs`: which clusters, and whether both are one.

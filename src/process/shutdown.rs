@@ -1,4 +1,4 @@
-//! The end, in the order of contract rule 10: no new pass, passes end, fence, routers, lease, events.
+//! The end, in the order of contract rule 10: no new pass, passes end, fence, watches, lease, events.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Shows an arbiter that stands still: controllers and routers share one thread, and what holds it up holds up all of
+//! Shows an arbiter that stands still: controllers and watches share one thread, and what holds it up holds up all of
 //! them. Probes and metrics have their own threads and would not notice.
 
 use std::{

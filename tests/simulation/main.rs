@@ -34,6 +34,7 @@ mod spin;
 mod starts;
 mod starvation;
 mod state;
+mod streams;
 mod traces;
 mod watches;
 mod world;

@@ -17,6 +17,7 @@ use gardener_resource_manager::{
         config::{Config, ManagedResourceController},
         crd,
     },
+    webhooks::{knowledge::Caches, registry},
 };
 use kit::{
     ActorState, Census, Env,
@@ -127,7 +128,14 @@ impl World {
             same: true,
             config: Rc::new(config),
         };
-        let root = Root::start(parts, env);
+        let config = parts.config.clone();
+        let root = Root::open(parts, env);
+        let ground = root.ground();
+        let reads = registry::reads(&registry::enabled(&config.webhooks));
+        let selector = registry::node_selector(&config.webhooks);
+        // What webhooks know is filled in every replica, whether somebody asks or not.
+        drop(Caches::open(&ground.source.watches, &ground.target.watches, &reads, selector));
+        root.watch();
         root.lead().await.expect("the cluster id is given");
         self.programs
             .borrow_mut()

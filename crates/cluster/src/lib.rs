@@ -12,7 +12,7 @@
 //! * `events`: the recorder of core/v1 Events.
 //! * `client`, `token`: from a kubeconfig or the Pod's environment to a `kube::Client`.
 //! * [`kubeconfig`]: how each cluster is reached, and which kubeconfigs are acceptable.
-//! * `router`, `store`: watch routers and what they know of the objects of a kind.
+//! * `watches/`, `store`: one stream per kind for any number of readers, and what those know of its objects.
 //! * `metrics`: what others may observe of it; `warnings`: `Warning` headers, logged once; [`files`]: files of bounded size.
 //!
 //! Everything runs on one thread; handles are `Rc`s and cheap to clone.
@@ -33,7 +33,6 @@ mod pages;
 mod projected;
 mod resource;
 mod retry;
-mod router;
 mod slim;
 mod store;
 mod token;
@@ -58,7 +57,6 @@ pub use metrics::{NoObserver, RequestObserver};
 pub use pages::{ListQuery, Page, Pages};
 pub use projected::Projected;
 pub use resource::{Resource, Target, uri};
-pub use router::{Router, RouterOptions};
 pub use store::{IDLE_LIMIT, Record, Store, StoreState};
 pub use watch::{WatchEvent, WatchKind, WatchQuery, WatchStream};
 pub use watches::{Change, Found, How, Index, MOST_NAMESPACES, ReadRecord, Start, Synced, Want, Watch, Watches};

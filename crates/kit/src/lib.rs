@@ -60,7 +60,7 @@
 //!     let copier = Rc::new(Copier::default());
 //!     let supervised = Supervised::start(copier.clone(), &universe.env); // the line in root.rs
 //!
-//!     let old = copier.originals.borrow_mut().insert("a".to_owned(), 7); // a router: first the store,
+//!     let old = copier.originals.borrow_mut().insert("a".to_owned(), 7); // a watch: first the store,
 //!     if let Some((key, wake)) = filter("a", old, Some(7)) { // then the filter, in the same turn
 //!         supervised.wake(&key, wake);
 //!     }
@@ -86,9 +86,9 @@
 //!    panic, [`Outcome::Again`], [`Outcome::Wait`], [`Outcome::Continue`]) is *retained* and joins the next one's wake. Duties
 //!    of one key run side by side, in no order. A pass over some objects only is the controller's business: it must have had
 //!    a full success for the present state before. (`slot`, `board/passes`)
-//! 3. **A wake is never ahead of its store.** A router changes store and indexes, then calls the filter, in one turn; a new
+//! 3. **A wake is never ahead of its store.** A watch changes store and indexes, then calls the filter, in one turn; a new
 //!    list after a lost watch becomes the differences to the store, deletions with their last known state. Filters are pure
-//!    functions of old, new and indexes. Besides them only timers and signals wake. The routers are in
+//!    functions of old, new and indexes. Besides them only timers and signals wake. The watches are in
 //!    the crate `cluster`; the kit knows nothing of them.
 //! 4. **The result makes the next pass.** `Done`: the next wake. `After(time)`. `Rest(time, look)`, the same,
 //!    but for a look right before the pass: as long as it finds nothing to do, the time begins anew and there is no pass.

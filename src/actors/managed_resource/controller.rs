@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
-use cluster::{Cluster, Index, Recorder, Watch};
+use cluster::{Cluster, Index, Recorder, Watch, Watches};
 use futures::FutureExt;
 use kit::{Controller, Duty, Env, Failure, Outcome, Pass, Supervised, WeakSupervised};
 use tokio::task::JoinHandle;
@@ -39,6 +39,8 @@ pub struct Inputs {
     pub source: Cluster,
     /// The target cluster.
     pub target: Cluster,
+    /// Its watches.
+    pub watches: Watches,
     /// All ManagedResources of the source cluster.
     pub bundles: Watch<BundleRecord>,
     /// The versions of referenced Secrets.
@@ -86,11 +88,11 @@ impl ManagedResources {
         let selector = format!("{MANAGED_BY}={}", settings.managed_by);
         let desk = Rc::new(Desk::default());
         let (drift, health) = (wakes::tell_of_drift(waker), wakes::tell_of_health(&desk, waker));
-        let targets = Targets::new(&inputs.target, env, selector, inputs.is_custom, drift, health);
+        let targets = Targets::new(&inputs.watches, selector, inputs.is_custom, drift, health);
         let (scaled, pods) = (wakes::tell_of_scaling(&targets, waker), wakes::tell_of_pods(&targets, &desk, waker));
         Self {
-            autoscalers: Autoscalers::new(&inputs.target, env, scaled),
-            pods: Pods::new(&inputs.target, env, pods),
+            autoscalers: Autoscalers::new(&inputs.watches, scaled),
+            pods: Pods::new(&inputs.watches, pods),
             targets,
             desk,
             secrets: Secrets::new(&inputs.source, inputs.secrets),

@@ -29,6 +29,7 @@ fn install(config: &Config, ground: &Ground) -> Option<Lead> {
         let inputs = Inputs {
             source: ground.source.cluster.clone(),
             target: ground.target.cluster.clone(),
+            watches: ground.target.watches.clone(),
             bundles,
             secrets,
             index,

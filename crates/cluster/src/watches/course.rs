@@ -92,7 +92,6 @@ impl Feed {
                 }
             }
             self.show();
-            self.scope_changed(&scope);
             if scope.forbidden.get() && scope.namespace.is_none() {
                 // Where there are namespaces to watch instead, this task ends here.
                 self.places_changed();
@@ -137,7 +136,6 @@ impl Feed {
                 scope.position.replace(Some(position.clone()));
                 scope.error.replace(None);
                 self.hear(scope);
-                self.scope_changed(scope);
                 position
             }
         };
@@ -179,7 +177,6 @@ impl Feed {
         self.hear(scope);
         if was_wrong {
             self.show();
-            self.scope_changed(scope);
         }
     }
 

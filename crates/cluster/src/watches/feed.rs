@@ -53,6 +53,8 @@ pub(super) struct Feed {
     /// Whether the kind is known not to be served, if anybody looks.
     pub(super) unserved: Cell<bool>,
     scopes_made: Cell<u64>,
+    /// The records of all readers, as the census shows them.
+    records: Cell<usize>,
     cell: kit::Cell,
 }
 
@@ -68,6 +70,8 @@ pub(super) struct Member {
     /// Whether all its scopes were covered at once.
     complete: Cell<bool>,
     gone: Cell<bool>,
+    /// How its scopes stood when it was told last.
+    shown: RefCell<Vec<(u64, StoreState)>>,
 }
 
 // === impl Member ===
@@ -90,6 +94,7 @@ impl Member {
             covered: RefCell::default(),
             complete: Cell::default(),
             gone: Cell::default(),
+            shown: RefCell::default(),
         }
     }
 
@@ -137,6 +142,7 @@ impl Feed {
             running: Cell::default(),
             serving: RefCell::default(),
             unserved: Cell::default(),
+            records: Cell::default(),
             cell,
         }
     }
@@ -193,10 +199,8 @@ impl Feed {
         } else {
             member.cover(scope);
             let now = self.env.clock.monotonic();
-            self.tell(member, |sink| {
-                sink.begun(now);
-                sink.heard(scope.heard.get());
-            });
+            self.tell(member, |sink| sink.begun(now));
+            self.tell_heard(member);
             if is_narrower {
                 scope.restart(Again::Watch);
             }
@@ -265,6 +269,8 @@ impl Feed {
     pub(super) fn run(self: &Rc<Self>) {
         self.running.set(true);
         for scope in &self.home {
+            scope.error.take();
+            scope.forbidden.set(false);
             self.follow(scope);
         }
     }
@@ -385,8 +391,20 @@ impl Feed {
         for member in self.members().iter() {
             let standing = self.standing(member);
             self.tell(member, |sink| sink.show(standing));
+            self.show_scopes(member);
         }
         self.show_in_census();
+    }
+
+    /// Tells a reader that a scope has come further, or back.
+    fn show_scopes(&self, member: &Member) {
+        let states: Vec<_> = self.with_scopes_of(member, |scopes| {
+            scopes.iter().map(|scope| (scope.id, self.state_of(member, scope))).collect()
+        });
+        if *member.shown.borrow() != states {
+            member.shown.replace(states);
+            self.tell(member, |sink| sink.scopes_changed());
+        }
     }
 
     fn standing(&self, member: &Member) -> Standing {
@@ -400,11 +418,6 @@ impl Feed {
             }
             Standing::On { listed, error: scopes.iter().find_map(|scope| scope.error.borrow().clone()) }
         })
-    }
-
-    /// How far a scope has come has changed: tells those who look at single scopes.
-    pub(super) fn scope_changed(&self, scope: &Scope) {
-        self.members_of(scope).iter().for_each(|member| self.tell(member, |sink| sink.scope_changed()));
     }
 
     fn show_in_census(&self) {
@@ -434,8 +447,11 @@ impl Feed {
 
     /// The number of records has changed, or may have.
     pub(super) fn show_records(&self) {
-        let line = self.line();
-        self.cell.update(self.env.clock.wall(), |cell| cell.line = line);
+        let records = self.members().iter().map(|member| member.sink.len()).sum();
+        if self.records.replace(records) != records {
+            let line = self.line();
+            self.cell.update(self.env.clock.wall(), |cell| cell.line = line);
+        }
     }
 
     fn line(&self) -> String {

@@ -1,6 +1,6 @@
 //! The handle of a watch.
 
-use std::rc::Rc;
+use std::{rc::Rc, time::Duration};
 
 use kit::{Need, Signal};
 use serde_json::Value;
@@ -78,6 +78,12 @@ impl<R: Record> Watch<R> {
     pub fn state_in(&self, namespace: &str) -> StoreState {
         let scope = self.feed.scope_for(&self.member, namespace);
         scope.map_or(StoreState::Off, |scope| self.feed.state_of(&self.member, &scope))
+    }
+
+    /// Time since the server was last heard of in the scope that holds a namespace; `None` if it never was, or refuses.
+    pub fn age_in(&self, namespace: &str) -> Option<Duration> {
+        let scope = self.feed.scope_for(&self.member, namespace);
+        scope.and_then(|scope| scope.heard.get()).map(|heard| heard.elapsed())
     }
 
     /// Raised when the state of the store changes.

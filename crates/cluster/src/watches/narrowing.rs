@@ -81,7 +81,7 @@ impl Feed {
         for scope in &scopes {
             self.follow(scope);
         }
-        self.show_all();
+        self.show();
     }
 
     fn add_namespaces(self: &Rc<Self>, before: Vec<Rc<Scope>>) {
@@ -116,7 +116,7 @@ impl Feed {
         for scope in &added {
             self.follow(scope);
         }
-        self.show_all();
+        self.show();
     }
 
     /// What is outside of the watched namespaces is not known any more.
@@ -126,11 +126,6 @@ impl Feed {
             let scopes = self.scopes_of(member);
             self.tell(member, |sink| sink.lose(&|name| !scopes.iter().any(|scope| scope.contains(name))));
         }
-    }
-
-    fn show_all(&self) {
-        self.show();
-        self.members().iter().for_each(|member| self.tell(member, |sink| sink.scope_changed()));
     }
 
     /// Who needed no more than some namespaces has left: who is left needs all.
@@ -178,7 +173,7 @@ impl Feed {
         if self.members().iter().any(|member| !member.covers(&wide)) {
             wide.restart(Again::List); // for who came during the list
         }
-        self.show_all();
+        self.show();
         true
     }
 

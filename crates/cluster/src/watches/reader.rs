@@ -44,8 +44,8 @@ pub(super) trait Sink {
     fn heard(&self, heard: Option<Instant>);
     /// How far the watch has come.
     fn show(&self, standing: Standing);
-    /// A scope of the watch has come further, or back.
-    fn scope_changed(&self);
+    /// It is watched elsewhere than before, or a scope stands differently.
+    fn scopes_changed(&self);
     /// What it is known to be.
     fn state(&self) -> StoreState;
     /// How many objects it knows.
@@ -244,7 +244,7 @@ impl<R: Record> Sink for Reader<R> {
         }
     }
 
-    fn scope_changed(&self) {
+    fn scopes_changed(&self) {
         self.scopes.raise();
     }
 

@@ -1,22 +1,21 @@
 //! The Pods of the target cluster, as far as Deployments are counted by them (spec 20 §15): one watch for all bundles, from
 //! the first rolled-out Deployment until nobody holds a Deployment any more. Of a Pod stay hashes of its labels.
 //!
-//! Without the right to all Pods there is a watch for each namespace that has such Deployments, so that a namespace without
-//! the right to its Pods holds up its own Deployments alone. Meanwhile all Pods are tried now and then.
+//! Without the right to all Pods those of the namespaces are watched that have such Deployments, each by itself, so that a
+//! namespace without the right to its Pods holds up its own Deployments alone. Meanwhile all Pods are tried now and then.
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     rc::Rc,
     time::Duration,
 };
 
-use cluster::{Change, Cluster, How, Record, Resource, Router, RouterOptions, Start, StoreState};
-use kit::{Env, Listening};
+use cluster::{Change, How, MOST_NAMESPACES, Record, Resource, StoreState, Want, Watch, Watches};
+use kit::Listening;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::super::known::{targets::MOST_NAMESPACES, widening::Widening};
 use crate::{
     actors::health::pods::{PodSummary, Quota},
     api::object::{self, NamespacedName},
@@ -34,35 +33,18 @@ pub(in super::super) struct PodRecord {
 
 /// The Pods.
 pub(in super::super) struct Pods {
-    source: Rc<Source>,
-    watches: Rc<RefCell<Watches>>,
+    watches: Watches,
+    running: RefCell<Option<Running>>,
+    /// The namespaces in which Pods were counted, to be watched if not all may be.
+    places: Rc<RefCell<BTreeSet<String>>>,
     /// What still runs when the controller has stopped must not start watches again.
     ended: Cell<bool>,
     idle_since: Cell<Option<Instant>>,
-}
-
-/// What a watch is made of.
-struct Source {
-    cluster: Cluster,
-    env: Env,
     listener: Listener,
 }
 
-enum Watches {
-    None,
-    /// Of all Pods.
-    One(Watch),
-    /// By namespace: the right to all Pods was denied.
-    Many {
-        /// By namespace.
-        watches: BTreeMap<String, Watch>,
-        /// Tries all Pods again, until it is dropped.
-        _widening: Widening<PodRecord>,
-    },
-}
-
-struct Watch {
-    router: Router<PodRecord>,
+struct Running {
+    watch: Watch<PodRecord>,
     _listening: Listening,
 }
 
@@ -105,13 +87,14 @@ impl Record for PodRecord {
 
 impl Pods {
     /// Nothing is watched yet.
-    pub(in super::super) fn new(cluster: &Cluster, env: &Env, listener: Listener) -> Self {
-        let source = Source { cluster: cluster.clone(), env: env.clone(), listener };
+    pub(in super::super) fn new(watches: &Watches, listener: Listener) -> Self {
         Self {
-            source: Rc::new(source),
-            watches: Rc::new(RefCell::new(Watches::None)),
+            watches: watches.clone(),
+            running: RefCell::default(),
+            places: Rc::default(),
             ended: Cell::default(),
             idle_since: Cell::default(),
+            listener,
         }
     }
 
@@ -127,64 +110,72 @@ impl Pods {
         if self.ended.get() {
             return Counted::Starting;
         }
-        let mut watches = self.watches.borrow_mut();
-        if let Watches::One(watch) = &*watches
-            && watch.router.is_forbidden()
-        {
-            watch.router.stop();
-            *watches = Watches::Many { watches: BTreeMap::new(), _widening: self.widening() };
-        }
-        if let Watches::None = *watches {
-            *watches = Watches::One(self.source.start(None));
-        }
-        match &mut *watches {
-            Watches::None => Counted::Starting,
-            Watches::One(watch) => watch.count(namespace, quota),
-            Watches::Many { watches, .. } => match self.watch_of(watches, namespace, inhabited) {
-                Some(watch) => watch.count(namespace, quota),
-                None => Counted::Failing(format!(
-                    "without the right to list Pods of all namespaces they are counted in {MOST_NAMESPACES} of them, and \
-                     \"{namespace}\" is not among these"
-                )),
-            },
+        let watch = self.watch();
+        self.watch_in(namespace, &watch, inhabited);
+        match watch.state_in(namespace) {
+            StoreState::Off if watch.scopes() != [None] => Counted::Failing(format!(
+                "without the right to list Pods of all namespaces they are counted in {MOST_NAMESPACES} of them, and \
+                 \"{namespace}\" is not among these"
+            )),
+            StoreState::Off | StoreState::Starting => Counted::Starting,
+            // Who was heard of before is only away for a while.
+            StoreState::Failing(error) if watch.age_in(namespace).is_none() => Counted::Failing(error),
+            StoreState::Failing(_) | StoreState::Synced => {
+                let mut pods = 0;
+                let count = |_: &NamespacedName, pod: &PodRecord| pods += usize::from(quota.counts(&pod.summary));
+                watch.store().for_each_in(namespace, count);
+                Counted::Settled(quota.is_met_by(pods))
+            }
         }
     }
 
-    /// The watch of a namespace; none if there are too many already.
-    fn watch_of<'a>(
-        &self,
-        watches: &'a mut BTreeMap<String, Watch>,
-        namespace: &str,
-        inhabited: impl FnOnce() -> BTreeSet<String>,
-    ) -> Option<&'a Watch> {
-        if watches.len() >= MOST_NAMESPACES && !watches.contains_key(namespace) {
-            let inhabited = inhabited();
-            for (_, left) in watches.extract_if(.., |namespace, _| !inhabited.contains(namespace)) {
-                left.router.stop();
-            }
-            if watches.len() >= MOST_NAMESPACES {
-                return None;
-            }
+    /// The watch; begins it if need be.
+    fn watch(&self) -> Watch<PodRecord> {
+        if let Some(running) = &*self.running.borrow() {
+            return running.watch.clone();
         }
-        Some(watches.entry(namespace.to_owned()).or_insert_with(|| self.source.start(Some(namespace))))
+        tracing::info!(kind = "pods.v1", metadata_only = false, "watching a kind");
+        let places = self.places.clone();
+        let want = Want::new(Resource::new("", "v1", "Pod", "pods", true), |pod| Some(PodRecord::of(pod)));
+        let watch = self.watches.open(want.everywhere().narrowing(move || places.borrow().clone()));
+        let listener = self.listener.clone();
+        watch.subscribe(move |change| tell(change, &listener));
+        let listener = self.listener.clone();
+        let listening = watch.scopes_signal().listen(move || listener(None, &[]));
+        self.running.replace(Some(Running { watch: watch.clone(), _listening: listening }));
+        watch
+    }
+
+    /// Has the Pods of a namespace watched if not all are. Where there are too many namespaces, those without Deployments
+    /// make room.
+    fn watch_in(&self, namespace: &str, watch: &Watch<PodRecord>, inhabited: impl FnOnce() -> BTreeSet<String>) {
+        let is_new = self.places.borrow_mut().insert(namespace.to_owned());
+        let is_out = watch.state_in(namespace) == StoreState::Off;
+        if is_out {
+            let inhabited = inhabited();
+            self.places.borrow_mut().retain(|place| place == namespace || inhabited.contains(place));
+        }
+        if is_new || is_out {
+            watch.places_changed();
+        }
     }
 
     /// Whether [`Pods::end_if_idle`] would do something.
     pub(super) fn is_to_end(&self, is_needed: impl Fn() -> bool) -> bool {
-        if matches!(*self.watches.borrow(), Watches::None) || is_needed() {
+        if self.running.borrow().is_none() || is_needed() {
             return false;
         }
-        let now = self.source.env.clock.monotonic();
+        let now = self.watches.cluster().clock().monotonic();
         self.idle_since.get().is_none_or(|since| now.saturating_duration_since(since) >= WATCH_AFTER_LAST)
     }
 
     /// Ends the watch some time after the last Deployment.
     pub(super) fn end_if_idle(&self, is_needed: bool) {
-        if is_needed || matches!(*self.watches.borrow(), Watches::None) {
+        if is_needed || self.running.borrow().is_none() {
             self.idle_since.set(None);
             return;
         }
-        let now = self.source.env.clock.monotonic();
+        let now = self.watches.cluster().clock().monotonic();
         let since = self.idle_since.get().unwrap_or(now);
         self.idle_since.set(Some(since));
         if now.saturating_duration_since(since) >= WATCH_AFTER_LAST {
@@ -199,92 +190,18 @@ impl Pods {
     }
 
     fn end(&self) {
-        self.watches.replace(Watches::None).stop();
-    }
-
-    /// Takes one watch of all Pods again for those of the namespaces, as soon as there may be one.
-    fn widening(&self) -> Widening<PodRecord> {
-        let (source, watches) = (self.source.clone(), Rc::downgrade(&self.watches));
-        let start = {
-            let source = source.clone();
-            move || Some(source.router(None))
-        };
-        Widening::start(&self.source.env, start, move |router| {
-            let Some(watches) = watches.upgrade() else { return false };
-            watches.replace(Watches::One(source.watch(router.clone()))).stop();
-            (source.listener)(None, &[]);
-            true
-        })
-    }
-}
-
-// === impl Watches ===
-
-impl Watches {
-    fn stop(self) {
-        match self {
-            Self::None => {}
-            Self::One(watch) => watch.router.stop(),
-            Self::Many { watches, .. } => watches.values().for_each(|watch| watch.router.stop()),
-        }
-    }
-}
-
-// === impl Source ===
-
-impl Source {
-    fn start(&self, namespace: Option<&str>) -> Watch {
-        tracing::info!(kind = "pods.v1", namespace, metadata_only = false, "watching a kind");
-        self.watch(self.router(namespace))
-    }
-
-    /// A watch nobody is told of.
-    fn router(&self, namespace: Option<&str>) -> Router<PodRecord> {
-        let place = namespace.map(|namespace| format!("/{namespace}")).unwrap_or_default();
-        let options = RouterOptions {
-            name: format!("target/pods{place}"),
-            resource: Resource::new("", "v1", "Pod", "pods", true),
-            scopes: vec![namespace.map(str::to_owned)],
-            label_selector: None,
-            metadata_only: false,
-            start: Start::List,
-            record: Box::new(|pod| Some(PodRecord::of(pod))),
-            keep: Box::new(|_| true),
-        };
-        Router::start(&self.cluster, options, &self.env)
-    }
-
-    fn watch(&self, router: Router<PodRecord>) -> Watch {
-        let listener = self.listener.clone();
-        router.subscribe(move |change| tell(change, &listener));
-        let listener = self.listener.clone();
-        let listening = router.signal().listen(move || listener(None, &[]));
-        Watch { router, _listening: listening }
-    }
-}
-
-// === impl Watch ===
-
-impl Watch {
-    fn count(&self, namespace: &str, quota: &Quota) -> Counted {
-        match self.router.store().state() {
-            StoreState::Off | StoreState::Starting => Counted::Starting,
-            // Who was heard of before is only away for a while.
-            StoreState::Failing(error) if self.router.store().age().is_none() => Counted::Failing(error),
-            StoreState::Failing(_) | StoreState::Synced => {
-                let mut pods = 0;
-                let count = |_: &NamespacedName, pod: &PodRecord| pods += usize::from(quota.counts(&pod.summary));
-                self.router.store().for_each_in(namespace, count);
-                Counted::Settled(quota.is_met_by(pods))
-            }
+        self.places.take();
+        let running = self.running.borrow_mut().take();
+        if let Some(Running { watch, .. }) = running {
+            watch.stop();
         }
     }
 }
 
 /// Only that a Pod begins or ends to count is of interest: between that its status changes often. The end of the first list
-/// is told as a whole.
+/// is told as a whole, and so is that a namespace is no longer watched.
 fn tell(change: &Change<'_, PodRecord>, listener: &Listener) {
-    if change.how == How::First {
+    if matches!(change.how, How::First | How::Lost) {
         return;
     }
     let summary = |record: Option<&PodRecord>| record.map(|record| record.summary.clone()).filter(|pod| pod.counts);

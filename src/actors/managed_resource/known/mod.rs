@@ -7,7 +7,6 @@
 //! * [`targets`]: the objects of all bundles: who is interested in which, and what watches know of them
 //! * [`fingerprint`]: what is remembered of such an object, in a few bytes
 //! * `autoscalers`: which objects a HorizontalPodAutoscaler scales
-//! * `widening`: the way back from watches of single namespaces to one of all
 //!
 //! Of our own work:
 //!
@@ -21,4 +20,3 @@ pub mod memory;
 pub mod secrets;
 pub mod snapshot;
 pub mod targets;
-pub(super) mod widening;

@@ -7,7 +7,6 @@
 mod interest;
 mod news;
 mod origins;
-mod scopes;
 mod watches;
 
 use std::{
@@ -17,8 +16,8 @@ use std::{
     time::Duration,
 };
 
-use cluster::{Cluster, Found, Resource, Router, StoreState};
-use kit::{Env, Listening, Moment};
+use cluster::{Found, Resource, StoreState, Watch, Watches};
+use kit::{Listening, Moment};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -27,7 +26,6 @@ use self::{interest::Interest, origins::Origins};
 use super::{
     bodies::Bodies,
     fingerprint::{Content, Record},
-    widening::Widening,
 };
 use crate::{
     actors::health::{Judgement, judge, pods::PodSummary},
@@ -36,9 +34,6 @@ use crate::{
 
 /// A kind is watched this much longer than somebody is interested in it.
 const WATCH_AFTER_LAST: Duration = Duration::from_secs(300);
-
-/// Where a kind may not be watched as a whole, it is watched in so many namespaces; elsewhere its objects are read.
-pub(in super::super) const MOST_NAMESPACES: usize = 64;
 
 /// How an object stands, for health (spec 20 §10.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,8 +59,7 @@ pub struct Targets {
 }
 
 struct Inner {
-    cluster: Cluster,
-    env: Env,
+    watches: Watches,
     /// Label selector of the watches: `resources.gardener.cloud/managed-by=<value>`.
     selector: String,
     is_custom: IsCustom,
@@ -80,13 +74,11 @@ struct Inner {
 }
 
 struct Kind {
-    router: Router<Record>,
+    watch: Watch<Record>,
     /// Since when nobody is interested in an object of the kind.
     idle_since: Option<Instant>,
     /// Tells the holders of its objects when the watch comes or goes.
     _listening: Listening,
-    /// Of a watch that was narrowed.
-    widening: Option<Widening<Record>>,
 }
 
 /// A moment in what is known of the objects of a bundle.
@@ -112,16 +104,14 @@ pub enum Evidence {
 impl Targets {
     /// Nothing is watched yet.
     pub fn new(
-        cluster: &Cluster,
-        env: &Env,
+        watches: &Watches,
         selector: String,
         is_custom: IsCustom,
         drift: DriftListener,
         health: HealthListener,
     ) -> Self {
         let inner = Inner {
-            cluster: cluster.clone(),
-            env: env.clone(),
+            watches: watches.clone(),
             selector,
             is_custom,
             kinds: RefCell::default(),
@@ -140,11 +130,7 @@ impl Targets {
         let lost = self.inner.interest.borrow_mut().replace(bundle, keys);
         for key in lost {
             if let Some(kind) = self.inner.kinds.borrow().get(&key.group_kind()) {
-                let name = name_in_store(kind.router.resource(), &key);
-                kind.router.forget(&name);
-                if let Some(trial) = kind.widening.as_ref().and_then(Widening::trial) {
-                    trial.forget(&name);
-                }
+                kind.watch.forget(&name_in_store(kind.watch.resource(), &key));
             }
         }
         self.end_idle_watches();
@@ -180,8 +166,8 @@ impl Targets {
         let interest = self.inner.interest.borrow();
         let (news, mut held) = interest.last_news(bundle)?;
         let kinds = self.inner.kinds.borrow();
-        let is_fresh = held.all(|kind| kinds.get(kind).is_some_and(|kind| kind.router.is_fresh()));
-        is_fresh.then(|| Known { news, served: self.inner.cluster.discovery().version() })
+        let is_fresh = held.all(|kind| kinds.get(kind).is_some_and(|kind| kind.watch.is_fresh()));
+        is_fresh.then(|| Known { news, served: self.inner.watches.cluster().discovery().version() })
     }
 
     /// There is news for a bundle that does not come from the watches of its objects.
@@ -217,29 +203,29 @@ impl Targets {
             return;
         }
         let group_kind = resource.group_kind();
-        let mut kinds = self.inner.kinds.borrow_mut();
-        let wanted = self.inner.wanted(kinds.get(&group_kind).map(|kind| &kind.router), resource);
-        if let Some((resource, scopes)) = wanted {
-            let widening = kinds.remove(&group_kind).and_then(|old| {
-                old.router.stop();
-                old.widening
-            });
-            kinds.insert(group_kind.clone(), self.inner.start(&resource, scopes, widening));
-            self.inner.interest.borrow_mut().news_of_kind(&group_kind);
-        }
-        if let Some(kind) = kinds.get_mut(&group_kind) {
+        let watch = {
+            let mut kinds = self.inner.kinds.borrow_mut();
+            if let Some(resource) = self.inner.wanted(kinds.get(&group_kind).map(|kind| &kind.watch), resource) {
+                if let Some(old) = kinds.remove(&group_kind) {
+                    old.watch.stop();
+                }
+                kinds.insert(group_kind.clone(), self.inner.start(&resource));
+                self.inner.interest.borrow_mut().news_of_kind(&group_kind);
+            }
+            let Some(kind) = kinds.get_mut(&group_kind) else { return };
             kind.idle_since = None;
-        }
+            kind.watch.clone()
+        };
+        // There may be interest in more namespaces. Those who listen to the watch look at what is kept here.
+        watch.places_changed();
     }
 
     /// The server serves other kinds than before: what is watched in a version that is gone is watched in another.
     pub fn follow_discovery(&self) {
         for kind in self.inner.kinds.borrow_mut().values_mut() {
-            let wanted = self.inner.wanted(Some(&kind.router), kind.router.resource());
-            if let Some((resource, scopes)) = wanted {
-                kind.router.stop();
-                let (idle_since, widening) = (kind.idle_since, kind.widening.take());
-                *kind = Kind { idle_since, ..self.inner.start(&resource, scopes, widening) };
+            if let Some(resource) = self.inner.wanted(Some(&kind.watch), kind.watch.resource()) {
+                kind.watch.stop();
+                *kind = Kind { idle_since: kind.idle_since, ..self.inner.start(&resource) };
                 self.inner.interest.borrow_mut().news_of_kind(&resource.group_kind());
             }
         }
@@ -248,15 +234,15 @@ impl Targets {
     /// How the watch of a kind tells of its objects, if that is another version than this one and bodies count.
     pub fn watched_in(&self, resource: &Resource) -> Option<Resource> {
         let kinds = self.inner.kinds.borrow();
-        let router = &kinds.get(&resource.group_kind())?.router;
-        let differs = router.resource().version != resource.version && router.tells_of_bodies();
-        (differs && router.store().is_heard_of()).then(|| router.resource().clone())
+        let watch = &kinds.get(&resource.group_kind())?.watch;
+        let differs = watch.resource().version != resource.version && watch.tells_of_bodies();
+        (differs && watch.store().is_heard_of()).then(|| watch.resource().clone())
     }
 
     /// Where the objects of a kind are watched: in these namespaces, or everywhere (`None`).
     pub fn scopes(&self, kind: &GroupKind) -> Vec<Option<String>> {
         let kinds = self.inner.kinds.borrow();
-        kinds.get(kind).map_or(vec![None], |kind| kind.router.scopes().to_vec())
+        kinds.get(kind).map_or(vec![None], |kind| kind.watch.scopes())
     }
 
     /// Moments to wait for until each of these watched kinds has begun to be heard of. Kinds that cannot be watched are
@@ -264,9 +250,9 @@ impl Targets {
     pub fn starting<'a>(&self, kinds: impl IntoIterator<Item = &'a GroupKind>) -> Vec<Moment> {
         let watched = self.inner.kinds.borrow();
         let starting = kinds.into_iter().filter_map(|kind| {
-            let router = &watched.get(kind)?.router;
-            let moment = router.signal().moment();
-            (router.store().state() == StoreState::Starting).then_some(moment)
+            let watch = &watched.get(kind)?.watch;
+            let moment = watch.signal().moment();
+            (watch.store().state() == StoreState::Starting).then_some(moment)
         });
         starting.collect()
     }
@@ -274,9 +260,9 @@ impl Targets {
     /// What is known of an object without asking.
     pub fn evidence(&self, key: &ObjectKey) -> Evidence {
         let kinds = self.inner.kinds.borrow();
-        let record = kinds.get(&key.group_kind()).and_then(|Kind { router, .. }| {
-            let name = name_in_store(router.resource(), key);
-            router.store().get(&name).filter(|_| router.is_fresh_for(&name))
+        let record = kinds.get(&key.group_kind()).and_then(|Kind { watch, .. }| {
+            let name = name_in_store(watch.resource(), key);
+            watch.store().get(&name).filter(|_| watch.is_fresh_for(&name))
         });
         record.map_or(Evidence::None, Evidence::Known)
     }
@@ -291,10 +277,10 @@ impl Targets {
                 _ => kinds.get(&key.group_kind()),
             };
             last = Some((key, kind));
-            kind.is_some_and(|Kind { router, .. }| {
-                let name = name_in_store(router.resource(), key);
-                router.is_fresh_for(&name)
-                    && router.store().with(&name, |record| record.content().is(&content)) == Some(true)
+            kind.is_some_and(|Kind { watch, .. }| {
+                let name = name_in_store(watch.resource(), key);
+                watch.is_fresh_for(&name)
+                    && watch.store().with(&name, |record| record.content().is(&content)) == Some(true)
             })
         })
     }
@@ -302,13 +288,13 @@ impl Targets {
     /// How an object stands, for health.
     pub fn standing(&self, key: &ObjectKey) -> Standing {
         let kinds = self.inner.kinds.borrow();
-        let Some(router) = kinds.get(&key.group_kind()).map(|kind| &kind.router) else { return Standing::Starting };
-        match router.store().state() {
+        let Some(watch) = kinds.get(&key.group_kind()).map(|kind| &kind.watch) else { return Standing::Starting };
+        match watch.store().state() {
             StoreState::Off | StoreState::Starting => Standing::Starting,
-            StoreState::Failing(error) if router.store().age().is_none() => Standing::Failing(error),
-            StoreState::Failing(_) | StoreState::Synced => router
+            StoreState::Failing(error) if watch.store().age().is_none() => Standing::Failing(error),
+            StoreState::Failing(_) | StoreState::Synced => watch
                 .store()
-                .with(&name_in_store(router.resource(), key), |record| Standing::Known(record.judgement.clone()))
+                .with(&name_in_store(watch.resource(), key), |record| Standing::Known(record.judgement.clone()))
                 .unwrap_or(Standing::Unknown),
         }
     }
@@ -318,7 +304,7 @@ impl Targets {
         let kinds = self.inner.kinds.borrow();
         let Some(kind) = kinds.get(&GroupKind::new("apps", "Deployment")) else { return Vec::new() };
         let mut counted = Vec::new();
-        kind.router.store().for_each_in(namespace, |name, record| {
+        kind.watch.store().for_each_in(namespace, |name, record| {
             let quota = record.judgement.as_ref().and_then(|judgement| judgement.pods.as_ref());
             if quota.is_some_and(|quota| pods.iter().any(|pod| quota.counts(pod))) {
                 counted.push(crate::bundle::identity::index_key("apps", "Deployment", &name.namespace, &name.name));
@@ -347,22 +333,22 @@ impl Targets {
 
     /// Enters what a read or a write of this process was answered with that was sent at `asked` or later.
     pub fn wrote(&self, key: &ObjectKey, object: &Value, writer: &str, asked: Instant) {
-        if let Some(router) = self.inner.router_of(key, object) {
-            router.wrote(object, writer, asked);
+        if let Some(watch) = self.inner.watch_of(key, object) {
+            watch.wrote(object, writer, asked);
         }
     }
 
     /// Enters an object of a list that this process read, and tells what is known of it. No drift: whoever listed it
     /// compares it.
     pub fn found(&self, key: &ObjectKey, object: &Value, asked: Instant) -> Found {
-        self.inner.router_of(key, object).map_or(Found::Known, |router| router.found(object, asked))
+        self.inner.watch_of(key, object).map_or(Found::Known, |watch| watch.found(object, asked))
     }
 
     /// Enters that an object is gone: a DELETE or a GET of this process said so.
     pub fn gone(&self, key: &ObjectKey, writer: &str) {
-        let router = self.inner.kinds.borrow().get(&key.group_kind()).map(|kind| kind.router.clone());
-        if let Some(router) = router {
-            router.deleted(&name_in_store(router.resource(), key), writer);
+        let watch = self.inner.kinds.borrow().get(&key.group_kind()).map(|kind| kind.watch.clone());
+        if let Some(watch) = watch {
+            watch.deleted(&name_in_store(watch.resource(), key), writer);
         }
         let holders = self.inner.interest.borrow_mut().news_of(key);
         for holder in holders {
@@ -374,12 +360,12 @@ impl Targets {
     pub fn stop(&self) {
         self.inner.ended.set(true);
         for (_, kind) in std::mem::take(&mut *self.inner.kinds.borrow_mut()) {
-            kind.router.stop();
+            kind.watch.stop();
         }
     }
 
     fn end_idle_watches(&self) {
-        let now = self.inner.env.clock.monotonic();
+        let now = self.inner.watches.cluster().clock().monotonic();
         let is_over = |group_kind: &GroupKind, kind: &mut Kind| {
             if self.inner.interest.borrow().has_kind(group_kind) {
                 kind.idle_since = None;
@@ -390,7 +376,7 @@ impl Targets {
         };
         let over: Vec<_> = self.inner.kinds.borrow_mut().extract_if(.., is_over).collect();
         // Those who listen to a watch look at what is kept here.
-        over.iter().for_each(|(_, kind)| kind.router.stop());
+        over.iter().for_each(|(_, kind)| kind.watch.stop());
     }
 }
 
@@ -399,22 +385,22 @@ impl Targets {
 impl Inner {
     /// The watch of a kind, for an answer of the server about one of its objects. In another version than the watched one it
     /// may end what was known without more ado.
-    fn router_of(&self, key: &ObjectKey, object: &Value) -> Option<Router<Record>> {
-        let router = self.kinds.borrow().get(&key.group_kind()).map(|kind| kind.router.clone())?;
-        if object["apiVersion"].as_str().is_some_and(|version| version != router.resource().api_version()) {
+    fn watch_of(&self, key: &ObjectKey, object: &Value) -> Option<Watch<Record>> {
+        let watch = self.kinds.borrow().get(&key.group_kind()).map(|kind| kind.watch.clone())?;
+        if object["apiVersion"].as_str().is_some_and(|version| version != watch.resource().api_version()) {
             self.interest.borrow_mut().news_of(key);
         }
-        Some(router)
+        Some(watch)
     }
 
-    /// The watch a kind needs, if it is not the one there is: in which version, and where.
-    fn wanted(&self, known: Option<&Router<Record>>, resource: &Resource) -> Option<(Resource, Vec<Option<String>>)> {
-        let discovery = self.cluster.discovery();
+    /// The version in which a kind is to be watched, if it is not the one in which it is.
+    fn wanted(&self, known: Option<&Watch<Record>>, resource: &Resource) -> Option<Resource> {
+        let discovery = self.watches.cluster().discovery();
         let kind = resource.group_kind();
         let judged = judge::checked_version(&kind)
             .and_then(|version| discovery.known(&GroupVersionKind::new(&kind.group, version, &kind.kind)));
         let preferred = judged.clone().or_else(|| discovery.known_preferred(&kind));
-        let watched = known.map(Router::resource);
+        let watched = known.map(Watch::resource);
         let is_served = |watched: &Resource| discovery.known(&watched.group_version_kind()).as_ref() == Some(watched);
         let version = match watched {
             Some(watched) if is_served(watched) && judged.as_ref().is_none_or(|judged| judged == watched) => {
@@ -423,9 +409,7 @@ impl Inner {
             Some(watched) => preferred.unwrap_or_else(|| watched.clone()),
             None => preferred.unwrap_or_else(|| resource.clone()),
         };
-        let scopes = self.scopes_of(known, &version);
-        let is_there = known.is_some_and(|known| *known.resource() == version && known.scopes() == scopes);
-        (!is_there).then_some((version, scopes))
+        (watched != Some(&version)).then_some(version)
     }
 }
 

@@ -141,13 +141,10 @@ impl ManagedResources {
             return Ok(());
         }
         let group_kind = kind.resource.group_kind();
-        let scopes = self.targets.scopes(&group_kind);
         self.targets.watch(&kind.resource);
-        if self.targets.scopes(&group_kind) != scopes {
-            self.watched(&kind).await;
-        }
+        self.watched(&kind).await;
         let mut swept = Ok(());
-        for scope in self.targets.scopes(&kind.resource.group_kind()) {
+        for scope in self.targets.scopes(&group_kind) {
             swept = swept.and(self.sweep_scope(&mut kind, scope, &context, turns).await);
         }
         swept

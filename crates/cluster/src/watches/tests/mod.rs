@@ -1,6 +1,7 @@
 //! Watches on the simulated API server (contract rule 3, faults 4 to 6).
 
 mod index;
+mod narrowing;
 mod serving;
 mod sharing;
 mod unreadable;
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 use sim::{Fault, Seen, Sim, SimOptions, WatchEnd};
 use tokio::time::Instant;
 
-use super::{Found, How, Start, Want, Watch, Watches};
+use super::{Found, How, MOST_NAMESPACES, Start, Want, Watch, Watches};
 use crate::{
     Cluster, ClusterEnv, ClusterOptions, Fence, IDLE_LIMIT, NoObserver, Record, Resource, Side, StoreState,
     object::{self, NamespacedName},

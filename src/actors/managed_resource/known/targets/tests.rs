@@ -35,14 +35,10 @@ fn a_kind_is_watched_in_the_preferred_version_and_in_another_when_that_is_no_lon
             _ => text(404, "404 page not found\n"),
         });
         let cluster = server.cluster();
-        let targets = Targets::new(
-            &cluster,
-            &universe.env,
-            "a=b".to_owned(),
-            Rc::new(|_| true),
-            Rc::new(|_, _, _| {}),
-            Rc::new(|_, _, _| {}),
-        );
+        let watches = Watches::new(&cluster, &universe.env);
+        watches.start();
+        let targets =
+            Targets::new(&watches, "a=b".to_owned(), Rc::new(|_| true), Rc::new(|_, _, _| {}), Rc::new(|_, _, _| {}));
         let kind = GroupKind::new("g.io", "A");
         let mut watched = Vec::new();
         for (served_now, asked) in
@@ -56,14 +52,14 @@ fn a_kind_is_watched_in_the_preferred_version_and_in_another_when_that_is_no_lon
             targets.watch(&resource);
 
             let kinds = targets.inner.kinds.borrow();
-            watched.push(kinds.get(&kind).unwrap().router.resource().version.to_string());
+            watched.push(kinds.get(&kind).unwrap().watch.resource().version.to_string());
         }
         *versions.lock().unwrap() = served(&["v2"]);
         cluster.discovery().refresh_requested("g.io");
         tokio::time::sleep(Duration::from_secs(11)).await;
         cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v2", "A")).await.unwrap();
         targets.follow_discovery();
-        watched.push(targets.inner.kinds.borrow().get(&kind).unwrap().router.resource().version.to_string());
+        watched.push(targets.inner.kinds.borrow().get(&kind).unwrap().watch.resource().version.to_string());
         targets.stop();
 
         assert_eq!(watched, ["v1beta1", "v1beta1", "v1", "v2"]);
@@ -211,7 +207,9 @@ fn a_watch_that_nobody_needs_any_more_ends_after_a_while() {
         });
         let cluster = server.cluster();
         let (drift, health): (DriftListener, HealthListener) = (Rc::new(|_, _, _| {}), Rc::new(|_, _, _| {}));
-        let targets = Targets::new(&cluster, &universe.env, "a=b".to_owned(), Rc::new(|_| true), drift, health);
+        let watches = Watches::new(&cluster, &universe.env);
+        watches.start();
+        let targets = Targets::new(&watches, "a=b".to_owned(), Rc::new(|_| true), drift, health);
         let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v1", "A")).await.unwrap();
         let held = ObjectKey { group: "g.io".into(), ..key("A", "a") };
         targets.register(&bundle("one"), BTreeSet::from([held]));
@@ -246,8 +244,9 @@ fn a_watch_that_changed_its_version_still_tells_the_holders_of_its_kind() {
         let told = Rc::new(Cell::new(0));
         let count = told.clone();
         let listener: HealthListener = Rc::new(move |_, _, _| count.set(count.get() + 1));
-        let targets =
-            Targets::new(&cluster, &universe.env, "a=b".to_owned(), Rc::new(|_| true), Rc::new(|_, _, _| {}), listener);
+        let watches = Watches::new(&cluster, &universe.env);
+        watches.start();
+        let targets = Targets::new(&watches, "a=b".to_owned(), Rc::new(|_| true), Rc::new(|_, _, _| {}), listener);
         let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v1", "A")).await.unwrap();
         let held = ObjectKey { group: "g.io".into(), ..key("A", "a") };
         targets.register(&bundle("one"), BTreeSet::from([held]));

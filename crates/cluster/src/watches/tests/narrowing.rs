@@ -1,0 +1,160 @@
+//! From everywhere to some namespaces, and back.
+
+use std::{cell::RefCell, collections::BTreeSet};
+
+use super::*;
+
+type Places = Rc<RefCell<BTreeSet<String>>>;
+
+fn places(names: &[&str]) -> Places {
+    Rc::new(RefCell::new(names.iter().map(ToString::to_string).collect()))
+}
+
+fn narrowing(places: &Places) -> Want<Entry> {
+    let places = places.clone();
+    Want::new(config_maps(), entry).narrowing(move || places.borrow().clone())
+}
+
+/// Denies all namespaces at once.
+fn deny(sim: &Sim) {
+    sim.set_faults(|request| match (request.resource.as_str(), request.namespace.as_str()) {
+        ("configmaps", "") => Fault::FailBefore(Seen::forbidden(request)),
+        _ => Fault::None,
+    });
+}
+
+fn put(sim: &Sim, namespace: &str, value: &str) {
+    let mut object = config_map("a", value);
+    object["metadata"]["namespace"] = json!(namespace);
+    if !sim.edit("configmaps", namespace, "a", |live| live["data"] = object["data"].clone()) {
+        sim.put(object).unwrap();
+    }
+}
+
+fn values(watch: &Watch<Entry>) -> Vec<String> {
+    let mut values = Vec::new();
+    watch.store().for_each(|name, entry| values.push(format!("{}={}", name.namespace, entry.value)));
+    values
+}
+
+fn everywhere<F: Future>(test: impl FnOnce(Sim, Watches) -> F + 'static) {
+    universe(1, |universe: Universe| async move {
+        let env = &universe.env;
+        let sim = Sim::new(SimOptions::new(env.clock.clone(), env.random.clone()));
+        for namespace in ["one", "two", "three"] {
+            let metadata = json!({ "name": namespace });
+            sim.put(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata })).unwrap();
+            put(&sim, namespace, "1");
+        }
+        let watches = watches_of(&sim, &[], env);
+        test(sim, watches.clone()).await;
+        watches.stop();
+    });
+}
+
+/// architecture §5
+#[test]
+fn where_everywhere_is_denied_the_wanted_namespaces_are_watched_until_it_is_allowed_again() {
+    everywhere(|sim, watches| async move {
+        deny(&sim);
+        let wanted = places(&["one"]);
+        let (narrow, wide) = (watches.open(narrowing(&wanted)), watches.open(Want::new(config_maps(), entry)));
+        watches.start();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!((values(&narrow), narrow.scopes()), (vec!["one=1".to_owned()], vec![Some("one".to_owned())]));
+        assert!(narrow.is_fresh() && narrow.is_fresh_for(&NamespacedName::new("one", "a")));
+        assert!(!narrow.is_fresh_for(&NamespacedName::new("two", "a")), "nobody tells of it");
+        assert_eq!((narrow.state_in("one"), narrow.state_in("two")), (StoreState::Synced, StoreState::Off));
+        assert!(matches!(wide.store().state(), StoreState::Failing(_)) && !wide.is_fresh());
+        assert!(watches.synced().check().is_err());
+
+        wanted.borrow_mut().insert("two".to_owned());
+        narrow.places_changed();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(values(&narrow), ["one=1", "two=1"]);
+        sim.clear_faults();
+        put(&sim, "three", "2");
+        tokio::time::sleep(Duration::from_secs(680)).await;
+
+        for watch in [&narrow, &wide] {
+            assert_eq!(values(watch), ["one=1", "three=2", "two=1"]);
+            assert!(watch.is_fresh());
+            assert_eq!(watch.scopes(), [None]);
+        }
+        assert_eq!(sim.watch_count(), 1);
+        put(&sim, "two", "2");
+        settle().await;
+        assert_eq!(values(&narrow), ["one=1", "three=2", "two=2"]);
+    });
+}
+
+#[test]
+fn what_is_no_longer_watched_is_lost_and_not_gone_and_the_rest_is_compared() {
+    everywhere(|sim, watches| async move {
+        let watch = watches.open(narrowing(&places(&["one", "two"])));
+        watches.start();
+        settle().await;
+        let log = Log::default();
+        let told = log.clone();
+        watch.subscribe(move |change| {
+            if change.how != How::First {
+                let value = |entry: Option<&Entry>| entry.map_or("-".to_owned(), |entry| entry.value.clone());
+                let (old, new) = (value(change.old), value(change.new));
+                told.borrow_mut().push(format!("{:?} {} {old}→{new}", change.how, change.name.namespace));
+            }
+        });
+        deny(&sim);
+        sim.break_watches(WatchEnd::Disconnect);
+        put(&sim, "one", "2");
+        sim.remove("configmaps", "two", "a");
+        tokio::time::sleep(Duration::from_secs(30)).await;
+
+        let mut told = log.borrow().clone();
+        told.sort();
+        assert_eq!(told, ["Lost three 1→-", "Relist one 1→2", "Relist two 1→-"]);
+        assert!(watch.is_fresh());
+    });
+}
+
+#[test]
+fn everywhere_is_tried_each_ten_minutes_and_a_right_to_list_alone_changes_nothing() {
+    everywhere(|sim, watches| async move {
+        sim.set_faults(|request| match (request.verb.as_str(), request.namespace.as_str()) {
+            ("watch", "") => Fault::FailBefore(Seen::forbidden(request)),
+            _ => Fault::None,
+        });
+        let watch = watches.open(narrowing(&places(&["one"])));
+        watches.start();
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        sim.clear_requests();
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+
+        let requests = sim.requests();
+        let tried = requests.iter().filter(|request| request.info.namespace.is_empty()).count();
+        assert!((10..=12).contains(&tried), "{tried}");
+        assert_eq!(values(&watch), ["one=1"]);
+    });
+}
+
+#[test]
+fn namespaces_that_nobody_wants_any_more_make_room() {
+    everywhere(|sim, watches| async move {
+        deny(&sim);
+        let many: Vec<String> = (0..MOST_NAMESPACES).map(|number| format!("n{number:02}")).collect();
+        let wanted = places(&many.iter().map(String::as_str).collect::<Vec<_>>());
+        let watch = watches.open(narrowing(&wanted));
+        watches.start();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        wanted.borrow_mut().insert("one".to_owned());
+        watch.places_changed();
+        assert_eq!(watch.state_in("one"), StoreState::Off, "there are too many");
+
+        wanted.borrow_mut().remove("n07");
+        watch.places_changed();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+
+        assert_eq!((watch.state_in("one"), watch.state_in("n07")), (StoreState::Synced, StoreState::Off));
+        assert_eq!(watch.scopes().len(), MOST_NAMESPACES);
+        assert_eq!(values(&watch), ["one=1"]);
+    });
+}

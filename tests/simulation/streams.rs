@@ -1,0 +1,82 @@
+//! How many streams the program keeps open.
+
+use std::collections::BTreeMap;
+
+use gardener_resource_manager::api::config::{HighAvailabilityConfig, ProjectedTokenMount, SystemComponentsConfig};
+use serde_json::json;
+use sim::WatchEnd;
+
+use crate::{
+    health_objects::{PROGRESSING, ROLLED_OUT, condition, rolled_out, set_status, workload},
+    objects::with,
+    world::{World, config_map, seconds, world},
+};
+
+/// Everything on that reads a cluster, as in a shoot.
+fn enable_all(world: &World) {
+    let webhooks = &mut world.config.borrow_mut().webhooks;
+    webhooks.high_availability_config = Some(HighAvailabilityConfig {
+        default_not_ready_toleration_seconds: None,
+        default_unreachable_toleration_seconds: None,
+    });
+    webhooks.system_components_config = Some(SystemComponentsConfig {
+        node_selector: BTreeMap::new(),
+        pod_node_selector: BTreeMap::new(),
+        pod_tolerations: Vec::new(),
+    });
+    webhooks.projected_token_mount = Some(ProjectedTokenMount { expiration_seconds: 600 });
+    webhooks.pod_kube_apiserver_load_balancing = true;
+}
+
+/// The open watches: each is taken up again just once when all are ended. By resource, place and selection.
+async fn streams(world: &World) -> BTreeMap<String, usize> {
+    world.sim.clear_requests();
+    world.sim.break_watches(WatchEnd::Close);
+    seconds(10).await;
+    let mut streams = BTreeMap::new();
+    for request in world.requests().iter().filter(|request| request.info.verb == "watch") {
+        let selection = request.info.query.split('&').filter(|part| part.contains("Selector="));
+        let selection: Vec<&str> = selection.filter_map(|part| part.split('=').next()).collect();
+        let stream = format!("{} {} {}", request.info.resource, request.info.namespace, selection.join(" "));
+        *streams.entry(stream.trim().to_owned()).or_default() += 1;
+    }
+    streams
+}
+
+/// Each kind is watched once, however many read it, and in whatever versions they would; managed objects, which are selected
+/// by their label, are another stream.
+#[test]
+fn each_kind_is_watched_once() {
+    world(1, |world| async move {
+        enable_all(&world);
+        world.start().await;
+        world
+            .bundle("one", &[with(workload("Deployment", "web", 1), "/spec/replicas", json!(0)), config_map("a", "v")]);
+        world.applied("one").await;
+        set_status(&world, "deployments.apps", "web", rolled_out());
+        seconds(10).await;
+        assert_eq!(condition(&world, PROGRESSING), ROLLED_OUT);
+
+        let streams = streams(&world).await;
+
+        let several: Vec<_> = streams.iter().filter(|(_, count)| **count != 1).collect();
+        assert!(several.is_empty(), "{several:?}");
+        let all: Vec<&str> = streams.keys().map(String::as_str).collect();
+        let expected = [
+            "apiservices",
+            "configmaps  fieldSelector",
+            "configmaps  labelSelector",
+            "customresourcedefinitions",
+            "deployments  labelSelector",
+            "horizontalpodautoscalers",
+            "managedresources",
+            "namespaces",
+            "nodes",
+            "pods",
+            "secrets",
+            "serviceaccounts",
+            "services  fieldSelector",
+        ];
+        assert_eq!(all, expected);
+    });
+}
