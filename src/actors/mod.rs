@@ -1,6 +1,6 @@
 //! The actors: one folder per controller, and the tree that starts them. What they stand on is the crate [`kit`].
 //!
-//! * `module`: a controller as the process sees it, and the list of all. **Start reading here**
+//! * `module`: a controller as the process sees it (**start reading here**); `modules`: the list of all
 //! * `ground`: what modules stand on: the two clusters, their watches, Events, and the environment
 //! * `root`: opens the watches of all modules, starts their actors in the leader, stops them
 
@@ -10,4 +10,5 @@ pub mod health;
 pub mod leader;
 pub mod managed_resource;
 pub mod module;
+pub mod modules;
 pub mod root;

@@ -3,18 +3,15 @@
 //! A module has two moments. *Install*, in every replica: it opens the watches it needs, so that a replica that takes over
 //! has its stores already. *Lead*, when this process becomes the leader: it starts its actors. The tree
 //! ([`root`](super::root)) knows modules and nothing of what is in them; a new controller is a folder and one line in
-//! [`MODULES`].
+//! [`MODULES`](super::modules::MODULES).
 
 use std::{future::Future, time::Duration};
 
 use futures::future::LocalBoxFuture;
 use kit::{Controller, Supervised};
 
-use super::{csr_approver, ground::Ground, managed_resource};
+use super::ground::Ground;
 use crate::api::config::Config;
-
-/// All controllers there are.
-pub const MODULES: &[Module] = &[managed_resource::MODULE, csr_approver::MODULE];
 
 /// A controller, or several that share their actors.
 #[derive(Debug, Clone, Copy)]

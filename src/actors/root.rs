@@ -12,7 +12,8 @@ use tokio::task::JoinHandle;
 
 use super::{
     ground::{Ground, Place},
-    module::{Lead, MODULES, Running},
+    module::{Lead, Running},
+    modules::MODULES,
 };
 use crate::api::config::{ClusterIdSource, Config, cluster_id_source};
 

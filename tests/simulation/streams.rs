@@ -2,19 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use gardener_resource_manager::api::config::{HighAvailabilityConfig, ProjectedTokenMount, SystemComponentsConfig};
-use serde_json::json;
+use gardener_resource_manager::api::config::{
+    CsrApprover, HighAvailabilityConfig, NodeAgentAuthorizer, ProjectedTokenMount, SystemComponentsConfig,
+};
+use serde_json::{Value, json};
 use sim::WatchEnd;
 
 use crate::{
     health_objects::{PROGRESSING, ROLLED_OUT, condition, rolled_out, set_status, workload},
     objects::with,
-    world::{World, config_map, seconds, world},
+    world::{NAMESPACE, World, config_map, seconds, world},
 };
 
 /// Everything on that reads a cluster, as in a shoot.
 fn enable_all(world: &World) {
-    let webhooks = &mut world.config.borrow_mut().webhooks;
+    let machine_namespace = Some(NAMESPACE.to_owned());
+    let mut config = world.config.borrow_mut();
+    config.controllers.csr_approver =
+        Some(CsrApprover { concurrent_syncs: 5, machine_namespace: machine_namespace.clone() });
+    let webhooks = &mut config.webhooks;
+    webhooks.node_agent_authorizer = Some(NodeAgentAuthorizer { machine_namespace, authorize_with_selectors: true });
     webhooks.high_availability_config = Some(HighAvailabilityConfig {
         default_not_ready_toleration_seconds: None,
         default_unreachable_toleration_seconds: None,
@@ -26,6 +33,21 @@ fn enable_all(world: &World) {
     });
     webhooks.projected_token_mount = Some(ProjectedTokenMount { expiration_seconds: 600 });
     webhooks.pod_kube_apiserver_load_balancing = true;
+}
+
+/// The definition of Machines, which the approver and the authorizer read.
+fn machines() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "machines.machine.sapcloud.io" },
+        "spec": {
+            "group": "machine.sapcloud.io", "scope": "Namespaced",
+            "names": { "kind": "Machine", "listKind": "MachineList", "plural": "machines", "singular": "machine" },
+            "versions": [{ "name": "v1alpha1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true
+            } } }]
+        }
+    })
 }
 
 /// The open watches: each is taken up again just once when all are ended. By resource, place and selection.
@@ -49,6 +71,8 @@ async fn streams(world: &World) -> BTreeMap<String, usize> {
 fn each_kind_is_watched_once() {
     world(1, |world| async move {
         enable_all(&world);
+        world.sim.put(machines()).expect("the definition of Machines");
+        seconds(1).await;
         world.start().await;
         world
             .bundle("one", &[with(workload("Deployment", "web", 1), "/spec/replicas", json!(0)), config_map("a", "v")]);
@@ -64,16 +88,19 @@ fn each_kind_is_watched_once() {
         let all: Vec<&str> = streams.keys().map(String::as_str).collect();
         let expected = [
             "apiservices",
+            "certificatesigningrequests",
             "configmaps  fieldSelector",
             "configmaps  labelSelector",
             "customresourcedefinitions",
             "deployments  labelSelector",
             "horizontalpodautoscalers",
+            "machines shoot",
             "managedresources",
             "namespaces",
             "nodes",
             "pods",
             "secrets",
+            "secrets kube-system labelSelector",
             "serviceaccounts",
             "services  fieldSelector",
         ];
