@@ -3,8 +3,9 @@
 //!
 //! It is an actor system:
 //!
-//! * each bundle is looked after by one supervised actor of its own;
-//! * watches follow the API servers. A watch keeps what it sees in a store, then tells who should look;
+//! * a controller is a module, and each object it looks after, a bundle for instance, has one supervised actor of its own;
+//! * feeds follow the API servers, one for each kind. A watch keeps what its reader needs in a store, then tells who should
+//!   look;
 //! * what decides is pure: plain values in, plain values out. Clock, randomness and I/O stay outside;
 //! * everything can be seen (dashboard, metrics) and replayed (one thread, virtual time, an in-memory API server).
 //!
@@ -12,17 +13,20 @@
 //!
 //! ```text
 //!  source API server                                        target API server
-//!        │ ManagedResources, Secrets (metadata)                    │ managed objects (metadata where it is enough)
+//!        │ ManagedResources, Secrets (metadata), Machines          │ managed objects (metadata where it is enough), Nodes, …
 //!   ┌────▼────┐                                               ┌────▼────┐
-//!   │ watches │  list and watch; write stores,                │ watches │  one stream per cluster and kind
-//!   └────┬────┘  which any thread may read                    └────┬────┘
+//!   │  feeds  │  list and watch: one stream per kind          │  feeds  │
+//!   └────┬────┘                                               └────┬────┘
+//!   ┌────▼────┐  one for each reader: a store that any        ┌────▼────┐
+//!   │ watches │  thread may read, indexes, filters            │ watches │
+//!   └────┬────┘                                               └────┬────┘
 //!        │              filter(old, new) → key, cause, lane        │
 //!   ┌────▼─────────────────────────────────────────────────────────▼────┐
-//!   │ supervisor   one slot per key: why it is due, how urgent, timers  │  survives its actor's panic
-//!   └────┬──────────────────────────────────────────────────────────────┘
+//!   │ supervisor   one slot per key: why it is due, how urgent, timers  │  one for each module that runs;
+//!   └────┬──────────────────────────────────────────────────────────────┘  survives its actors' panics
 //!        │ nudge: at most one, and empty; the reasons stay in the slot
 //!   ┌────▼─────────┐  one pass at a time, with one of `concurrentSyncs` permits
-//!   │ object actor │  read → decode → plan → clean up → release → merge, apply → status
+//!   │ object actor │  a bundle: read → decode → plan → clean up → release → merge, apply → status
 //!   └────┬─────────┘                                        (pure steps, one file each)
 //!        │ requests
 //!   ┌────▼────┐
@@ -48,25 +52,25 @@
 //! * `cli/`: flags, environment, and how they meet the configuration file.
 //! * `commands/`: `pack`, `unpack`, `validate`, `diff`, for authors of bundles; `get`, for people on duty.
 //! * `bundle/`: bundles as plain values: what the controller, producers and commands share. Pure.
-//! * `actors/`: `leader/` (the election), `managed_resource/` (the controller, in rooms along the way of the data),
-//!   `health/` (judging objects), `root.rs` (starts and stops the tree).
+//! * `actors/`: the controllers, each a module: `managed_resource/` (bundles, in rooms along the way of the data, with
+//!   `health/`, judging objects), `csr_approver/` (certificates of nodes). `module.rs` lists them, `root.rs` starts and
+//!   stops them on the ground of `ground.rs`, `leader/` (the election) says when.
 //! * `http/`: connections and limits that the HTTP servers share.
 //! * `dashboard/`: probes, metrics, and the page that shows every actor.
 //! * `logging/`: records as JSON or text on stderr.
 //! * `process/`: from the command line to a running tree of actors, and back to an exit code.
 //! * `demo/`: the demonstration (feature `sim`): a story told step by step, with the program at work in it.
-//! * `webhooks/`: what API servers ask about objects before they store them.
+//! * `webhooks/`: what API servers ask about objects before they store them, and about users before they let them.
 //!
 //! In `crates/`, the layers below, none of which knows what is above it:
 //!
 //! * `kit/`: the runtime of the actors: supervisor, slots, timers, permits, census, clock. Nothing of Kubernetes.
-//! * `cluster/`: a cluster as this program sees it: clients, discovery, watches and stores, gate, fence, Events.
+//! * `cluster/`: a cluster as this program sees it: clients, discovery, feeds, watches and stores, writes, gate, fence, Events.
 //! * `sim/`: an in-memory Kubernetes API (feature `sim`) for tests and the demonstration.
 //!
 //! In `tests/`:
 //!
 //! * `contract/`: what this program relies on, one table of API behaviour against `sim` and against a real API server.
-//! * `demo.rs`: the demonstration runs and ends well.
 //! * `simulation/`: the whole program on `sim`, in virtual time.
 //! * `e2e/`: the built binary against the real control plane (feature `e2e`).
 //! * `controlplane/`, `support/`: how that control plane is built and started.
@@ -82,12 +86,19 @@
 //!
 //! * How the program starts and ends: [`process`], from `run.rs` on.
 //! * What the program does to a bundle: [`actors::managed_resource`], from `pass/mod.rs` on.
+//! * What a controller is, by a small one: [`actors::csr_approver`], with `docs/adding-a-controller.md`.
+//! * Which controllers there are: [`actors::module`]. Which webhooks: [`webhooks::registry`].
 //! * How actors, wakes and timers work: [`kit`].
 //! * How a request gets to an API server: [`cluster`].
 //! * What an operator sees: [`dashboard`], [`logging`] and `docs/operations.md`.
 //!
 //! Citations such as `spec 10 §12.7` name a chapter and section of the behaviour specification; `docs/compatibility.md`
 //! lists where the Go program behaves otherwise.
+
+/// The example of the page is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/adding-a-controller.md")]
+struct AddingAController;
 
 pub mod actors;
 pub mod api;

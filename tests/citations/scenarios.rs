@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::sources;
 
 /// The chapters that are implemented: number, how many scenarios they have, and where each of them must be cited.
-const CHAPTERS: [(u32, u32, &str); 5] =
-    [(10, 40, "tests/simulation"), (20, 40, ""), (50, 43, ""), (51, 39, ""), (61, 32, "")];
+const CHAPTERS: [(u32, u32, &str); 6] =
+    [(10, 40, "tests/simulation"), (20, 40, ""), (32, 31, ""), (50, 43, ""), (51, 39, ""), (61, 32, "")];
 
 /// One scenario that the doc comment of a test names.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -143,7 +143,7 @@ fn a_read_that_fails_is_no_denial_and_is_tried_again() {
     });
 }
 
-/// spec 32 scenario 17
+/// spec 32 scenarios 17 and 30
 #[test]
 fn a_request_with_a_certificate_or_of_another_signer_is_left_alone() {
     world(1, |world| async move {
@@ -153,7 +153,7 @@ fn a_request_with_a_certificate_or_of_another_signer_is_left_alone() {
         }
         world.sim.edit(REQUESTS, "", "issued", |live| live["status"]["certificate"] = json!("Y2VydA=="));
         start(&world).await;
-        // spec 32 scenario 30: not even looked at
+        // Not even looked at.
         world
             .sim
             .put(request("client", "kubernetes.io/kube-apiserver-client-kubelet", PEM))
@@ -181,7 +181,7 @@ fn a_request_that_cannot_be_read_is_neither_denied_nor_tried_again() {
     });
 }
 
-/// spec 32 scenarios 29 and 30
+/// spec 32 scenario 29
 #[test]
 fn who_was_faster_by_hand_is_not_overruled() {
     world(1, |world| async move {

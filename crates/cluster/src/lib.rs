@@ -1,4 +1,4 @@
-//! A cluster as this program sees it: requests, watches, discovery, Events.
+//! A cluster as this program sees it: requests, feeds and watches, writes, discovery, Events.
 //!
 //! Start at [`Cluster`] (`handle.rs`): it owns everything below and is the only thing other modules call. A request goes
 //! `fence` (may this process still write?) → `gate` (rate, writes in flight, whose turn it is) → `transport` (one HTTP
@@ -8,11 +8,12 @@
 //! * `resource`: names of kinds and objects as the server addresses them, paths and queries.
 //! * `pages`, `watch`: lists in pages of bounded size, and watch streams line by line.
 //! * `discovery/`: which kinds the server serves; `definitions`: hears when that changes.
-//! * `writes`: writes that decide before they send: create or update, by difference, of what was seen.
+//! * `writes`: writes that decide before they send: create or update, by difference, bound to what was seen.
 //! * `events`: the recorder of core/v1 Events.
 //! * `client`, `token`: from a kubeconfig or the Pod's environment to a `kube::Client`.
 //! * [`kubeconfig`]: how each cluster is reached, and which kubeconfigs are acceptable.
-//! * `watches/`, `store`: one stream per kind for any number of readers, and what those know of its objects.
+//! * `watches/`: one stream per kind, the feed, for any number of readers. Start at [`Watches`], [`Want`]; `store`,
+//!   `projected`: what a reader keeps of its objects; `slim`: managed fields are passed over while objects are parsed.
 //! * `metrics`: what others may observe of it; `warnings`: `Warning` headers, logged once; [`files`]: files of bounded size.
 //!
 //! Everything runs on one thread; handles are `Rc`s and cheap to clone.

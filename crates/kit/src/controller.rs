@@ -13,7 +13,7 @@ impl<T: Ord + Clone + Unpin + fmt::Display + fmt::Debug + 'static> Key for T {}
 
 /// A controller: one supervisor, one actor per key.
 ///
-/// To add one: a folder with an `impl Controller`, the filters that wake its keys, and one line in `root.rs`.
+/// To add one: a folder with an `impl Controller` and the filters that wake its keys, and one line in `MODULES`.
 pub trait Controller: Sized + 'static {
     /// What one actor looks after.
     type Key: Key;

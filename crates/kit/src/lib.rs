@@ -15,7 +15,8 @@
 //!
 //! # A controller
 //!
-//! Adding one needs one folder, one `impl Controller` and one line in `root.rs`. A whole one:
+//! In the program a controller is a module: a folder with an `impl Controller` and the watches that wake its keys, and one
+//! line in `MODULES` (`docs/adding-a-controller.md`). What the kit asks of one, whole:
 //!
 //! ```
 //! use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
@@ -58,7 +59,7 @@
 //! let paused = || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
 //! universe_on(paused, 1, |universe| async move {
 //!     let copier = Rc::new(Copier::default());
-//!     let supervised = Supervised::start(copier.clone(), &universe.env); // the line in root.rs
+//!     let supervised = Supervised::start(copier.clone(), &universe.env); // what a module does when it leads
 //!
 //!     let old = copier.originals.borrow_mut().insert("a".to_owned(), 7); // a watch: first the store,
 //!     if let Some((key, wake)) = filter("a", old, Some(7)) { // then the filter, in the same turn
@@ -116,8 +117,9 @@
 //!    safe to drop at each await, and a write that was cut off is *maybe done*. (`object`, `clock`)
 //! 8. **Needs.** Without the stores of [`Duty::needs`] a duty gets no permit; wakes gather meanwhile, and a store that goes
 //!    away stops those who still queue. What a duty can do without is a `Wait`, a live read or a report. A need that is not
-//!    there, or what is [expected](Duty::expects) and is not, [`Env::sync_timeout`] after the controller's start ends the process; that time stands still while the need is
-//!    [excused](Need::excused_while). Later it may go away for as long as it likes. (`board`, `needs`)
+//!    there, or what is [expected](Duty::expects) and is not, [`Env::sync_timeout`] after the controller's start ends the
+//!    process; that time stands still while the need is [excused](Need::excused_while). Later it may go away for as long as
+//!    it likes. (`board`, `needs`)
 //! 9. **Leadership** is not the kit's. Supervisors are started when the process leads, and taking over is a first list out of
 //!    stores that are filled already. Requests that are not reads pass the fence (crate `cluster`). Losing the
 //!    lease ends the process.

@@ -137,7 +137,7 @@ impl Metrics {
         self.shared.webhooks.webhook(path)
     }
 
-    /// The handle of one router's store. Its series exist as long as a clone of the handle does; stores of the same
+    /// The handle of one watch's store. Its series exist as long as a clone of the handle does; stores of the same
     /// cluster and kind (one per namespace) are shown as one.
     pub fn store(&self, cluster: &str, kind: &str, now: Instant) -> StoreMetrics {
         self.shared.stores.store(cluster, kind, now)

@@ -1,4 +1,4 @@
-//! Metrics of the routers' stores.
+//! Metrics of the watches' stores.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{declared, gauge_value};
 
-/// What one router shows of its store. Clones share it; the last one dropped takes it out of the metrics.
+/// What one watch shows of its store. Clones share it; the last one dropped takes it out of the metrics.
 #[derive(Clone)]
 pub struct StoreMetrics {
     cell: Arc<Cell>,
