@@ -10,11 +10,11 @@ use std::{future::Future, time::Duration};
 use futures::future::LocalBoxFuture;
 use kit::{Controller, Supervised};
 
-use super::{ground::Ground, managed_resource};
+use super::{csr_approver, ground::Ground, managed_resource};
 use crate::api::config::Config;
 
 /// All controllers there are.
-pub const MODULES: &[Module] = &[managed_resource::MODULE];
+pub const MODULES: &[Module] = &[managed_resource::MODULE, csr_approver::MODULE];
 
 /// A controller, or several that share their actors.
 #[derive(Debug, Clone, Copy)]

@@ -7,6 +7,7 @@ mod answers;
 mod autoscaling;
 mod bad_input;
 mod broken_group;
+mod certificates;
 mod conditions;
 mod creation;
 mod deep;

@@ -1,6 +1,10 @@
 //! CertificateSigningRequests: which are ours to judge, and what is read of them (spec 32 §4, §5).
 
+use std::time::Duration;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
+use cluster::Resource;
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::request::{Request, Unreadable};
@@ -64,6 +68,18 @@ impl Csr {
 /// certificate nor a decision (spec 32 §4, §5 row 3, "Better than upstream" 5). The filter of its events.
 pub fn wants(csr: &Value) -> bool {
     open_for(csr).is_some()
+}
+
+/// The kind.
+pub fn resource() -> Resource {
+    let (kind, plural) = ("CertificateSigningRequest", "certificatesigningrequests");
+    Resource::new("certificates.k8s.io", "v1", kind, plural, false)
+}
+
+/// How long ago it was created; zero if that cannot be read, or lies ahead.
+pub fn age(csr: &Value, now: Timestamp) -> Duration {
+    let created = text(csr, "/metadata/creationTimestamp").parse::<Timestamp>().unwrap_or(now);
+    Duration::try_from(now.duration_since(created)).unwrap_or_default()
 }
 
 fn open_for(csr: &Value) -> Option<Signer> {

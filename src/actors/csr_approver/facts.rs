@@ -10,9 +10,6 @@ use serde_json::Value;
 
 use crate::api::{object, quote::quoted};
 
-/// Label of a Machine that holds the name of its Node (spec 32 §3).
-const NODE: &str = "node";
-
 /// Whether and how Nodes and Machines are there. A store answers at once; where it cannot vouch for what it says, and
 /// where only live answers count, the answer may be the [`Lookup`] that has to be made first.
 pub trait Facts {
@@ -147,9 +144,12 @@ impl NodeAddresses {
 // === impl Machine ===
 
 impl Machine {
+    /// The label that holds the name of its Node (spec 32 §3).
+    pub const NODE: &str = "node";
+
     /// Of a Machine, or of its metadata alone.
     pub fn of(machine: &Value) -> Self {
-        Self { node: object::label(machine, NODE).unwrap_or_default().to_owned() }
+        Self { node: object::label(machine, Self::NODE).unwrap_or_default().to_owned() }
     }
 }
 

@@ -1,6 +1,10 @@
 //! Who gets which certificate: the tables of spec 32 §6 and §7.
 
-use std::{collections::BTreeSet, fmt::Display, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fmt::{self, Display, Formatter},
+    time::Duration,
+};
 
 use super::{
     csr::{Csr, Signer},
@@ -89,6 +93,16 @@ impl Verdict {
     /// age only (spec 32, "Better than upstream" 1).
     pub fn may_wait(&self, age: Duration) -> bool {
         age < GRACE && matches!(self, Self::Denied(_, Denial { basis: Basis::NotYet, .. }))
+    }
+}
+
+impl Display for Verdict {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Approved(_) => f.write_str("approved"),
+            Self::Denied(_, denial) => write!(f, "denied: {}", denial.reason),
+            Self::NoOpinion(why) => write!(f, "left to others: {why}"),
+        }
     }
 }
 

@@ -21,8 +21,11 @@ pub(super) struct Filters<R> {
     filters: RefCell<Vec<Rc<Filter<R>>>>,
 }
 
+/// What a reader does with a change.
+type Told<R> = Box<dyn Fn(&Change<'_, R>)>;
+
 struct Filter<R> {
-    told: Box<dyn Fn(&Change<'_, R>)>,
+    told: Told<R>,
     /// Objects of whose last change it panicked twice, as it knows them.
     missed: RefCell<BTreeMap<NamespacedName, Option<R>>>,
 }

@@ -13,7 +13,7 @@ use std::{cell::RefCell, collections::BTreeMap};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
-use super::*;
+use super::{condition::*, csr::*, facts::*, judge::*, request::*};
 
 const SERVING: &str = "kubernetes.io/kubelet-serving";
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client";

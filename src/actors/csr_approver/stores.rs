@@ -1,0 +1,146 @@
+//! What is known of Nodes and Machines: from their watches at once, or read live where that is not enough.
+
+use cluster::{Cluster, Context, Index, ListQuery, Projected, Resource, Want, Watch, object::NamespacedName};
+use kit::{Failure, Need};
+
+use super::{
+    csr::Csr,
+    facts::{Facts, Live, Lookup, Machine, NodeAddresses},
+    judge::{Certificate, Verdict, judge},
+};
+use crate::actors::ground::Ground;
+
+/// Nodes and Machines.
+pub(super) struct Stores {
+    target: Cluster,
+    source: Cluster,
+    nodes: Watch<Projected<NodeAddresses>>,
+    machines: Option<Machines>,
+}
+
+/// The Machines of the configured namespace.
+struct Machines {
+    namespace: String,
+    watch: Watch<Projected<Machine>>,
+    /// By the value of their label `node`; those without it are not in it.
+    by_node: Index<String>,
+}
+
+// === impl Stores ===
+
+impl Stores {
+    /// Opens their watches. Without a namespace there are no Machines.
+    pub(super) fn open(ground: &Ground, machine_namespace: Option<String>) -> Self {
+        let nodes = Want::new(node(), |node| Projected::of(node, NodeAddresses::of(node)));
+        Self {
+            target: ground.target.cluster.clone(),
+            source: ground.source.cluster.clone(),
+            nodes: ground.target.watches.open(nodes),
+            machines: machine_namespace.map(|namespace| Machines::open(ground, namespace)),
+        }
+    }
+
+    /// What the approver cannot do without.
+    pub(super) fn needs(&self) -> Vec<Need> {
+        let machines = self.machines.as_ref().map(|machines| machines.watch.need());
+        [self.nodes.need()].into_iter().chain(machines).collect()
+    }
+
+    /// Judges a request on the stores, and once more on live answers where the stores cannot vouch for the verdict: they do
+    /// not know enough, it is a denial that rests on a Node or Machine, or a node agent would be let in because none is
+    /// known (spec 32 T3, "Better than upstream" 1).
+    ///
+    /// # Errors
+    /// If something cannot be read.
+    pub(super) async fn judge(&self, context: &Context, csr: &Csr) -> Result<Verdict, Failure> {
+        let namespace = self.machines.as_ref().map(|machines| machines.namespace.as_str());
+        match judge(csr, namespace, self) {
+            Ok(Verdict::Approved(Certificate::NodeAgent)) | Err(_) => {}
+            Ok(verdict) if verdict.must_be_confirmed() => {}
+            Ok(verdict) => return Ok(verdict),
+        }
+        let mut live = Live::default();
+        loop {
+            match judge(csr, namespace, &live) {
+                Ok(verdict) => return Ok(verdict),
+                Err(lookup) => self.look(context, lookup, &mut live).await?,
+            }
+        }
+    }
+
+    /// Makes a lookup.
+    async fn look(&self, context: &Context, lookup: Lookup, live: &mut Live) -> Result<(), Failure> {
+        let failed = |error: cluster::ApiError| Failure::new(lookup.failed(&error));
+        let namespace = self.machines.as_ref().map_or("", |machines| &machines.namespace);
+        match &lookup {
+            Lookup::Node(name) => {
+                let found = self.target.find(context, &node().at("", name)).await.map_err(failed)?;
+                live.learn_node(name.clone(), found.as_ref().map(NodeAddresses::of));
+            }
+            Lookup::Machine(name) => {
+                let found = self.source.find(context, &machine().at(namespace, name)).await.map_err(failed)?;
+                live.learn_machine(name.clone(), found.as_ref().map(Machine::of));
+            }
+            Lookup::MachinesOf(node) => {
+                let selected = ListQuery {
+                    label_selector: Some(format!("{}={node}", Machine::NODE)),
+                    metadata_only: true,
+                    ..ListQuery::default()
+                };
+                let page = self.source.list(context, &machine(), Some(namespace), &selected).await.map_err(failed)?;
+                live.learn_machines_of(node.clone(), page.items.len());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Facts for Stores {
+    fn node(&self, name: &str) -> Result<Option<NodeAddresses>, Lookup> {
+        let at = NamespacedName::new("", name);
+        if !self.nodes.is_fresh_for(&at) {
+            return Err(Lookup::Node(name.to_owned()));
+        }
+        Ok(self.nodes.store().with(&at, |node| node.fields.clone()))
+    }
+
+    fn machine(&self, name: &str) -> Result<Option<Machine>, Lookup> {
+        let unknown = || Lookup::Machine(name.to_owned());
+        let machines = self.machines.as_ref().ok_or_else(unknown)?;
+        let at = NamespacedName::new(&machines.namespace, name);
+        if !machines.watch.is_fresh_for(&at) {
+            return Err(unknown());
+        }
+        Ok(machines.watch.store().with(&at, |machine| machine.fields.clone()))
+    }
+
+    fn machines_of(&self, node: &str) -> Result<usize, Lookup> {
+        match &self.machines {
+            Some(machines) if machines.watch.is_fresh() => Ok(machines.by_node.get(&node.to_owned()).len()),
+            Some(_) | None => Err(Lookup::MachinesOf(node.to_owned())),
+        }
+    }
+}
+
+// === impl Machines ===
+
+impl Machines {
+    fn open(ground: &Ground, namespace: String) -> Self {
+        let want = Want::new(machine(), |machine| Projected::of(machine, Machine::of(machine)));
+        let watch = ground.source.watches.open(want.metadata().within([namespace.as_str()]).optional());
+        let by_node = watch.index(|_, machine| {
+            Some(&machine.fields.node).filter(|node| !node.is_empty()).cloned().into_iter().collect()
+        });
+        Self { namespace, watch, by_node }
+    }
+}
+
+// === the kinds ===
+
+fn node() -> Resource {
+    Resource::new("", "v1", "Node", "nodes", false)
+}
+
+fn machine() -> Resource {
+    Resource::new("machine.sapcloud.io", "v1alpha1", "Machine", "machines", true)
+}

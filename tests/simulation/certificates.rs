@@ -1,0 +1,223 @@
+//! The approver of CertificateSigningRequests beside everything else (spec 32): what its rules leave to the shell.
+
+use std::rc::Rc;
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use gardener_resource_manager::api::config::CsrApprover;
+use serde_json::{Value, json};
+use sim::{Fault, Seen};
+
+use crate::world::{World, seconds, world};
+
+const REQUESTS: &str = "certificatesigningrequests.certificates.k8s.io";
+const KUBELET: &str = "system:node:node-1";
+const APPROVED: &str = "Approving kubelet server certificate CSR (all checks passed)";
+
+/// By `system:node:node-1` of `system:nodes`, for `node-1`, `node-1.local`, 10.0.0.1 and 2001:db8::1.
+const PEM: &str = "-----BEGIN CERTIFICATE REQUEST-----
+MIIBOTCB4AIBADA0MRUwEwYDVQQKEwxzeXN0ZW06bm9kZXMxGzAZBgNVBAMTEnN5
+c3RlbTpub2RlOm5vZGUtMTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABJ5pFH0T
+JSLmmJs1dWgVKakhYtnE+fLriQYFvQqL9nDR2uF8cbaLaG7mGv1JeAXOjTOlCAlv
+bTuGGkFsspuBAk2gSjBIBgkqhkiG9w0BCQ4xOzA5MDcGA1UdEQQwMC6CBm5vZGUt
+MYIMbm9kZS0xLmxvY2FshwQKAAABhxAgAQ24AAAAAAAAAAAAAAABMAoGCCqGSM49
+BAMCA0gAMEUCIGUXrfGdWt7+ugkLvZ3Bzxr0ld932mw1gKO535nOORriAiEA7eka
+FBuTbhx34xwmHsfUP+9hb2YBMl9GGymFMVmrpPY=
+-----END CERTIFICATE REQUEST-----
+";
+
+/// A program with the approver, in node mode.
+async fn start(world: &World) {
+    let settings = CsrApprover { concurrent_syncs: 5, machine_namespace: None };
+    world.config.borrow_mut().controllers.csr_approver = Some(settings);
+    world.start().await;
+    seconds(1).await;
+    world.sim.clear_requests();
+}
+
+fn node(world: &World) {
+    let addresses = [
+        ("Hostname", "node-1"),
+        ("InternalDNS", "node-1.local"),
+        ("InternalIP", "10.0.0.1"),
+        ("InternalIP", "2001:db8:0:0:0:0:0:1"),
+    ];
+    let addresses: Vec<Value> =
+        addresses.iter().map(|(kind, address)| json!({"type": kind, "address": address})).collect();
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"}});
+    world.sim.put(node).expect("a Node");
+    world.sim.edit("nodes", "", "node-1", |live| live["status"]["addresses"] = json!(addresses));
+}
+
+/// What the kubelet of `node-1` sends.
+fn request(name: &str, signer: &str, pem: &str) -> Value {
+    json!({
+        "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": name},
+        "spec": {"request": BASE64_STANDARD.encode(pem), "signerName": signer, "username": KUBELET,
+            "usages": ["digital signature", "server auth"]},
+    })
+}
+
+fn ask(world: &World, name: &str) {
+    world.sim.put(request(name, "kubernetes.io/kubelet-serving", PEM)).expect("a request");
+    world.sim.edit(REQUESTS, "", name, |live| live["spec"]["username"] = json!(KUBELET));
+}
+
+/// Types and messages of the conditions.
+fn conditions(world: &World, name: &str) -> Vec<(String, String)> {
+    let request = world.sim.object(REQUESTS, "", name).unwrap_or_default();
+    let conditions = request["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    conditions.iter().map(|condition| (text(&condition["type"]), text(&condition["message"]))).collect()
+}
+
+fn decide(world: &Rc<World>, name: &str, kind: &str) {
+    world.sim.edit(REQUESTS, "", name, |live| {
+        live["status"]["conditions"] =
+            json!([{"type": kind, "status": "True", "reason": "ByHand", "message": "by hand"}]);
+    });
+}
+
+/// spec 32 scenario 1
+#[test]
+fn a_serving_certificate_is_approved_without_a_read() {
+    world(1, |world| async move {
+        node(&world);
+        start(&world).await;
+        ask(&world, "csr");
+        seconds(1).await;
+
+        assert_eq!(conditions(&world, "csr"), [("Approved".to_owned(), APPROVED.to_owned())]);
+        assert_eq!(world.asked(), ["update certificatesigningrequests/approval csr"]);
+    });
+}
+
+/// spec 32, "Better than upstream" 1
+#[test]
+fn a_node_that_comes_some_seconds_after_the_request_is_not_too_late() {
+    world(1, |world| async move {
+        start(&world).await;
+        ask(&world, "csr");
+        seconds(3).await;
+        assert_eq!(conditions(&world, "csr"), []);
+
+        node(&world);
+        seconds(2).await;
+        assert_eq!(conditions(&world, "csr"), [("Approved".to_owned(), APPROVED.to_owned())]);
+    });
+}
+
+/// spec 32 scenarios 7 and 16
+#[test]
+fn a_denial_is_final_also_when_the_node_appears() {
+    world(1, |world| async move {
+        start(&world).await;
+        ask(&world, "csr");
+        seconds(20).await;
+        let denied = conditions(&world, "csr");
+        assert_eq!(denied.len(), 1);
+        assert!(denied[0].0 == "Denied" && denied[0].1.contains("could not find node object with name \"node-1\""));
+        world.sim.clear_requests();
+
+        node(&world);
+        seconds(60).await;
+        assert_eq!((conditions(&world, "csr"), world.asked()), (denied, Vec::new()));
+    });
+}
+
+/// spec 32 scenario 15
+#[test]
+fn a_read_that_fails_is_no_denial_and_is_tried_again() {
+    world(1, |world| async move {
+        start(&world).await;
+        world.sim.set_faults(|request| match (request.verb.as_str(), request.resource.as_str()) {
+            ("get", "nodes") => Fault::FailBefore(Seen::forbidden(request)),
+            _ => Fault::None,
+        });
+        ask(&world, "csr");
+        seconds(60).await;
+        assert_eq!(conditions(&world, "csr"), []);
+
+        world.sim.clear_faults();
+        seconds(120).await;
+        assert_eq!(conditions(&world, "csr").len(), 1, "{:?}", world.asked());
+    });
+}
+
+/// spec 32 scenario 17
+#[test]
+fn a_request_with_a_certificate_or_of_another_signer_is_left_alone() {
+    world(1, |world| async move {
+        node(&world);
+        for (name, signer) in [("issued", "kubernetes.io/kubelet-serving"), ("other", "example.com/signer")] {
+            world.sim.put(request(name, signer, PEM)).expect("a request");
+        }
+        world.sim.edit(REQUESTS, "", "issued", |live| live["status"]["certificate"] = json!("Y2VydA=="));
+        start(&world).await;
+        // spec 32 scenario 30: not even looked at
+        world
+            .sim
+            .put(request("client", "kubernetes.io/kube-apiserver-client-kubelet", PEM))
+            .expect("a request of a kubelet client");
+        seconds(60).await;
+
+        assert_eq!(world.asked(), [] as [String; 0]);
+    });
+}
+
+/// spec 32 §5 row 4, "Better than upstream" 7
+#[test]
+fn a_request_that_cannot_be_read_is_neither_denied_nor_tried_again() {
+    world(1, |world| async move {
+        start(&world).await;
+        let broken = request("csr", "kubernetes.io/kubelet-serving", "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n");
+        world.sim.put(broken).expect("the simulator does not read it");
+        seconds(600).await;
+
+        assert_eq!((conditions(&world, "csr"), world.asked()), (Vec::new(), Vec::new()));
+    });
+}
+
+/// spec 32 scenarios 29 and 30
+#[test]
+fn who_was_faster_by_hand_is_not_overruled() {
+    world(1, |world| async move {
+        node(&world);
+        start(&world).await;
+        let hands = world.clone();
+        let mut left = 1;
+        world.sim.set_faults(move |request| {
+            if request.subresource == "approval" && left > 0 {
+                left -= 1;
+                return Fault::FailBefore(Seen::conflict(request));
+            }
+            Fault::None
+        });
+        ask(&world, "csr");
+        tokio::task::yield_now().await;
+        decide(&hands, "csr", "Denied");
+        seconds(60).await;
+
+        assert_eq!(conditions(&world, "csr"), [("Denied".to_owned(), "by hand".to_owned())]);
+        let writes = world.writes().len();
+        assert!(writes <= 1, "{:?}", world.writes());
+    });
+}
+
+/// spec 32 scenario 31
+#[test]
+fn a_thousand_old_requests_cost_nothing_at_a_start_nor_in_a_day() {
+    world(1, |world| async move {
+        node(&world);
+        for index in 0..1000 {
+            let name = format!("csr-{index}");
+            ask(&world, &name);
+            decide(&world, &name, if index % 2 == 0 { "Approved" } else { "Denied" });
+        }
+        start(&world).await;
+        seconds(25 * 3600).await;
+
+        let is_watching = |request: &String| request.starts_with("watch") || request.starts_with("list");
+        let asked: Vec<_> = world.asked().into_iter().filter(|request| !is_watching(request)).collect();
+        assert_eq!(asked, [] as [String; 0]);
+    });
+}
