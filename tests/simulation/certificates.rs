@@ -169,7 +169,11 @@ fn a_request_with_a_certificate_or_of_another_signer_is_left_alone() {
 fn a_request_that_cannot_be_read_is_neither_denied_nor_tried_again() {
     world(1, |world| async move {
         start(&world).await;
-        let broken = request("csr", "kubernetes.io/kubelet-serving", "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n");
+        let broken = request(
+            "csr",
+            "kubernetes.io/kubelet-serving",
+            "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n",
+        );
         world.sim.put(broken).expect("the simulator does not read it");
         seconds(600).await;
 
