@@ -412,7 +412,7 @@ impl Feed {
             return Standing::Off;
         }
         self.with_scopes_of(member, |scopes| {
-            let listed = scopes.iter().all(|scope| member.covers(scope));
+            let listed = !scopes.is_empty() && scopes.iter().all(|scope| member.covers(scope));
             if listed {
                 member.complete.set(true);
             }

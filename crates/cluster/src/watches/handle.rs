@@ -69,7 +69,7 @@ impl<R: Record> Watch<R> {
     /// Whether what is known is evidence, wherever it is watched, of all objects.
     pub fn is_fresh(&self) -> bool {
         let is_heard_of = self.feed.with_scopes_of(&self.member, |scopes| {
-            scopes.iter().all(|scope| self.member.covers(scope) && scope.is_heard_of())
+            !scopes.is_empty() && scopes.iter().all(|scope| self.member.covers(scope) && scope.is_heard_of())
         });
         is_heard_of && !self.store().has_unreadable() && self.store().state() != StoreState::Off
     }

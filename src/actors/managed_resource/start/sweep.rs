@@ -134,15 +134,18 @@ impl ManagedResources {
     /// Lists one kind and compares each object with its claims.
     async fn sweep(&self, mut kind: Kind, turns: &Semaphore) -> Result<(), ApiError> {
         let context = self.start_context();
-        // Without the right to watch it everywhere, it is watched in namespaces: those watches have to begin too.
+        let group_kind = kind.resource.group_kind();
+        let scopes = self.targets.scopes(&group_kind);
         self.watched(&kind).await;
         if self.autoscalers_starting(&kind).is_some() {
             // How many replicas are right is not known yet: the bundles look themselves, when it is.
             return Ok(());
         }
-        let group_kind = kind.resource.group_kind();
         self.targets.watch(&kind.resource);
-        self.watched(&kind).await;
+        if self.targets.scopes(&group_kind) != scopes {
+            // Without the right to watch it everywhere, it is watched in namespaces: those watches have to begin too.
+            self.watched(&kind).await;
+        }
         let mut swept = Ok(());
         for scope in self.targets.scopes(&group_kind) {
             swept = swept.and(self.sweep_scope(&mut kind, scope, &context, turns).await);

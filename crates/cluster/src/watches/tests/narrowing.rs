@@ -158,3 +158,15 @@ fn namespaces_that_nobody_wants_any_more_make_room() {
         assert_eq!(values(&watch), ["one=1"]);
     });
 }
+
+#[test]
+fn of_a_kind_that_is_watched_nowhere_nothing_is_known() {
+    everywhere(|_, watches| async move {
+        let watch = watches.open(Want::new(config_maps(), entry).within([""; 0]));
+        watches.start();
+        settle().await;
+
+        assert_eq!(watch.store().state(), StoreState::Starting);
+        assert!(!watch.is_fresh() && !watch.is_fresh_for(&NamespacedName::new("one", "a")));
+    });
+}
