@@ -135,6 +135,7 @@ impl Feed {
                 scope.listing.set(false);
                 scope.position.replace(Some(position.clone()));
                 scope.error.replace(None);
+                self.begin_from_now(scope);
                 self.hear(scope);
                 position
             }
@@ -229,6 +230,16 @@ impl Feed {
         }
         self.show_records();
         Ok(version)
+    }
+
+    /// Who came during the list and wants to hear of changes only hears of those after it. For all others there is another.
+    fn begin_from_now(&self, scope: &Scope) {
+        let now = self.env.clock.monotonic();
+        let came = |member: &&Rc<Member>| member.start == Start::Now && !member.covers(scope);
+        for member in self.members_of(scope).iter().filter(came) {
+            member.cover(scope);
+            self.tell(member, |sink| sink.begun(now));
+        }
     }
 
     async fn list_all(&self, scope: &Scope, told: &[(Rc<Member>, How<'static>)]) -> Result<String, ApiError> {

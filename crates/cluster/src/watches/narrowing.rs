@@ -154,6 +154,7 @@ impl Feed {
             return false;
         }
         wide.whole.set(self.is_whole());
+        let places = self.narrow_scopes();
         let position = match self.list(&wide, &self.members()).await {
             Ok(position) => position,
             Err(error) => {
@@ -162,6 +163,10 @@ impl Feed {
                 return false;
             }
         };
+        if self.narrow_scopes() != places {
+            // What the list brought of elsewhere was lost with the change of places: nobody knows all.
+            self.members().iter().for_each(|member| member.uncover(&wide));
+        }
         tracing::info!(watch = %self.name, "a kind may be watched in all namespaces again");
         wide.position.replace(Some(position));
         wide.error.take();
@@ -171,10 +176,15 @@ impl Feed {
         self.hear(&wide);
         self.follow(&wide);
         if self.members().iter().any(|member| !member.covers(&wide)) {
-            wide.restart(Again::List); // for who came during the list
+            wide.restart(Again::List); // for who came during the list, or lost a part of it
         }
         self.show();
         true
+    }
+
+    /// Which the watches of single namespaces are.
+    fn narrow_scopes(&self) -> Vec<u64> {
+        self.narrowed.borrow().iter().flat_map(|narrowed| &narrowed.scopes).map(|scope| scope.id).collect()
     }
 
     /// Whether a watch of all namespaces can be opened, and stays open for a while.

@@ -170,3 +170,34 @@ fn of_a_kind_that_is_watched_nowhere_nothing_is_known() {
         assert!(!watch.is_fresh() && !watch.is_fresh_for(&NamespacedName::new("one", "a")));
     });
 }
+
+#[test]
+fn what_a_list_of_everything_brought_is_not_missing_because_more_namespaces_were_wanted_meanwhile() {
+    everywhere(|sim, watches| async move {
+        for number in 0..300 {
+            let mut object = config_map(&format!("b{number:03}"), "1");
+            object["metadata"]["namespace"] = json!("one");
+            sim.put(object).unwrap();
+        }
+        deny(&sim);
+        let wanted = places(&["three"]);
+        let watch = watches.open(narrowing(&wanted));
+        watches.start();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(values(&watch), ["three=1"]);
+        sim.set_faults(|request| match (request.verb.as_str(), request.namespace.as_str()) {
+            ("list", "") => Fault::DelayAnswer(Duration::from_secs(5)),
+            _ => Fault::None,
+        });
+        eventually("a page of the list", Duration::from_secs(900), || watch.store().len() > 100).await;
+
+        wanted.borrow_mut().insert("two".to_owned());
+        watch.places_changed();
+        eventually("all is watched", Duration::from_secs(900), || watch.scopes() == [None]).await;
+        let b = NamespacedName::new("one", "b000");
+        assert!(!watch.is_fresh_for(&b) || watch.store().get(&b).is_some(), "it is not known to be missing");
+        tokio::time::sleep(Duration::from_secs(60)).await;
+
+        assert_eq!((watch.store().len(), watch.is_fresh()), (303, true));
+    });
+}

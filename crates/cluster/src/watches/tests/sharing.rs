@@ -91,6 +91,34 @@ fn a_late_reader_of_what_comes_asks_for_nothing() {
 }
 
 #[test]
+fn a_reader_of_what_comes_that_is_opened_during_a_list_hears_of_what_comes_after_it() {
+    for early in [want(), want().from_now()] {
+        bare(|sim, watches| async move {
+            sim.put(config_map("a", "1")).unwrap();
+            sim.set_faults(|request| match request.verb.as_str() {
+                "list" => Fault::DelayAnswer(Duration::from_secs(5)),
+                _ => Fault::None,
+            });
+            let early = watches.open(early);
+            watches.start();
+            settle().await;
+            assert_eq!(asked(&sim), ["list default"]);
+
+            let late = watches.open(want().from_now());
+            settle().await;
+            assert!(!late.is_fresh(), "nobody listens yet");
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            sim.put(config_map("b", "1")).unwrap();
+            settle().await;
+
+            assert!(early.is_fresh() && late.is_fresh());
+            assert_eq!(late.store().names(), [name("b")]);
+            assert_eq!(asked(&sim), ["list default", "watch default"]);
+        });
+    }
+}
+
+#[test]
 fn a_stream_that_began_from_now_lists_for_who_wants_to_know_all() {
     bare(|sim, watches| async move {
         sim.put(config_map("a", "1")).unwrap();
