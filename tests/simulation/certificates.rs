@@ -225,3 +225,29 @@ fn a_thousand_old_requests_cost_nothing_at_a_start_nor_in_a_day() {
         assert_eq!(asked, [] as [String; 0]);
     });
 }
+
+/// spec 70 §8.4: a key without a period of its own gets a pass now and then. One that is for others to decide costs nothing.
+#[test]
+fn a_request_that_is_left_alone_is_looked_at_once_a_day_without_a_read() {
+    world(1, |world| async move {
+        start(&world).await;
+        let broken = "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n";
+        world.sim.put(request("csr", "kubernetes.io/kubelet-serving", broken)).expect("the simulator does not read it");
+        seconds(1).await;
+        let actors = |world: &World| {
+            world
+                .actors_of(crate::world::PROGRAM)
+                .iter()
+                .filter(|actor| actor.path.starts_with("csr-approver/"))
+                .count()
+        };
+        assert_eq!(actors(&world), 1, "it may be woken by its resync");
+        seconds(28 * 3600).await;
+        let asked: Vec<_> = world.asked().into_iter().filter(|request| request.starts_with("get")).collect();
+        assert_eq!(asked, [] as [String; 0]);
+
+        world.sim.remove(REQUESTS, "", "csr");
+        seconds(1).await;
+        assert_eq!(actors(&world), 0, "nothing is kept of a request that is gone");
+    });
+}

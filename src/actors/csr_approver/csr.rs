@@ -1,9 +1,9 @@
 //! CertificateSigningRequests: which are ours to judge, and what is read of them (spec 32 §4, §5).
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use cluster::Resource;
+use cluster::{Projected, Resource, Want, Watch, Watches};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -70,10 +70,15 @@ pub fn wants(csr: &Value) -> bool {
     open_for(csr).is_some()
 }
 
-/// The kind.
-pub fn resource() -> Resource {
+/// The watch of all requests. They are kept whole while they wait for a decision, because that is sent with all of what was
+/// read; of others only the version is kept.
+pub type Requests = Watch<Projected<Option<Arc<Value>>>>;
+
+/// Opens the watch.
+pub fn watch(watches: &Watches) -> Requests {
     let (kind, plural) = ("CertificateSigningRequest", "certificatesigningrequests");
-    Resource::new("certificates.k8s.io", "v1", kind, plural, false)
+    let resource = Resource::new("certificates.k8s.io", "v1", kind, plural, false);
+    watches.open(Want::new(resource, |csr| Projected::of(csr, wants(csr).then(|| Arc::new(csr.clone())))))
 }
 
 /// How long ago it was created; zero if that cannot be read, or lies ahead.

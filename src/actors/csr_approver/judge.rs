@@ -28,6 +28,8 @@ const MIGRATION: &str = "system:serviceaccount:kube-system:gardener-node-agent";
 
 /// How long a denial may be put off. Kubelets report their addresses every 10 s.
 const GRACE: Duration = Duration::from_secs(10);
+/// How often a denial that was put off is looked at.
+pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// How many characters of a value of the request stand in a message. Names of Kubernetes are shorter.
 const SHOWN_CHARACTERS: usize = 512;
