@@ -1,6 +1,9 @@
 //! The controllers there are: a new one is its folder, and a line here.
 
-use super::{csr_approver, managed_resource, module::Module};
+use super::module::Module;
 
 /// All modules, in the order in which they are installed and started.
-pub const MODULES: &[Module] = &[managed_resource::MODULE, csr_approver::MODULE];
+pub const MODULES: &[Module] = &[
+    super::managed_resource::MODULE, //
+    super::csr_approver::MODULE,
+];
