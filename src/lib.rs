@@ -53,7 +53,7 @@
 //! * `commands/`: `pack`, `unpack`, `validate`, `diff`, for authors of bundles; `get`, for people on duty.
 //! * `bundle/`: bundles as plain values: what the controller, producers and commands share. Pure.
 //! * `actors/`: the controllers, each a module: `managed_resource/` (bundles, in rooms along the way of the data, with
-//!   `health/`, judging objects), `csr_approver/` (certificates of nodes). `module.rs` lists them, `root.rs` starts and
+//!   `health/`, judging objects), `csr_approver/` (certificates of nodes). `modules.rs` lists them, `root.rs` starts and
 //!   stops them on the ground of `ground.rs`, `leader/` (the election) says when.
 //! * `http/`: connections and limits that the HTTP servers share.
 //! * `dashboard/`: probes, metrics, and the page that shows every actor.
