@@ -46,7 +46,7 @@ pub(super) struct Board<C: Controller> {
     pub(super) controller: Rc<C>,
     pub(super) env: Env,
     pub(super) duties: Vec<DutyBoard<C::Key>>,
-    slots: BTreeMap<C::Key, Slot<Addr<ObjectActor<C>>>>,
+    slots: BTreeMap<C::Key, Slot<Addr<ObjectActor<C>>, C::Ref>>,
     timers: DelayQueue<(C::Key, usize, Alarm)>,
     generation: u64,
     closing: bool,
@@ -86,8 +86,8 @@ pub(super) enum Alarm {
 }
 
 /// A pass that is about to run.
-pub(super) struct Job<K> {
-    pub(super) pass: Pass<K>,
+pub(super) struct Job<K, R> {
+    pub(super) pass: Pass<K, R>,
     pub(super) limit: Duration,
 }
 
@@ -131,7 +131,7 @@ impl<C: Controller> Board<C> {
     }
 
     /// Adds a wake to a key's slot, for each duty it concerns.
-    pub(super) fn wake(&mut self, key: &C::Key, wake: Wake) {
+    pub(super) fn wake(&mut self, key: &C::Key, wake: Wake<C::Ref>) {
         for duty in 0..self.duties.len() {
             if wake.causes.meets(self.duties[duty].spec.causes.with(KIT)) {
                 self.wake_duty(key, duty, wake.clone());
@@ -139,7 +139,7 @@ impl<C: Controller> Board<C> {
         }
     }
 
-    fn wake_duty(&mut self, key: &C::Key, duty: usize, wake: Wake) {
+    fn wake_duty(&mut self, key: &C::Key, duty: usize, wake: Wake<C::Ref>) {
         if self.closing || wake.is_empty() {
             return;
         }

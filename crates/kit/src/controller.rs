@@ -17,6 +17,8 @@ impl<T: Ord + Clone + Unpin + fmt::Display + fmt::Debug + 'static> Key for T {}
 pub trait Controller: Sized + 'static {
     /// What one actor looks after.
     type Key: Key;
+    /// What a wake may name of a key, so that a pass need not look at all of it; `()` where a pass always does.
+    type Ref: Ord + Clone + fmt::Debug + 'static;
     /// What the duties of one actor share as long as the actor lives.
     type Object: 'static;
     /// What one duty of one actor remembers between passes. Dropped after a panic: unknown means *read live*.
@@ -37,7 +39,7 @@ pub trait Controller: Sized + 'static {
         self: &Rc<Self>,
         object: &Rc<Self::Object>,
         memory: &mut Self::Memory,
-        pass: &Pass<Self::Key>,
+        pass: &Pass<Self::Key, Self::Ref>,
     ) -> impl Future<Output = Result<Outcome, Failure>>;
 }
 
@@ -111,14 +113,14 @@ pub struct Failure {
     text: String,
 }
 
-/// One pass of one duty of one key.
-pub struct Pass<K> {
+/// One pass of one duty of one key. `R` is what wakes name ([`Controller::Ref`]).
+pub struct Pass<K, R = ()> {
     /// The key.
     pub key: K,
     /// Number of the duty in [`Controller::duties`].
     pub duty: usize,
     /// Why it runs.
-    pub wake: Wake,
+    pub wake: Wake<R>,
     /// When it must have ended.
     pub deadline: Deadline,
     pub(super) started: Instant,
@@ -250,7 +252,7 @@ impl fmt::Debug for Look {
 
 // === impl Pass ===
 
-impl<K> Pass<K> {
+impl<K, R> Pass<K, R> {
     /// Whether the pass has used up its time slice and should end with [`Outcome::Continue`] at the next safe point.
     pub fn should_yield(&self) -> bool {
         self.started.elapsed() >= TIME_SLICE

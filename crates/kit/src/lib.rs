@@ -28,6 +28,7 @@
 //!
 //! impl Controller for Copier {
 //!     type Key = String;
+//!     type Ref = (); // what a wake could name
 //!     type Object = (); // what the duties of a key share
 //!     type Memory = u32; // what a duty remembers: here, how often it copied
 //!
@@ -78,7 +79,7 @@
 //! says how urgent work is ([`Lane`]).
 //!
 //! 1. **Wakes are state.** Per key and duty a slot holds the union of all wakes since the last pass began: causes as bits,
-//!    up to [`MAX_REFS`] objects by name and then *all*, the most urgent lane. The actor gets at most one empty nudge. So a
+//!    up to [`MAX_REFS`] things by name and then *all*, the most urgent lane. The actor gets at most one empty nudge. So a
 //!    wake cannot overflow, block or get lost, and it survives the panic of a pass and the death of an actor, because the
 //!    slot is in neither. A wake without a cause is none. Only what needs an answer is a message; [`post`] is the one way to
 //!    send it, and says when a mailbox is full. Filters and listeners hold a [`WeakSupervised`], which keeps nothing alive and

@@ -6,7 +6,7 @@ use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler,
 use futures::FutureExt;
 
 use super::{
-    Controller, Pass,
+    Controller,
     board::{Deaths, Ended, Job, Shared},
 };
 
@@ -47,7 +47,7 @@ impl<C: Controller> ObjectActor<C> {
         Self { board, key, object: SharedObject::<C>::default(), memories, lifeline: Some(lifeline) }
     }
 
-    fn run(&mut self, job: Job<C::Key>, ctx: &mut Context<Self>) {
+    fn run(&mut self, job: Job<C::Key, C::Ref>, ctx: &mut Context<Self>) {
         let duty = job.pass.duty;
         let memory = self.memories[duty].take();
         let controller = self.board.borrow().controller.clone();
@@ -74,10 +74,10 @@ async fn run_pass<C: Controller>(
     controller: Rc<C>,
     object: SharedObject<C>,
     memory: Option<C::Memory>,
-    job: Job<C::Key>,
+    job: Job<C::Key, C::Ref>,
 ) -> (Option<C::Memory>, Ended) {
     let limit = job.limit.saturating_add(DEADLINE_GRACE);
-    let pass: Pass<C::Key> = job.pass;
+    let pass = job.pass;
     let running = async move {
         let object = object.get_or_init(|| Rc::new(controller.object(&pass.key))).clone();
         let mut memory = memory.unwrap_or_default();

@@ -27,27 +27,26 @@ pub(super) const WALL_CLOCK_CHECK: Duration = Duration::from_secs(600);
 pub(super) const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// What the kit knows of a key.
-pub(super) struct Slot<A> {
+pub(super) struct Slot<A, R> {
     /// The actor's address while it lives.
     pub(super) actor: Option<A>,
     /// Grows with each actor of this key, so that a late death notice is told from a new one.
     pub(super) generation: u64,
     /// Whether a nudge is on its way.
     pub(super) nudged: bool,
-    pub(super) duties: Vec<DutySlot>,
+    pub(super) duties: Vec<DutySlot<R>>,
     pub(super) cell: Cell,
 }
 
 /// One duty of a key.
-#[derive(Default)]
-pub(super) struct DutySlot {
+pub(super) struct DutySlot<R> {
     pub(super) phase: Phase,
     /// Why the next pass is due.
-    pub(super) pending: Wake,
+    pub(super) pending: Wake<R>,
     /// What the last pass did not get done; joins `pending` when the next pass begins.
-    pub(super) retained: Wake,
+    pub(super) retained: Wake<R>,
     /// The pass under way, here because the actor that runs it may die. It holds a permit.
-    pub(super) running: Option<UnderWay>,
+    pub(super) running: Option<UnderWay<R>>,
     pub(super) timer: Option<Timer>,
     /// The timer of the next look without another reason; nothing but the end of the slot stops it.
     pub(super) resync: Option<delay_queue::Key>,
@@ -65,8 +64,8 @@ pub(super) struct DutySlot {
 }
 
 /// A pass that runs.
-pub(super) struct UnderWay {
-    pub(super) wake: Wake,
+pub(super) struct UnderWay<R> {
+    pub(super) wake: Wake<R>,
     pub(super) started: Instant,
     pub(super) observer: Box<dyn PassObserver>,
 }
@@ -107,7 +106,7 @@ pub(super) enum TimerKind {
 
 // === impl Slot ===
 
-impl<A> Slot<A> {
+impl<A, R: Ord> Slot<A, R> {
     pub(super) fn new(duties: usize, cell: Cell) -> Self {
         let duties = std::iter::repeat_with(DutySlot::default).take(duties).collect();
         Self { actor: None, generation: 0, nudged: false, duties, cell }
@@ -154,7 +153,28 @@ fn rank(activity: Activity) -> u8 {
 
 // === impl DutySlot ===
 
-impl DutySlot {
+impl<R> Default for DutySlot<R> {
+    /// A duty that nobody has woken yet.
+    fn default() -> Self {
+        Self {
+            phase: Phase::default(),
+            pending: Wake::default(),
+            retained: Wake::default(),
+            running: None,
+            timer: None,
+            resync: None,
+            rest: None,
+            listening: Vec::new(),
+            retired: false,
+            queued_at: None,
+            failures: 0,
+            panics: VecDeque::new(),
+            poisoned: false,
+        }
+    }
+}
+
+impl<R> DutySlot<R> {
     /// The length of the next back-off: 5 ms · 2ⁿ, at most `cap`.
     pub(super) fn back_off(&mut self, cap: Duration) -> Duration {
         let factor = 1u32.checked_shl(self.failures).unwrap_or(u32::MAX);

@@ -72,7 +72,7 @@ impl<C: Controller> Supervised<C> {
     }
 
     /// Says that somebody should look at `key`. Never blocks, never fails, never gets lost while the process lives.
-    pub fn wake(&self, key: &C::Key, wake: Wake) {
+    pub fn wake(&self, key: &C::Key, wake: Wake<C::Ref>) {
         self.board.borrow_mut().wake(key, wake);
     }
 
@@ -131,7 +131,7 @@ impl<C: Controller> WeakSupervised<C> {
     }
 
     /// As [`Supervised::wake`]; does nothing once the controller is gone.
-    pub fn wake(&self, key: &C::Key, wake: Wake) {
+    pub fn wake(&self, key: &C::Key, wake: Wake<C::Ref>) {
         if let Some(board) = self.board.upgrade() {
             board.borrow_mut().wake(key, wake);
         }

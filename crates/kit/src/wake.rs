@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 
 use super::Lane;
-use crate::ObjectKey;
 
 /// Up to this many refs are named one by one; more mean *all*. A pass over more than a few dozen objects is as cheap as
 /// a full one, and the bound keeps a slot small however busy the cluster is.
@@ -16,25 +15,25 @@ pub const MAX_REFS: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Causes(u32);
 
-/// The objects a wake is about.
+/// What a wake is about. `R` is what a controller calls it by ([`Controller::Ref`](super::Controller::Ref)).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Refs {
+pub enum Refs<R = ()> {
     /// None in particular.
     #[default]
     None,
     /// These, at most [`MAX_REFS`].
-    Named(BTreeSet<ObjectKey>),
+    Named(BTreeSet<R>),
     /// Possibly every one.
     All,
 }
 
-/// Why a key should be looked at, how urgently, and which of its objects are concerned.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Wake {
+/// Why a key should be looked at, how urgently, and what of it is concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wake<R = ()> {
     /// The reasons.
     pub causes: Causes,
-    /// The objects concerned.
-    pub refs: Refs,
+    /// What is concerned.
+    pub refs: Refs<R>,
     /// The most urgent lane among the wakes.
     pub lane: Lane,
 }
@@ -85,10 +84,10 @@ impl Causes {
 
 // === impl Refs ===
 
-impl Refs {
-    /// One object.
-    pub fn one(object: ObjectKey) -> Self {
-        Self::Named(BTreeSet::from([object]))
+impl<R: Ord> Refs<R> {
+    /// One.
+    pub fn one(named: R) -> Self {
+        Self::Named(BTreeSet::from([named]))
     }
 
     fn merge(&mut self, other: Self) {
@@ -108,7 +107,7 @@ impl Refs {
 
 // === impl Wake ===
 
-impl Wake {
+impl<R: Ord> Wake<R> {
     /// A wake of the live lane.
     pub fn live(causes: Causes) -> Self {
         Self { causes, refs: Refs::None, lane: Lane::Live }
@@ -119,9 +118,9 @@ impl Wake {
         Self { causes, refs: Refs::None, lane: Lane::Background }
     }
 
-    /// The same wake, about one object.
-    pub fn about(mut self, object: ObjectKey) -> Self {
-        self.refs.merge(Refs::one(object));
+    /// The same wake, about this.
+    pub fn about(mut self, named: R) -> Self {
+        self.refs.merge(Refs::one(named));
         self
     }
 
@@ -143,21 +142,24 @@ impl Wake {
     }
 }
 
+impl<R> Default for Wake<R> {
+    /// No wake.
+    fn default() -> Self {
+        Self { causes: Causes::default(), refs: Refs::default(), lane: Lane::default() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::{collection::vec, prelude::*};
 
     use super::*;
 
-    fn object(number: usize) -> ObjectKey {
-        ObjectKey { name: format!("object-{number}"), ..Default::default() }
-    }
-
-    fn wake() -> impl Strategy<Value = Wake> {
+    fn wake() -> impl Strategy<Value = Wake<usize>> {
         let refs = prop_oneof![
             Just(Refs::None),
             Just(Refs::All),
-            vec(0usize..200, 1..50).prop_map(|numbers| Refs::Named(numbers.into_iter().map(object).collect())),
+            vec(0usize..200, 1..50).prop_map(|numbers| Refs::Named(numbers.into_iter().collect())),
         ];
         (any::<u32>(), refs, any::<bool>()).prop_map(|(causes, refs, live)| Wake {
             causes: Causes(causes),
@@ -170,17 +172,17 @@ mod tests {
     fn up_to_64_objects_are_named_and_more_mean_all() {
         let mut wake = Wake::live(Causes::OBJECT);
         for number in 0..MAX_REFS {
-            wake = wake.about(object(number)).about(object(0));
+            wake = wake.about(number).about(0);
         }
         assert!(matches!(&wake.refs, Refs::Named(named) if named.len() == MAX_REFS));
 
-        assert_eq!(wake.about(object(MAX_REFS)).refs, Refs::All);
+        assert_eq!(wake.about(MAX_REFS).refs, Refs::All);
     }
 
     proptest! {
         #[test]
         fn a_union_does_not_depend_on_order_or_repetition(wakes in vec(wake(), 1..8)) {
-            let union = |wakes: &mut dyn Iterator<Item = &Wake>| {
+            let union = |wakes: &mut dyn Iterator<Item = &Wake<usize>>| {
                 let mut union = Wake::default();
                 wakes.for_each(|wake| union.merge(wake.clone()));
                 union

@@ -64,6 +64,7 @@ fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
 
 impl Controller for Approver {
     type Key = NamespacedName;
+    type Ref = ();
     type Object = ();
     /// When the request was judged first.
     type Memory = Option<Instant>;

@@ -22,7 +22,10 @@ use super::{
     start::opening::Opening,
     wake::wakes,
 };
-use crate::api::{keys::MANAGED_BY, object::NamespacedName};
+use crate::api::{
+    keys::MANAGED_BY,
+    object::{NamespacedName, ObjectKey},
+};
 
 /// Name of the duty in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "managedresource";
@@ -142,6 +145,7 @@ impl Running {
 
 impl Controller for ManagedResources {
     type Key = NamespacedName;
+    type Ref = ObjectKey;
     type Object = StatusCell;
     type Memory = Memories;
 
@@ -173,7 +177,7 @@ impl Controller for ManagedResources {
         self: &Rc<Self>,
         status: &Rc<StatusCell>,
         memory: &mut Memories,
-        pass: &Pass<NamespacedName>,
+        pass: &Pass<NamespacedName, ObjectKey>,
     ) -> Result<Outcome, Failure> {
         let Memories { apply, health } = memory;
         match pass.duty {

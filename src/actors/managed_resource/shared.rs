@@ -24,7 +24,10 @@ use super::{
     start::opening::Opening,
 };
 use crate::{
-    api::{class::OwnClass, object::NamespacedName},
+    api::{
+        class::OwnClass,
+        object::{NamespacedName, ObjectKey},
+    },
     bundle::hpa,
 };
 
@@ -184,7 +187,7 @@ impl ManagedResources {
     }
 
     /// On whose behalf a pass makes its requests.
-    pub(super) fn context(&self, pass: &Pass<NamespacedName>) -> Context {
+    pub(super) fn context(&self, pass: &Pass<NamespacedName, ObjectKey>) -> Context {
         Context { lane: pass.lane(), deadline: pass.deadline, key: pass.key.to_string().into() }
     }
 }

@@ -10,7 +10,7 @@ use crate::{
 
 impl<C: Controller> Board<C> {
     /// The passes that the actor of `key` has permits for.
-    pub(crate) fn begin(&mut self, key: &C::Key) -> Vec<Job<C::Key>> {
+    pub(crate) fn begin(&mut self, key: &C::Key) -> Vec<Job<C::Key, C::Ref>> {
         let Some(slot) = self.slots.get_mut(key).filter(|_| !self.closing) else { return Vec::new() };
         slot.nudged = false;
         let (now, started) = (self.env.clock.wall(), self.env.clock.monotonic());
@@ -72,7 +72,7 @@ impl<C: Controller> Board<C> {
     }
 
     /// Applies the result of a pass to the slot: the next timer, signal or place in the queue.
-    fn result_of(&mut self, key: &C::Key, duty: usize, wake: Wake, ended: Ended) -> PassResult {
+    fn result_of(&mut self, key: &C::Key, duty: usize, wake: Wake<C::Ref>, ended: Ended) -> PassResult {
         let now = self.env.clock.monotonic();
         let Some(slot) = self.slots.get_mut(key) else { return PassResult::Success };
         let state = &mut slot.duties[duty];
@@ -103,7 +103,7 @@ impl<C: Controller> Board<C> {
         }
     }
 
-    fn failed(&mut self, key: &C::Key, duty: usize, wake: Wake, failure: &Failure) -> PassResult {
+    fn failed(&mut self, key: &C::Key, duty: usize, wake: Wake<C::Ref>, failure: &Failure) -> PassResult {
         let controller = self.duties[duty].spec.name;
         tracing::error!(controller, object = %key, error = %failure, "Reconciler error");
         self.show_error(key, &failure.to_string());
@@ -112,7 +112,7 @@ impl<C: Controller> Board<C> {
     }
 
     /// Keeps the wake for a pass after a back-off.
-    fn back_off(&mut self, key: &C::Key, duty: usize, wake: Wake) {
+    fn back_off(&mut self, key: &C::Key, duty: usize, wake: Wake<C::Ref>) {
         let cap = self.duties[duty].spec.max_back_off;
         let Some(slot) = self.slots.get_mut(key) else { return };
         let state = &mut slot.duties[duty];
@@ -122,7 +122,7 @@ impl<C: Controller> Board<C> {
         self.duties[duty].observer.retried();
     }
 
-    fn outcome(&mut self, key: &C::Key, duty: usize, wake: Wake, outcome: Outcome) -> PassResult {
+    fn outcome(&mut self, key: &C::Key, duty: usize, wake: Wake<C::Ref>, outcome: Outcome) -> PassResult {
         let Some(slot) = self.slots.get_mut(key) else { return PassResult::Success };
         let state = &mut slot.duties[duty];
         if !matches!(outcome, Outcome::Again) {

@@ -12,7 +12,7 @@ use crate::{
 
 #[test]
 fn rule_11_the_census_shows_each_actor_and_when_it_acts_by_itself() {
-    let script = |_: &Pass<String>| Step::End(Ok(Outcome::After(seconds(60))));
+    let script = |_: &ScriptedPass| Step::End(Ok(Outcome::After(seconds(60))));
     run(Scripted::new(script), |supervised, _, universe| async move {
         let begin = universe.env.clock.wall();
         supervised.wake(&key("a"), Wake::live(EVENT));
@@ -28,7 +28,7 @@ fn rule_11_the_census_shows_each_actor_and_when_it_acts_by_itself() {
 
 #[test]
 fn rule_11_the_next_timer_is_the_earliest_of_all_duties_and_goes_with_its_timer() {
-    let script = |pass: &Pass<String>| {
+    let script = |pass: &ScriptedPass| {
         let again = if pass.duty == 0 { 60 } else { 600 };
         if pass.because_of(Causes::own(1)) { done() } else { Step::End(Ok(Outcome::After(seconds(again)))) }
     };
@@ -47,7 +47,7 @@ fn rule_11_the_next_timer_is_the_earliest_of_all_duties_and_goes_with_its_timer(
 
 #[test]
 fn rule_11_an_actor_shows_its_passes_as_long_as_they_run() {
-    let script = |pass: &Pass<String>| {
+    let script = |pass: &ScriptedPass| {
         pass.note(format!("duty {}", pass.duty));
         Step::After(seconds(1 + pass.duty as u64), Ok(Outcome::Done))
     };
@@ -155,7 +155,7 @@ fn rule_11_the_end_of_a_pass_names_the_pass_that_began() {
     universe(1, |universe| async move {
         let recorder = Recorder::default();
         let env = Env { observers: Rc::new(Recording(recorder.clone())), ..universe.env.clone() };
-        let script = |pass: &Pass<String>| Step::After(seconds(pass.key.len() as u64), Ok(Outcome::Done));
+        let script = |pass: &ScriptedPass| Step::After(seconds(pass.key.len() as u64), Ok(Outcome::Done));
         let supervised = Supervised::start(Rc::new(Scripted::new(script)), &env);
         for name in ["four", "a", "stopped before"] {
             supervised.wake(&key(name), Wake::live(EVENT));

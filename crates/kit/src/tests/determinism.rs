@@ -22,7 +22,7 @@ fn random_universe(seed: u64) -> String {
         let (random, store) = (universe.env.random.clone(), Signal::default());
         let draw = random.clone();
         let raised = store.clone();
-        let script = move |pass: &Pass<String>| {
+        let script = move |pass: &ScriptedPass| {
             let result = match (draw.unit() * 8.0) as u32 {
                 0 => Err(Failure::new("no")),
                 1 => Ok(Outcome::After(Duration::from_secs_f64(draw.unit()))),

@@ -7,7 +7,7 @@ use crate::{testing::settle, *};
 
 #[test]
 fn rule_6_a_panic_costs_the_memory_of_that_key_only() {
-    let script = |pass: &Pass<String>| if pass.because_of(Causes::own(1)) { Step::Panic } else { done() };
+    let script = |pass: &ScriptedPass| if pass.because_of(Causes::own(1)) { Step::Panic } else { done() };
     run(Scripted::new(script), |supervised, controller, universe| async move {
         for name in ["bad", "good"] {
             supervised.wake(&key(name), Wake::live(EVENT));
@@ -49,7 +49,7 @@ fn rule_6_a_duty_that_panics_too_often_is_quarantined_and_tried_every_ten_minute
 fn rule_6_a_pass_without_a_panic_ends_the_quarantine_and_sees_what_came_meanwhile() {
     let panicking = Rc::new(StdCell::new(true));
     let bad = panicking.clone();
-    let script = move |_: &Pass<String>| if bad.get() { Step::Panic } else { done() };
+    let script = move |_: &ScriptedPass| if bad.get() { Step::Panic } else { done() };
     run(Scripted::new(script), |supervised, controller, universe| async move {
         supervised.wake(&key("a"), Wake::live(EVENT).about(object("x")));
         pass_time(10).await;
@@ -69,7 +69,7 @@ fn rule_6_a_pass_without_a_panic_ends_the_quarantine_and_sees_what_came_meanwhil
 
 #[test]
 fn rule_6_a_dead_actor_is_built_anew_and_all_its_duties_look_at_everything() {
-    let script = |pass: &Pass<String>| {
+    let script = |pass: &ScriptedPass| {
         if pass.duty == 0 && !pass.because_of(Causes::RESTARTED) { Step::HangThenKill } else { done() }
     };
     let objects = Rc::new(StdCell::new(0));
@@ -91,7 +91,7 @@ fn rule_6_a_dead_actor_is_built_anew_and_all_its_duties_look_at_everything() {
 
 #[test]
 fn rule_6_a_death_gives_back_the_permits_and_ends_the_passes_of_the_actor() {
-    let script = |pass: &Pass<String>| {
+    let script = |pass: &ScriptedPass| {
         let kills = pass.key == "bad" && !pass.because_of(Causes::RESTARTED);
         if kills { Step::HangThenKill } else { one_second() }
     };
@@ -112,7 +112,7 @@ fn rule_6_a_death_gives_back_the_permits_and_ends_the_passes_of_the_actor() {
 fn rule_6_an_actor_that_dies_too_often_is_quarantined_and_comes_back() {
     let killing = Rc::new(StdCell::new(true));
     let kills = killing.clone();
-    let script = move |_: &Pass<String>| if kills.get() { Step::HangThenKill } else { done() };
+    let script = move |_: &ScriptedPass| if kills.get() { Step::HangThenKill } else { done() };
     run(Scripted::new(script), |supervised, controller, universe| async move {
         supervised.wake(&key("a"), Wake::live(EVENT));
         pass_time(6 * 41).await;
@@ -130,7 +130,7 @@ fn rule_6_an_actor_that_dies_too_often_is_quarantined_and_comes_back() {
 #[test]
 fn rule_6_a_duty_that_waits_for_a_permit_when_its_actor_dies_too_often_gives_up_its_place() {
     let other = Causes::own(1);
-    let script = |pass: &Pass<String>| match (pass.key.as_str(), pass.duty) {
+    let script = |pass: &ScriptedPass| match (pass.key.as_str(), pass.duty) {
         ("bad", 0) => Step::HangThenKill,
         ("long", _) => Step::Run(Box::pin(async {
             tokio::time::sleep(seconds(29)).await;
@@ -207,7 +207,7 @@ fn rule_6_an_object_that_panics_when_its_actor_was_rebuilt_does_not_end_the_supe
 
 #[test]
 fn rule_6_a_supervisor_that_panics_ends_the_process_and_is_named() {
-    let script = |_: &Pass<String>| Step::End(Ok(Outcome::Rest(seconds(60), Look::new(|| panic!("scripted")))));
+    let script = |_: &ScriptedPass| Step::End(Ok(Outcome::Rest(seconds(60), Look::new(|| panic!("scripted")))));
     run(Scripted::new(script), |supervised, _, universe| async move {
         supervised.wake(&key("a"), Wake::live(EVENT));
         pass_time(59).await;

@@ -56,7 +56,7 @@ fn rule_5_no_permits_count_as_one() {
 
 #[test]
 fn rule_5_a_pass_that_continues_queues_behind_others_and_keeps_its_wake() {
-    let script = move |pass: &Pass<String>| {
+    let script = move |pass: &ScriptedPass| {
         let first = pass.key == "big" && !pass.because_of(Causes::AGAIN);
         if first { Step::After(Duration::from_secs(3), Ok(Outcome::Continue)) } else { done() }
     };
@@ -77,7 +77,7 @@ fn rule_5_a_pass_that_continues_queues_behind_others_and_keeps_its_wake() {
 
 #[test]
 fn rule_5_a_pass_that_continues_for_ever_does_not_hold_up_the_arbiter() {
-    let script = |pass: &Pass<String>| {
+    let script = |pass: &ScriptedPass| {
         if pass.key == "busy" { Step::End(Ok(Outcome::Continue)) } else { done() }
     };
     run(Scripted::new(script), |supervised, controller, _| async move {
@@ -113,7 +113,7 @@ fn rule_5_a_pass_knows_when_its_time_slice_is_over() {
 
 #[test]
 fn rule_5_a_thousand_keys_woken_again_and_again_are_all_served_with_five_permits() {
-    let script = |_: &Pass<String>| Step::After(Duration::from_millis(10), Ok(Outcome::Done));
+    let script = |_: &ScriptedPass| Step::After(Duration::from_millis(10), Ok(Outcome::Done));
     run(Scripted::new(script), |supervised, controller, universe| async move {
         let mut woken = BTreeMap::new();
         for round in 0..5 {

@@ -41,7 +41,7 @@ fn making_an_object_may_wake_keys() {
 fn a_pass_may_wake_keys_and_raise_the_signals_others_wait_for() {
     let (itself, store) = (Itself::default(), Signal::default());
     let (caller, raised) = (itself.clone(), store.clone());
-    let script = move |pass: &Pass<String>| match pass.key.as_str() {
+    let script = move |pass: &ScriptedPass| match pass.key.as_str() {
         "waiter" if !pass.because_of(Causes::STORE) => Step::End(Ok(Outcome::Wait(vec![raised.moment()]))),
         "raiser" => {
             raised.raise();
@@ -65,7 +65,7 @@ fn a_pass_may_wake_keys_and_raise_the_signals_others_wait_for() {
 fn a_listener_may_wake_keys_while_those_who_wait_for_the_same_signal_are_woken() {
     let (itself, store) = (Itself::default(), Signal::default());
     let waited = store.clone();
-    let script = move |pass: &Pass<String>| {
+    let script = move |pass: &ScriptedPass| {
         let first = pass.key == "waiter" && !pass.because_of(Causes::STORE);
         if first { Step::End(Ok(Outcome::Wait(vec![waited.moment(), waited.moment()]))) } else { done() }
     };
@@ -95,7 +95,7 @@ fn a_pass_that_is_dropped_may_wake_keys_while_it_goes() {
     }
     let itself = Itself::default();
     let caller = RefCell::new(Some(itself.clone()));
-    let script = move |pass: &Pass<String>| match caller.borrow().clone() {
+    let script = move |pass: &ScriptedPass| match caller.borrow().clone() {
         Some(caller) if pass.key == "hanging" => Step::Run(Box::pin(async move {
             let _guard = WakesWhenDropped(caller, "woken-by-a-drop");
             std::future::pending().await

@@ -36,7 +36,7 @@ fn rule_4_an_earlier_wake_replaces_the_timer() {
 fn rule_4_a_rest_begins_anew_without_a_pass_as_long_as_there_is_nothing_to_do() {
     let looks = Rc::new(StdCell::new(0));
     let looked = looks.clone();
-    let script = move |pass: &Pass<String>| {
+    let script = move |pass: &ScriptedPass| {
         if pass.because_of(Causes::TIMER) {
             return done();
         }
@@ -68,7 +68,7 @@ fn rule_4_a_rest_begins_anew_without_a_pass_as_long_as_there_is_nothing_to_do() 
 fn rule_4_a_wake_ends_a_rest_and_its_look() {
     let looks = Rc::new(StdCell::new(0));
     let looked = looks.clone();
-    let script = move |pass: &Pass<String>| {
+    let script = move |pass: &ScriptedPass| {
         if pass.because_of(Causes::OBJECT) {
             return done();
         }
@@ -149,7 +149,7 @@ fn rule_4_again_backs_off_like_an_error_and_other_results_begin_anew() {
 fn rule_4_a_wall_time_timer_follows_jumps_of_the_clock_within_ten_minutes() {
     let begin = Timestamp::from_second(1_893_456_000).unwrap();
     let at = begin + SignedDuration::from_hours(10);
-    let script = move |pass: &Pass<String>| {
+    let script = move |pass: &ScriptedPass| {
         if pass.because_of(Causes::TIMER) { done() } else { Step::End(Ok(Outcome::At(at))) }
     };
     run(Scripted::new(script), |supervised, controller, universe| async move {
@@ -167,7 +167,7 @@ fn rule_4_a_wall_time_timer_follows_jumps_of_the_clock_within_ten_minutes() {
 fn rule_4_a_pass_that_waits_runs_when_the_signal_was_raised_even_in_between() {
     let signal = Signal::default();
     let waited = signal.clone();
-    let script = move |pass: &Pass<String>| {
+    let script = move |pass: &ScriptedPass| {
         if pass.because_of(Causes::STORE) {
             return done();
         }
@@ -193,7 +193,7 @@ fn rule_4_a_pass_that_waits_runs_when_the_signal_was_raised_even_in_between() {
 fn rule_4_a_pass_that_waits_keeps_its_wake_its_lane_and_no_permit() {
     let signal = Signal::default();
     let waited = signal.clone();
-    let script = move |pass: &Pass<String>| match pass.key.as_str() {
+    let script = move |pass: &ScriptedPass| match pass.key.as_str() {
         "waiter" if !pass.because_of(Causes::STORE) => Step::End(Ok(Outcome::Wait(vec![waited.moment()]))),
         _ => one_second(),
     };
@@ -258,7 +258,7 @@ fn rule_4_a_pass_that_fails_after_a_retirement_that_came_to_nothing_is_tried_aga
 
 #[test]
 fn rule_4_an_actor_retires_when_its_other_duty_is_done_and_its_timers_end_with_it() {
-    let script = |pass: &Pass<String>| match pass.duty {
+    let script = |pass: &ScriptedPass| match pass.duty {
         0 => retire(),
         _ => Step::After(Duration::from_secs(5), Ok(Outcome::After(Duration::from_secs(60)))),
     };
@@ -277,7 +277,7 @@ fn rule_4_an_actor_retires_when_its_other_duty_is_done_and_its_timers_end_with_i
 #[test]
 fn rule_4_a_wake_of_the_other_duty_keeps_a_retiring_actor_until_it_was_served() {
     let other = Causes::own(1);
-    let script = |pass: &Pass<String>| match pass.duty {
+    let script = |pass: &ScriptedPass| match pass.duty {
         0 => Step::After(Duration::from_secs(1), Ok(Outcome::Retire)),
         _ => done(),
     };

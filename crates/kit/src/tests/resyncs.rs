@@ -7,7 +7,7 @@ const PERIOD: u64 = 100_000;
 
 #[test]
 fn rule_4_a_resync_comes_once_in_a_period_whatever_other_passes_there_are() {
-    let script = |_: &Pass<String>| Step::End(Ok(Outcome::After(seconds(PERIOD / 10))));
+    let script = |_: &ScriptedPass| Step::End(Ok(Outcome::After(seconds(PERIOD / 10))));
     run(Scripted::new(script).resync(seconds(PERIOD)), |supervised, controller, _| async move {
         supervised.wake(&key("a"), Wake::live(EVENT));
         pass_time(10 * PERIOD).await;
@@ -43,7 +43,7 @@ fn rule_4_keys_that_came_at_once_are_not_looked_at_again_at_once() {
 
 #[test]
 fn rule_4_a_key_that_retired_or_whose_duty_has_no_resync_is_left_alone() {
-    let script = |pass: &Pass<String>| if pass.key == "gone" { retire() } else { done() };
+    let script = |pass: &ScriptedPass| if pass.key == "gone" { retire() } else { done() };
     run(Scripted::new(script).resync(seconds(PERIOD)), |supervised, controller, _| async move {
         supervised.wake(&key("gone"), Wake::live(EVENT));
         pass_time(3 * PERIOD).await;

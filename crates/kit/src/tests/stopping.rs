@@ -10,7 +10,7 @@ use crate::{
 
 #[test]
 fn rule_10_stopping_lets_passes_end_and_begins_no_new_one() {
-    let script = |_: &Pass<String>| Step::After(seconds(2), Ok(Outcome::Done));
+    let script = |_: &ScriptedPass| Step::After(seconds(2), Ok(Outcome::Done));
     run(Scripted::new(script).permits(1), |supervised, controller, _| async move {
         supervised.wake(&key("a"), Wake::live(EVENT));
         supervised.wake(&key("b"), Wake::live(EVENT));
@@ -66,7 +66,7 @@ fn rule_10_the_death_of_the_last_actor_at_work_ends_the_wait() {
 fn rule_10_timers_signals_and_wakes_after_the_end_do_nothing() {
     let signal = Signal::default();
     let waited = signal.clone();
-    let script = move |pass: &Pass<String>| match pass.key.as_str() {
+    let script = move |pass: &ScriptedPass| match pass.key.as_str() {
         "timer" => Step::End(Ok(Outcome::After(seconds(60)))),
         "failing" => fail(),
         _ => Step::End(Ok(Outcome::Wait(vec![waited.moment()]))),

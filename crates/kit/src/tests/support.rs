@@ -18,8 +18,11 @@ use crate::{
 /// The cause that concerns each scripted duty.
 pub(super) const EVENT: Causes = Causes::own(0);
 
-/// What a scripted pass does.
-pub(super) type Script = Rc<dyn Fn(&Pass<String>) -> Step>;
+/// A pass of [`Scripted`], whose wakes name things by strings as its keys are.
+pub(super) type ScriptedPass = Pass<String, String>;
+
+/// What a pass does, as a function of the pass.
+pub(super) type Script = Rc<dyn Fn(&ScriptedPass) -> Step>;
 
 /// One scripted step.
 pub(super) enum Step {
@@ -64,7 +67,7 @@ pub(super) struct Scripted {
 pub(super) struct Run {
     pub(super) key: String,
     pub(super) duty: usize,
-    pub(super) wake: Wake,
+    pub(super) wake: Wake<String>,
     /// When it began.
     pub(super) at: Duration,
     /// How long it was given.
@@ -75,6 +78,7 @@ pub(super) struct Run {
 
 impl Controller for Scripted {
     type Key = String;
+    type Ref = String;
     type Object = ();
     type Memory = u32;
 
@@ -102,7 +106,7 @@ impl Controller for Scripted {
         (self.on_object)(key);
     }
 
-    async fn pass(self: &Rc<Self>, _: &Rc<()>, memory: &mut u32, pass: &Pass<String>) -> Result<Outcome, Failure> {
+    async fn pass(self: &Rc<Self>, _: &Rc<()>, memory: &mut u32, pass: &ScriptedPass) -> Result<Outcome, Failure> {
         *memory += 1;
         self.log.borrow_mut().push(Run {
             key: pass.key.clone(),
@@ -151,7 +155,7 @@ impl Drop for PanicsWhenDropped {
 
 impl Scripted {
     /// A controller with one duty and five permits.
-    pub(super) fn new(script: impl Fn(&Pass<String>) -> Step + 'static) -> Self {
+    pub(super) fn new(script: impl Fn(&ScriptedPass) -> Step + 'static) -> Self {
         Self {
             permits: 5,
             causes: vec![EVENT],
@@ -225,7 +229,7 @@ impl Scripted {
 }
 
 /// Steps in turn; the last one for ever.
-pub(super) fn steps(steps: impl IntoIterator<Item = fn() -> Step>) -> impl Fn(&Pass<String>) -> Step {
+pub(super) fn steps(steps: impl IntoIterator<Item = fn() -> Step>) -> impl Fn(&ScriptedPass) -> Step {
     let steps: RefCell<VecDeque<fn() -> Step>> = RefCell::new(steps.into_iter().collect());
     move |_| {
         let mut steps = steps.borrow_mut();
@@ -263,8 +267,8 @@ pub(super) fn key(name: &str) -> String {
     name.to_owned()
 }
 
-pub(super) fn object(name: &str) -> ObjectKey {
-    ObjectKey { name: name.to_owned(), ..Default::default() }
+pub(super) fn object(name: &str) -> String {
+    name.to_owned()
 }
 
 /// Runs `test` with a started controller, and stops it in the end.

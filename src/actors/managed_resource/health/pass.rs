@@ -57,7 +57,7 @@ pub(in super::super) async fn run(
     controller: &Rc<ManagedResources>,
     cell: &StatusCell,
     memory: &mut HealthMemory,
-    pass: &Pass<NamespacedName>,
+    pass: &Pass<NamespacedName, ObjectKey>,
     duty: Duty,
 ) -> Result<Outcome, Failure> {
     if let Some(moment) = controller.opening.under_way(&pass.key) {

@@ -6,7 +6,7 @@ use cluster::Context;
 use kit::Pass;
 
 use super::super::shared::ManagedResources;
-use crate::api::object::{GroupKind, NamespacedName};
+use crate::api::object::{GroupKind, NamespacedName, ObjectKey};
 
 /// Which of the two duties.
 ///
@@ -23,7 +23,7 @@ pub(in super::super) enum Duty {
 /// A pass under way.
 pub(super) struct Round<'a> {
     pub(super) controller: &'a Rc<ManagedResources>,
-    pub(super) pass: &'a Pass<NamespacedName>,
+    pub(super) pass: &'a Pass<NamespacedName, ObjectKey>,
     pub(super) duty: Duty,
     pub(super) context: Context,
     /// The name under which what was read is entered into stores.

@@ -39,7 +39,7 @@ pub(super) async fn run(
     controller: &Rc<ManagedResources>,
     status: &StatusCell,
     memory: &mut Memory,
-    pass: &Pass<NamespacedName>,
+    pass: &Pass<NamespacedName, ObjectKey>,
 ) -> Result<Outcome, Failure> {
     let context = controller.context(pass);
     let Some(bundle) = controller.bundle(status, &context, &pass.key).await? else {

@@ -24,7 +24,7 @@ const STATUS_TIME: Duration = Duration::from_secs(5);
 pub(in super::super) struct Run<'a> {
     pub(in super::super) controller: &'a Rc<ManagedResources>,
     pub(in super::super) status: &'a StatusCell,
-    pub(in super::super) pass: &'a Pass<NamespacedName>,
+    pub(in super::super) pass: &'a Pass<NamespacedName, ObjectKey>,
     pub(in super::super) context: Context,
     /// The name under which own writes are entered into stores.
     pub(in super::super) writer: String,

@@ -6,12 +6,13 @@
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 
-use kit::Wake;
-
 use crate::api::object::{NamespacedName, ObjectKey};
 
 /// How long edits are collected. A repair is due within 250 ms.
 const MOMENT: Duration = Duration::from_millis(100);
+
+/// A wake of a bundle; it names objects of it.
+type Wake = kit::Wake<ObjectKey>;
 
 /// Wakes a bundle.
 type WakeBundle = Rc<dyn Fn(&NamespacedName, Wake)>;
