@@ -8,8 +8,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use kit::{GroupKind, ObjectKey};
-
 /// An API group, version and kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct GroupVersionKind {
@@ -19,6 +17,28 @@ pub struct GroupVersionKind {
     pub version: String,
     /// Kind in upper camel case.
     pub kind: String,
+}
+
+/// An API group and a kind, without a version: what equivalences and interest are keyed by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub struct GroupKind {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Kind in upper camel case, e.g. `ConfigMap`.
+    pub kind: String,
+}
+
+/// What identifies an object within one cluster, whatever version it is read in (spec 10 §10.1).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ObjectKey {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
 }
 
 /// Namespace and name of an object whose kind is known from the context. The namespace is empty for cluster scope.
@@ -65,6 +85,38 @@ impl fmt::Display for GroupVersionKind {
     /// `group/version, Kind=kind`, with a leading slash for the core group left out: as discovery errors write it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, Kind={}", self.api_version(), self.kind)
+    }
+}
+
+// === impl GroupKind ===
+
+impl GroupKind {
+    /// A group and a kind.
+    pub fn new(group: impl Into<String>, kind: impl Into<String>) -> Self {
+        Self { group: group.into(), kind: kind.into() }
+    }
+}
+
+impl fmt::Display for GroupKind {
+    /// `Kind.group`, or `Kind` for the core group: as messages of the API server write it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.group.is_empty() { f.write_str(&self.kind) } else { write!(f, "{}.{}", self.kind, self.group) }
+    }
+}
+
+// === impl ObjectKey ===
+
+impl ObjectKey {
+    /// Group and kind of the object.
+    pub fn group_kind(&self) -> GroupKind {
+        GroupKind::new(&self.group, &self.kind)
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    /// `<group>/<kind>/<namespace>/<name>`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}/{}", self.group, self.kind, self.namespace, self.name)
     }
 }
 

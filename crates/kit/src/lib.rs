@@ -164,7 +164,6 @@ mod lane;
 mod mailbox;
 mod needs;
 mod object;
-mod object_key;
 mod signal;
 mod slot;
 mod supervisor;
@@ -182,7 +181,6 @@ pub use env::{Cpu, DutyObserver, Env, JobPanicked, Observers, PassObserver, Pass
 pub use fatal::{Fatal, Indispensable};
 pub use lane::Lane;
 pub use mailbox::post;
-pub use object_key::{GroupKind, ObjectKey};
 pub use signal::{Listening, Moment, Signal};
 pub use supervisor::{Supervised, WeakSupervised};
 pub use wake::{Causes, MAX_REFS, Refs, Wake};
