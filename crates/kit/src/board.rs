@@ -12,22 +12,21 @@ mod timers;
 
 use std::{
     cell::RefCell,
-    collections::{BTreeMap, VecDeque},
+    collections::BTreeMap,
     rc::{Rc, Weak},
     time::Duration,
 };
 
-use actix::{Actor, Addr};
+use actix::{Message, Recipient};
 use jiff::SignedDuration;
 use tokio_util::time::DelayQueue;
 
 use super::{
     Causes, Controller, Duty, DutyObserver, Env, Failure, Lane, Listening, Outcome, Pass, Role, Signal, Wake,
+    deaths::{Deaths, Lifeline},
     governor::Governor,
     needs::Waiting,
-    object::{Lifeline, Nudge, ObjectActor},
-    slot::{Phase, Slot},
-    supervisor::WeakSupervised,
+    slot::{LONGEST, Phase, Slot},
 };
 
 /// Causes of the kit itself, which concern each duty.
@@ -42,11 +41,27 @@ const KIT: Causes = Causes::LISTED
 /// A shared board.
 pub(super) type Shared<C> = Rc<RefCell<Board<C>>>;
 
+/// Starts the actor of a key, which has so many duties. All that a board knows of actors is how to start them, and what to
+/// tell them.
+pub(super) type Starter<C> =
+    fn(Shared<C>, <C as Controller>::Key, usize, Lifeline<<C as Controller>::Key>) -> Recipient<Order>;
+
+/// What an actor is told.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) enum Order {
+    /// The slot holds work for it. What is to be done stands there.
+    Nudge,
+    /// To end.
+    Stop,
+}
+
 pub(super) struct Board<C: Controller> {
     pub(super) controller: Rc<C>,
     pub(super) env: Env,
+    starter: Starter<C>,
     pub(super) duties: Vec<DutyBoard<C::Key>>,
-    slots: BTreeMap<C::Key, Slot<Addr<ObjectActor<C>>, C::Ref>>,
+    slots: BTreeMap<C::Key, Slot<Recipient<Order>, C::Ref>>,
     timers: DelayQueue<(C::Key, usize, Alarm)>,
     generation: u64,
     closing: bool,
@@ -61,12 +76,6 @@ pub(super) struct DutyBoard<K> {
     pub(super) spec: Duty,
     governor: Governor<K>,
     pub(super) observer: Rc<dyn DutyObserver>,
-}
-
-/// Death notices of actors. Apart from the board, because an actor may die while the board is borrowed.
-pub(super) struct Deaths<K> {
-    pub(super) notices: RefCell<VecDeque<(K, u64)>>,
-    pub(super) bell: tokio::sync::Notify,
 }
 
 /// How a pass came to its end.
@@ -94,9 +103,10 @@ pub(super) struct Job<K, R> {
 // === building, waking ===
 
 impl<C: Controller> Board<C> {
-    pub(super) fn new(make: impl FnOnce(&WeakSupervised<C>) -> Rc<C>, env: Env) -> Shared<C> {
+    /// The board of the controller that `make` makes, which is given the way to the board.
+    pub(super) fn new(make: impl FnOnce(&Weak<RefCell<Self>>) -> Rc<C>, starter: Starter<C>, env: Env) -> Shared<C> {
         Rc::new_cyclic(|itself: &Weak<RefCell<Self>>| {
-            let controller = make(&WeakSupervised::of(itself));
+            let controller = make(itself);
             let duties: Vec<_> = controller
                 .duties()
                 .into_iter()
@@ -117,6 +127,7 @@ impl<C: Controller> Board<C> {
             RefCell::new(Self {
                 controller,
                 env,
+                starter,
                 duties,
                 slots: BTreeMap::new(),
                 timers: DelayQueue::new(),
@@ -124,7 +135,7 @@ impl<C: Controller> Board<C> {
                 closing: false,
                 idle: Signal::default(),
                 itself: itself.clone(),
-                deaths: Rc::new(Deaths { notices: RefCell::default(), bell: tokio::sync::Notify::new() }),
+                deaths: Rc::new(Deaths::new()),
                 _needs: needs,
             })
         })
@@ -149,9 +160,7 @@ impl<C: Controller> Board<C> {
             let cell = env.census.enter(format!("{}/{key}", controller.name()), Role::Object);
             let mut slot = Slot::new(duties.len(), cell);
             for (number, (state, board)) in slot.duties.iter_mut().zip(duties).enumerate() {
-                let period = board.spec.resync;
-                state.resync =
-                    period.map(|period| timers.insert(alarm(key, number), timers::resync_after(env, period)));
+                state.resync = board.resync_after(env).map(|delay| timers.insert(alarm(key, number), delay));
             }
             slot
         });
@@ -228,12 +237,11 @@ impl<C: Controller> Board<C> {
             slot.generation = self.generation;
             slot.nudged = false;
             let lifeline = Lifeline::new(self.deaths.clone(), key.clone(), self.generation);
-            let actor = ObjectActor::new(board, key.clone(), self.duties.len(), lifeline);
-            slot.actor = Some(actor.start());
+            slot.actor = Some((self.starter)(board, key.clone(), self.duties.len(), lifeline));
         }
         // One nudge is enough for any number of wakes, so the mailbox never holds more than one.
         if !slot.nudged {
-            slot.nudged = slot.actor.as_ref().is_some_and(|actor| actor.try_send(Nudge).is_ok());
+            slot.nudged = slot.actor.as_ref().is_some_and(|actor| actor.try_send(Order::Nudge).is_ok());
         }
     }
 
@@ -302,6 +310,15 @@ fn alarm<K: Clone>(key: &K, duty: usize) -> (K, usize, Alarm) {
 }
 
 impl<K: PartialEq> DutyBoard<K> {
+    /// When a key is looked at next without another reason: each at a time of its own, so that thousands do not come at once.
+    fn resync_after(&self, env: &Env) -> Option<Duration> {
+        const LEAST: f64 = 0.9;
+        const MOST: f64 = 1.1;
+
+        let least = self.spec.resync?.min(LONGEST).mul_f64(LEAST);
+        Some(env.random.jitter(least, MOST / LEAST - 1.0))
+    }
+
     /// Whether all it needs is there.
     fn is_ready(&self) -> bool {
         self.spec.needs.iter().all(|need| (need.ready)())

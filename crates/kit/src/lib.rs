@@ -112,7 +112,7 @@
 //!    pass. More than five panics or deaths within 10 min put a duty of a key into *quarantine*: it is tried every 10 min, and
 //!    when its object changes ([`Causes::OBJECT`]), until a pass ends without a panic. Two panics at once, as of a destructor
 //!    while a panic unwinds, end the process; so does the death of a supervisor, and of whatever else is
-//!    [`Indispensable`], by [`Env::fatal`] and with a text that names it. (`object`, `slot`, `board/timers`, `fatal`)
+//!    [`Indispensable`], by [`Env::fatal`] and with a text that names it. (`object`, `deaths`, `slot`, `board/timers`, `fatal`)
 //! 7. **Deadline.** A value ([`Pass::deadline`]) that requests and CPU jobs obey, so that a pass ends by itself and keeps its
 //!    memory. Ten seconds later the kit drops the pass: an error, memory gone, next pass with `RESTARTED`. So a pass must be
 //!    safe to drop at each await, and a write that was cut off is *maybe done*. (`object`, `clock`)
@@ -156,6 +156,7 @@ mod board;
 mod census;
 mod clock;
 mod controller;
+mod deaths;
 mod env;
 mod fatal;
 mod governor;

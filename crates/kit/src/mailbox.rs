@@ -3,7 +3,7 @@
 //! `do_send` ignores a mailbox's bound and is forbidden outside of here. A mailbox that is full or closed is counted and
 //! reported to the caller, never ignored.
 
-use actix::{Actor, Addr, Handler, Message, dev::ToEnvelope};
+use actix::{Actor, Addr, Handler, Message, Recipient, dev::ToEnvelope, prelude::SendError};
 
 /// Sends `message` if there is room; false if the mailbox is full or its actor is gone.
 pub fn post<A, M>(to: &Addr<A>, message: M) -> bool
@@ -13,11 +13,21 @@ where
     M: Message + Send + 'static,
     M::Result: Send,
 {
-    match to.try_send(message) {
-        Ok(()) => true,
-        Err(refused) => {
-            tracing::debug!(actor = std::any::type_name::<A>(), reason = %refused, "a message was not accepted");
-            false
-        }
+    accepted(to.try_send(message), std::any::type_name::<A>())
+}
+
+/// The same for an actor of which only that is known that it takes such messages.
+pub(crate) fn post_to<M>(to: &Recipient<M>, message: M) -> bool
+where
+    M: Message + Send + 'static,
+    M::Result: Send,
+{
+    accepted(to.try_send(message), std::any::type_name::<M>())
+}
+
+fn accepted<M>(sent: Result<(), SendError<M>>, to: &'static str) -> bool {
+    if let Err(refused) = &sent {
+        tracing::debug!(actor = to, reason = %refused, "a message was not accepted");
     }
+    sent.is_ok()
 }

@@ -2,28 +2,19 @@
 
 use std::{cell::OnceCell, panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
-use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, WrapFuture};
+use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Recipient, WrapFuture};
 use futures::FutureExt;
 
 use super::{
     Controller,
-    board::{Deaths, Ended, Job, Shared},
+    board::{Ended, Job, Order, Shared},
+    deaths::Lifeline,
 };
 
 /// A pass that ignores its deadline is dropped this much later (contract rule 7).
 const DEADLINE_GRACE: Duration = Duration::from_secs(10);
 
-/// The slot holds work for the actor. Empty: what is to be done stands in the slot.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(super) struct Nudge;
-
-/// End the actor.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(super) struct Stop;
-
-pub(super) struct ObjectActor<C: Controller> {
+struct ObjectActor<C: Controller> {
     board: Shared<C>,
     key: C::Key,
     /// Made by the first pass, within the limits of a pass: what a controller does there may panic, or wake keys.
@@ -35,18 +26,19 @@ pub(super) struct ObjectActor<C: Controller> {
 
 type SharedObject<C> = Rc<OnceCell<Rc<<C as Controller>::Object>>>;
 
-/// Tells the supervisor of the actor's death, unless it was disarmed.
-pub(super) struct Lifeline<K> {
-    deaths: Rc<Deaths<K>>,
-    notice: Option<(K, u64)>,
+/// Starts the actor of a key.
+pub(super) fn start<C: Controller>(
+    board: Shared<C>,
+    key: C::Key,
+    duties: usize,
+    lifeline: Lifeline<C::Key>,
+) -> Recipient<Order> {
+    let memories = std::iter::repeat_with(|| None).take(duties).collect();
+    let object = SharedObject::<C>::default();
+    ObjectActor { board, key, object, memories, lifeline: Some(lifeline) }.start().recipient()
 }
 
 impl<C: Controller> ObjectActor<C> {
-    pub(super) fn new(board: Shared<C>, key: C::Key, duties: usize, lifeline: Lifeline<C::Key>) -> Self {
-        let memories = std::iter::repeat_with(|| None).take(duties).collect();
-        Self { board, key, object: SharedObject::<C>::default(), memories, lifeline: Some(lifeline) }
-    }
-
     fn run(&mut self, job: Job<C::Key, C::Ref>, ctx: &mut Context<Self>) {
         let duty = job.pass.duty;
         let memory = self.memories[duty].take();
@@ -95,43 +87,18 @@ impl<C: Controller> Actor for ObjectActor<C> {
     type Context = Context<Self>;
 }
 
-impl<C: Controller> Handler<Nudge> for ObjectActor<C> {
+impl<C: Controller> Handler<Order> for ObjectActor<C> {
     type Result = ();
 
-    fn handle(&mut self, _: Nudge, ctx: &mut Context<Self>) {
-        let jobs = self.board.borrow_mut().begin(&self.key);
-        for job in jobs {
-            self.run(job, ctx);
-        }
-    }
-}
-
-impl<C: Controller> Handler<Stop> for ObjectActor<C> {
-    type Result = ();
-
-    fn handle(&mut self, _: Stop, ctx: &mut Context<Self>) {
-        self.end(ctx);
-    }
-}
-
-// === impl Lifeline ===
-
-impl<K> Lifeline<K> {
-    pub(super) fn new(deaths: Rc<Deaths<K>>, key: K, generation: u64) -> Self {
-        Self { deaths, notice: Some((key, generation)) }
-    }
-
-    fn disarm(mut self) {
-        self.notice = None;
-    }
-}
-
-impl<K> Drop for Lifeline<K> {
-    /// May run while a panic unwinds, so it must not panic itself: nobody holds the notices across other code.
-    fn drop(&mut self) {
-        if let (Some(notice), Ok(mut notices)) = (self.notice.take(), self.deaths.notices.try_borrow_mut()) {
-            notices.push_back(notice);
-            self.deaths.bell.notify_one();
+    fn handle(&mut self, order: Order, ctx: &mut Context<Self>) {
+        match order {
+            Order::Nudge => {
+                let jobs = self.board.borrow_mut().begin(&self.key);
+                for job in jobs {
+                    self.run(job, ctx);
+                }
+            }
+            Order::Stop => self.end(ctx),
         }
     }
 }

@@ -13,9 +13,8 @@ use futures::stream;
 
 use super::{
     Activity, Cell, Controller, Env, Indispensable, Role, Signal, Wake,
-    board::{Alarm, Board, Shared},
-    mailbox, needs,
-    object::Stop as StopActor,
+    board::{Alarm, Board, Order, Shared},
+    mailbox, needs, object,
 };
 
 /// A running controller: wakes go in here. Cheap to clone; for use on the controllers' arbiter.
@@ -58,7 +57,7 @@ impl<C: Controller> Supervised<C> {
     /// The same for a controller that owns what wakes its keys. `make` is given the way to itself; wakes before it returns
     /// do nothing.
     pub fn start_cyclic(make: impl FnOnce(&WeakSupervised<C>) -> Rc<C>, env: &Env) -> Self {
-        let board = Board::new(make, env.clone());
+        let board = Board::new(|board| make(&WeakSupervised { board: board.clone() }), object::start, env.clone());
         let name = board.borrow().controller.name();
         let cell = env.census.enter(name, Role::Supervisor);
         let lifeline = env.fatal.indispensable(format!("the supervisor of the controller {name}"));
@@ -106,7 +105,7 @@ impl<C: Controller> Supervised<C> {
         };
         let actors = self.board.borrow_mut().clear();
         for actor in actors {
-            mailbox::post(&actor, StopActor);
+            mailbox::post_to(&actor, Order::Stop);
         }
         if !mailbox::post(&self.supervisor, Stop) {
             // It has died, or was stopped before.
@@ -126,10 +125,6 @@ impl<C: Controller> Clone for Supervised<C> {
 // === impl WeakSupervised ===
 
 impl<C: Controller> WeakSupervised<C> {
-    pub(super) fn of(board: &Weak<RefCell<Board<C>>>) -> Self {
-        Self { board: board.clone() }
-    }
-
     /// As [`Supervised::wake`]; does nothing once the controller is gone.
     pub fn wake(&self, key: &C::Key, wake: Wake<C::Ref>) {
         if let Some(board) = self.board.upgrade() {
@@ -140,7 +135,7 @@ impl<C: Controller> WeakSupervised<C> {
 
 impl<C: Controller> Clone for WeakSupervised<C> {
     fn clone(&self) -> Self {
-        Self::of(&self.board)
+        Self { board: self.board.clone() }
     }
 }
 
@@ -159,13 +154,8 @@ impl<C: Controller> Actor for Supervisor<C> {
         ctx.spawn(needs::wait(self.board.borrow().needs(), self.board.borrow().env.clone()).into_actor(self));
         let deaths = self.board.borrow().deaths.clone();
         ctx.add_stream(stream::unfold(deaths, |deaths| async move {
-            loop {
-                let notice = deaths.notices.borrow_mut().pop_front();
-                match notice {
-                    Some((key, generation)) => return Some((Tick::Death(key, generation), deaths)),
-                    None => deaths.bell.notified().await,
-                }
-            }
+            let (key, generation) = deaths.next().await;
+            Some((Tick::Death(key, generation), deaths))
         }));
     }
 }

@@ -2,24 +2,15 @@
 
 use std::time::Duration;
 
-use actix::Addr;
+use actix::Recipient;
 use futures::task::{Context, Poll};
 use jiff::Timestamp;
 
-use super::{Alarm, Board};
+use super::{Alarm, Board, Order, alarm};
 use crate::{
-    Causes, Controller, Env, Moment, PassResult, Wake,
-    object::ObjectActor,
+    Causes, Controller, Moment, PassResult, Wake,
     slot::{LONGEST, Phase, QUARANTINE, Timer, TimerKind, WALL_CLOCK_CHECK},
 };
-
-/// When a key is looked at next without another reason: each at a time of its own, so that thousands do not come at once.
-pub(super) fn resync_after(env: &Env, period: Duration) -> Duration {
-    const LEAST: f64 = 0.9;
-    const MOST: f64 = 1.1;
-
-    env.random.jitter(period.min(LONGEST).mul_f64(LEAST), MOST / LEAST - 1.0)
-}
 
 impl<C: Controller> Board<C> {
     pub(super) fn arm(&mut self, key: &C::Key, duty: usize, delay: Duration, kind: TimerKind) {
@@ -51,9 +42,9 @@ impl<C: Controller> Board<C> {
 
     /// Has a key looked at that may have no other reason, and once more in a period.
     fn resync(&mut self, key: &C::Key, duty: usize) {
-        let (Some(slot), Some(period)) = (self.slots.get_mut(key), self.duties[duty].spec.resync) else { return };
-        let next = self.timers.insert((key.clone(), duty, Alarm::Resync), resync_after(&self.env, period));
-        slot.duties[duty].resync = Some(next);
+        let Some(slot) = self.slots.get_mut(key) else { return };
+        let Some(delay) = self.duties[duty].resync_after(&self.env) else { return };
+        slot.duties[duty].resync = Some(self.timers.insert(alarm(key, duty), delay));
         self.wake_duty(key, duty, Wake::background(Causes::RESYNC));
     }
 
@@ -163,7 +154,7 @@ impl<C: Controller> Board<C> {
     }
 
     /// Forgets all keys and gives the addresses of their actors, to stop them.
-    pub(crate) fn clear(&mut self) -> Vec<Addr<ObjectActor<C>>> {
+    pub(crate) fn clear(&mut self) -> Vec<Recipient<Order>> {
         self.timers.clear();
         let slots = std::mem::take(&mut self.slots);
         let left = slots.into_values().filter_map(|slot| {
