@@ -27,7 +27,7 @@ use tower::Layer as _;
 use tower_http::decompression::DecompressionLayer;
 
 use self::abrupt_end::AbruptEnd;
-use super::token::{Credentials, Identified};
+use super::token::{Credentials, CredentialsError, Identified};
 use crate::files;
 
 /// Name of the program in the user agent: field manager of all writes (spec 70 §8.3).
@@ -78,17 +78,9 @@ pub enum ConnectionError {
         /// What is wrong.
         reason: String,
     },
-    /// A token file that cannot be used.
-    #[error("cannot read the token file {}: {reason}", path.display())]
-    TokenFile {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
-    /// A token or password with characters a header cannot hold.
-    #[error("the token or password has characters that are not allowed in a header")]
-    BadToken,
+    /// Credentials that cannot be used.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
     /// The address of the server makes no URL.
     #[error("invalid address of the API server {0:?}")]
     BadAddress(String),
@@ -222,7 +214,7 @@ impl Connection {
         Ok(kube::Client::new(service, self.config.default_namespace.clone()))
     }
 
-    fn credentials(&self) -> Result<Credentials, ConnectionError> {
+    fn credentials(&self) -> Result<Credentials, CredentialsError> {
         let user = self.user();
         let text = |field: &str| user[field].as_str().filter(|text| !text.is_empty());
         if let Some(token) = text("token") {

@@ -59,6 +59,7 @@ pub use pages::{ListQuery, Page, Pages};
 pub use projected::Projected;
 pub use resource::{Resource, Target, uri};
 pub use store::{IDLE_LIMIT, Record, Store, StoreState};
+pub use token::CredentialsError;
 pub use watch::{WatchEvent, WatchKind, WatchQuery, WatchStream};
 pub use watches::{Change, Found, How, Index, MOST_NAMESPACES, ReadRecord, Start, Synced, Want, Watch, Watches};
 pub use writes::{Lock, Wrote, difference};

@@ -20,7 +20,6 @@ use http::{
 use tokio::time::Instant;
 use tower::BoxError;
 
-use super::client::ConnectionError;
 use crate::files;
 
 /// A token file is read again after this time at the latest.
@@ -28,6 +27,22 @@ const YOUNG: Duration = Duration::from_secs(50);
 
 /// No token is longer: headers of this length are refused anyway.
 const LONGEST_TOKEN: u64 = 256 << 10;
+
+/// Why credentials cannot be used. Texts hold none of them.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialsError {
+    /// A token file that cannot be used.
+    #[error("cannot read the token file {}: {reason}", path.display())]
+    TokenFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A token or password with characters a header cannot hold.
+    #[error("the token or password has characters that are not allowed in a header")]
+    BadToken,
+}
 
 /// Credentials that go into a header; client certificates are the TLS stack's.
 #[derive(Clone)]
@@ -64,18 +79,18 @@ pub(super) struct Identified<S> {
 
 impl Credentials {
     /// A bearer token.
-    pub(super) fn token(token: &str) -> Result<Self, ConnectionError> {
-        Ok(Self::Fixed(bearer(token).ok_or(ConnectionError::BadToken)?))
+    pub(super) fn token(token: &str) -> Result<Self, CredentialsError> {
+        Ok(Self::Fixed(bearer(token).ok_or(CredentialsError::BadToken)?))
     }
 
     /// Name and password.
-    pub(super) fn password(name: &str, password: &str) -> Result<Self, ConnectionError> {
+    pub(super) fn password(name: &str, password: &str) -> Result<Self, CredentialsError> {
         let value = format!("Basic {}", STANDARD.encode(format!("{name}:{password}")));
-        Ok(Self::Fixed(sensitive(&value).ok_or(ConnectionError::BadToken)?))
+        Ok(Self::Fixed(sensitive(&value).ok_or(CredentialsError::BadToken)?))
     }
 
     /// A token file, which must be readable now.
-    pub(super) fn file(path: &Path) -> Result<Self, ConnectionError> {
+    pub(super) fn file(path: &Path) -> Result<Self, CredentialsError> {
         let header = read(path)?;
         let token = Mutex::new(Token { header, read_at: Some(Instant::now()) });
         Ok(Self::File(Arc::new(TokenFile { path: path.into(), token })))
@@ -116,8 +131,8 @@ impl TokenFile {
 }
 
 /// Reads a token file. It is small and in memory, so the arbiter is not held up.
-fn read(path: &Path) -> Result<HeaderValue, ConnectionError> {
-    let unreadable = |reason: String| ConnectionError::TokenFile { path: path.into(), reason };
+fn read(path: &Path) -> Result<HeaderValue, CredentialsError> {
+    let unreadable = |reason: String| CredentialsError::TokenFile { path: path.into(), reason };
     let token = files::read(path, LONGEST_TOKEN).map_err(|error| unreadable(error.to_string()))?;
     let token = String::from_utf8(token).map_err(|_| unreadable("it holds no token".into()))?;
     match token.trim() {

@@ -15,9 +15,8 @@ use kit::{Activity, Env, Role};
 use super::{
     super::{Cluster, Resource, StoreState},
     Registry, Start,
-    narrowing::Narrowed,
     reader::{Sink, Standing},
-    scope::{Again, Scope, Task},
+    scope::{Again, Narrowed, Scope, Task},
     want::Elsewhere,
 };
 use crate::object::NamespacedName;

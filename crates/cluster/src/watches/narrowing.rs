@@ -9,7 +9,7 @@ use futures::{FutureExt, StreamExt};
 
 use super::{
     feed::Feed,
-    scope::{Again, Scope, Task},
+    scope::{Again, Narrowed, Scope, Task},
 };
 
 /// In so many namespaces a kind is watched at most that may not be watched everywhere.
@@ -20,19 +20,6 @@ const TRY_EVERY: Duration = Duration::from_secs(600);
 
 /// A watch that was not denied for so long after it was opened follows the server: the right to list is not that to watch.
 const PROVEN_AFTER: Duration = Duration::from_secs(5);
-
-/// The watches of single namespaces.
-pub(super) struct Narrowed {
-    /// By namespace.
-    pub(super) scopes: Vec<Rc<Scope>>,
-    _widening: Task,
-}
-
-impl Drop for Narrowed {
-    fn drop(&mut self) {
-        self.scopes.iter().for_each(|scope| scope.halt());
-    }
-}
 
 impl Feed {
     /// The scope of everything, where there is such a scope and a part of it would do.
@@ -76,7 +63,7 @@ impl Feed {
         wide.halt();
         self.members().iter().for_each(|member| member.uncover(wide));
         let widening = Task::spawn(self.clone().widen());
-        self.narrowed.replace(Some(Narrowed { scopes: scopes.clone(), _widening: widening }));
+        self.narrowed.replace(Some(Narrowed::new(scopes.clone(), widening)));
         self.lose_what_is_elsewhere();
         for scope in &scopes {
             self.follow(scope);

@@ -1,6 +1,9 @@
-//! One place where a kind is watched: a namespace, or everywhere.
+//! One place where a kind is watched: a namespace, or everywhere. And some namespaces in place of everywhere.
 
-use std::cell::{Cell, RefCell};
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+};
 
 use tokio::{sync::Notify, task::JoinHandle, time::Instant};
 
@@ -45,6 +48,14 @@ pub(super) enum Again {
     Watch,
     /// The list.
     List,
+}
+
+/// The watches of single namespaces, where not everything may be watched. They end when this is dropped.
+pub(super) struct Narrowed {
+    /// By namespace.
+    pub(super) scopes: Vec<Rc<Scope>>,
+    /// Looks for the way back.
+    _widening: Task,
 }
 
 /// A task that ends when this is dropped.
@@ -112,6 +123,20 @@ impl Scope {
         self.listing.set(false);
         self.opened.set(None);
         self.event.set(false);
+    }
+}
+
+// === impl Narrowed ===
+
+impl Narrowed {
+    pub(super) fn new(scopes: Vec<Rc<Scope>>, widening: Task) -> Self {
+        Self { scopes, _widening: widening }
+    }
+}
+
+impl Drop for Narrowed {
+    fn drop(&mut self) {
+        self.scopes.iter().for_each(|scope| scope.halt());
     }
 }
 
