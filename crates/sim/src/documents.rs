@@ -4,9 +4,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{
-    discovery,
+    discovery, encode,
     negotiate::negotiate_discovery,
-    render,
     request::Request,
     state::{Answer, State},
     status::Failure,
@@ -52,7 +51,7 @@ impl State {
             let entry = json!({"version": version, "freshness": "Stale"});
             add_version(&mut document["items"], "/metadata/name", group, &entry);
         }
-        let mut body = render::to_vec(&document);
+        let mut body = encode::to_vec(&document);
         let etag = format!("\"{}\"", hex(&Sha256::digest(&body)));
         body.push(b'\n');
         let headers =

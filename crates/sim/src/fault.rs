@@ -135,7 +135,7 @@ impl Seen {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
             "reason": reason, "details": {}, "code": code,
         });
-        let body = super::render::to_vec(&body).into();
+        let body = super::encode::to_vec(&body).into();
         Self::Answer(Failure { code, body, content_type: "application/json", retry_after: None })
     }
 

@@ -5,13 +5,14 @@
 //!
 //! It keeps no rights: 403 comes from the test ([`Seen::forbidden`], [`Sim::set_reviewer`]).
 //!
-//! Start reading at `state.rs`: [`Sim`] owns one `State` behind a lock, `service.rs` brings requests to it. Reading:
-//! `list.rs`, `watch.rs`, `documents.rs`. Writing: `create.rs`, `update.rs`, `delete.rs`, `subresources.rs`, `tokens.rs`,
-//! on top of `storage.rs` (objects, revisions, history). What the server does by itself: `agenda.rs`, `controllers/`. What
-//! tests do to it: `fault.rs`, `record.rs`, `fixtures.rs`.
+//! Start reading at `state.rs`: [`Sim`] owns one `State` behind a lock, `service.rs` brings requests to it, `route.rs` finds
+//! who answers them. Reading: `list.rs`, `watch.rs`, `documents.rs`. Writing: `create.rs`, `update.rs`, `delete.rs`,
+//! `subresources.rs`, `tokens.rs`, on top of `storage.rs` (objects, revisions, history). What the server does by itself:
+//! `agenda.rs`, `controllers/`. What tests do to it: `fault.rs`, `record.rs`, `fixtures.rs`.
 //!
-//! Pure rules: `kinds.rs` and `registry.rs` (what is served), `body.rs` and `typed.rs` (reading objects), `defaults.rs`, `validate.rs`, `selector.rs`, `patch/`,
-//! `managed_fields.rs`, `discovery.rs`, `convert.rs`, `status.rs` (error bodies).
+//! Pure rules: `kinds.rs` and `registry.rs` (what is served), `body.rs` and `typed.rs` (reading objects), `encode.rs` and
+//! `render.rs` (writing them), `defaults.rs`, `validate.rs`, `selector.rs`, `patch/`, `managed_fields.rs`, `discovery.rs`,
+//! `convert.rs`, `status.rs` (error bodies).
 
 mod agenda;
 mod body;
@@ -22,6 +23,7 @@ mod defaults;
 mod delete;
 mod discovery;
 mod documents;
+mod encode;
 mod fault;
 mod fixtures;
 mod kinds;
@@ -35,6 +37,7 @@ mod record;
 mod registry;
 mod render;
 mod request;
+mod route;
 mod schema;
 mod selector;
 mod service;
@@ -50,6 +53,7 @@ mod typed;
 mod update;
 mod validate;
 mod watch;
+mod watchers;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -78,7 +82,7 @@ use request::Request;
 use service::ApiService;
 use state::{ServerClock, State};
 use storage::Storage;
-use watch::Watches;
+use watchers::Watches;
 
 /// A simulated API server. Clones are the same server.
 #[derive(Clone)]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
+    encode,
     kinds::Kind,
     negotiate::{Asked, negotiate},
     render::{self, Form},
@@ -73,7 +74,7 @@ impl Token {
             format!("/{}/{}\0", last.namespace, last.name)
         };
         let token = Self { v: "meta.k8s.io/v1".into(), rv: revision, start: path };
-        URL_SAFE_NO_PAD.encode(render::to_vec(&token))
+        URL_SAFE_NO_PAD.encode(encode::to_vec(&token))
     }
 
     fn decode(text: &str) -> Result<Self, Failure> {
@@ -193,7 +194,7 @@ impl State {
             Ok(objects) => Ok(Page { revision, objects }),
             Err(_) => {
                 let start = Token { v: token.v.clone(), rv: -1, start: token.start.clone() };
-                Err(Failure::continue_expired(&URL_SAFE_NO_PAD.encode(render::to_vec(&start))))
+                Err(Failure::continue_expired(&URL_SAFE_NO_PAD.encode(encode::to_vec(&start))))
             }
         }
     }
@@ -225,11 +226,11 @@ pub(super) fn list_body(kind: &Kind, form: Form, metadata: &Value, items: &[u8])
     };
     let mut body = Vec::with_capacity(items.len() + 256);
     body.extend_from_slice(b"{\"kind\":");
-    body.extend(render::to_vec(&list_kind));
+    body.extend(encode::to_vec(&list_kind));
     body.extend_from_slice(b",\"apiVersion\":");
-    body.extend(render::to_vec(&api_version));
+    body.extend(encode::to_vec(&api_version));
     body.extend_from_slice(b",\"metadata\":");
-    body.extend(render::to_vec(metadata));
+    body.extend(encode::to_vec(metadata));
     body.extend_from_slice(b",\"items\":[");
     body.extend_from_slice(items);
     body.extend_from_slice(b"]}\n");

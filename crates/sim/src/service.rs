@@ -18,10 +18,11 @@ use tower::BoxError;
 use super::{
     ClientOptions, Shared,
     body::LARGEST_BODY,
+    encode,
     fault::{Fault, Process, Seen, WatchEnd, disconnected},
-    render,
     request::{Request, Target},
-    state::{Answer, Refusal, Reply},
+    route::Reply,
+    state::{Answer, Refusal},
     status::Failure,
 };
 
@@ -172,7 +173,7 @@ async fn never(_process: &Process) -> Response<ResponseBody> {
 
 fn respond(request: &Request, mut answer: Answer) -> Result<Response<ResponseBody>, BoxError> {
     if request.is_pretty() && answer.content_type.starts_with("application/json") && request.target != Target::Version {
-        let mut indented = render::indent(&answer.body);
+        let mut indented = encode::indent(&answer.body);
         indented.push(b'\n');
         answer.body = indented.into();
     }

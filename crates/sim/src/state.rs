@@ -1,9 +1,8 @@
-//! Everything the API server knows, behind one lock, and the way from a request to the handler that answers it.
+//! Everything the API server knows, behind one lock.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
-use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -12,15 +11,16 @@ use super::{
     Behaviour,
     agenda::Agenda,
     defaults::Allocations,
+    encode,
     kinds::Kind,
     negotiate::{Asked, negotiate},
     owners::OwnerIndex,
     registry::Registry,
     render::{self, Form},
-    request::{Request, Target},
+    request::Request,
     status::Failure,
     storage::{Change, Key, Object, Storage},
-    watch::{WatchPlan, Watches},
+    watchers::Watches,
 };
 
 /// The state of the simulated API server.
@@ -49,12 +49,6 @@ pub(super) type Reviewer = Box<dyn FnMut(&Value) -> (bool, String) + Send>;
 pub(super) struct ServerClock {
     start: Timestamp,
     zero: Instant,
-}
-
-/// What a handler answers.
-pub(super) enum Reply {
-    Body(Answer),
-    Watch(Box<WatchPlan>),
 }
 
 /// A complete answer.
@@ -115,7 +109,7 @@ impl Answer {
     }
 
     pub(super) fn of_value(code: u16, value: &Value) -> Self {
-        let mut body = render::to_vec(value);
+        let mut body = encode::to_vec(value);
         body.push(b'\n');
         Self::json(code, body)
     }
@@ -131,101 +125,6 @@ impl Answer {
 // === impl State ===
 
 impl State {
-    /// Carries out a request. `read_as_of` makes reads stale.
-    pub(super) fn handle(&mut self, request: &Request, read_as_of: Option<u64>) -> Result<Reply, Refusal> {
-        let answer = match &request.target {
-            Target::Resource => return self.resource(request, read_as_of),
-            Target::Version => super::documents::version(),
-            Target::Health => super::documents::health(),
-            Target::Groups { core } => self.groups(*core, request)?,
-            Target::Group(group) => self.group(group)?,
-            Target::GroupVersion { group, version } => self.group_version(group, version)?,
-            Target::Unknown => return Err(Failure::page_not_found().into()),
-        };
-        Ok(Reply::Body(answer))
-    }
-
-    fn resource(&mut self, request: &Request, read_as_of: Option<u64>) -> Result<Reply, Refusal> {
-        self.check_rights(request)?;
-        let kind = self.resolve(request)?;
-        let reply = self.resource_of(&kind, request, read_as_of)?;
-        Ok(match (reply, &kind.warning) {
-            (Reply::Body(answer), Some(warning)) => Reply::Body(answer.with_warnings(std::slice::from_ref(warning))),
-            (reply, _) => reply,
-        })
-    }
-
-    fn resource_of(&mut self, kind: &Arc<Kind>, request: &Request, read_as_of: Option<u64>) -> Result<Reply, Refusal> {
-        let info = &request.info;
-        let allowed = |verb: &str| kind.verbs.contains(&verb);
-        if !info.subresource.is_empty() {
-            return Ok(Reply::Body(self.subresource(kind, request)?));
-        }
-        if !allowed(&info.verb) {
-            return Err(Failure::method_not_allowed().into());
-        }
-        if kind.is_review() {
-            return Ok(Reply::Body(self.review(kind, request)?));
-        }
-        let reply = match (&request.method, info.name.is_empty()) {
-            (&Method::GET, false) => Reply::Body(self.get(kind, request, read_as_of)?),
-            (&Method::GET, true) if info.verb == "watch" => return self.watch(kind, request),
-            (&Method::GET, true) => Reply::Body(self.list(kind, request, read_as_of)?),
-            (&Method::POST, true) => Reply::Body(self.create(kind, request)?),
-            (&Method::PUT, false) => Reply::Body(self.replace(kind, request)?),
-            (&Method::PATCH, false) => Reply::Body(self.patch(kind, request)?),
-            (&Method::DELETE, false) => Reply::Body(self.delete(kind, request)?),
-            (&Method::DELETE, true) => Reply::Body(self.delete_collection(kind, request)?),
-            _ => return Err(Failure::method_not_allowed().into()),
-        };
-        Ok(reply)
-    }
-
-    /// Asks the reviewer about the rights of an impersonated user; clients themselves may do everything.
-    fn check_rights(&mut self, request: &Request) -> Result<(), Failure> {
-        let info = &request.info;
-        let Some(reviewer) = self.reviewer.as_mut().filter(|_| request.impersonated) else { return Ok(()) };
-        let attributes = json!({
-            "namespace": info.namespace, "verb": info.verb, "group": info.group, "version": info.version,
-            "resource": info.resource, "subresource": info.subresource, "name": info.name,
-        });
-        let spec = json!({"user": info.user, "groups": request.groups, "resourceAttributes": attributes});
-        if reviewer(&spec).0 {
-            return Ok(());
-        }
-        let resource = match info.subresource.as_str() {
-            "" => info.resource.clone(),
-            subresource => format!("{}/{subresource}", info.resource),
-        };
-        match self.registry.find(&info.group, &info.version, &info.resource) {
-            Some(kind) => {
-                Err(Failure::not_allowed(&kind, &info.name, &info.user, &info.verb, &resource, &info.namespace))
-            }
-            None => Err(Failure::not_simulated("rights to resources that are not served")),
-        }
-    }
-
-    /// The kind a path means, and whether the path may mean it.
-    fn resolve(&self, request: &Request) -> Result<Arc<Kind>, Failure> {
-        let info = &request.info;
-        let Some(kind) = self.registry.find(&info.group, &info.version, &info.resource) else {
-            return Err(self.unknown(&info.group, &info.version));
-        };
-        if kind.namespaced && info.namespace.is_empty() {
-            match (info.name.is_empty(), info.verb.as_str()) {
-                (true, "list" | "watch") => {}
-                (true, _) if kind.custom => return Err(Failure::page_not_found()),
-                (true, _) => return Err(Failure::method_not_allowed()),
-                (false, _) if kind.custom => return Err(Failure::page_not_found()),
-                (false, _) => return Err(Failure::unknown_resource()),
-            }
-        }
-        if !kind.namespaced && !info.namespace.is_empty() {
-            return Err(if kind.custom { Failure::page_not_found() } else { Failure::unknown_resource() });
-        }
-        Ok(kind)
-    }
-
     /// Why a resource of a group and version is not served.
     pub(super) fn unknown(&self, group: &str, version: &str) -> Failure {
         if self.registry.is_built_in(group) {
@@ -247,7 +146,7 @@ impl State {
 
     // === reading ===
 
-    fn get(&mut self, kind: &Kind, request: &Request, read_as_of: Option<u64>) -> Result<Answer, Refusal> {
+    pub(super) fn get(&mut self, kind: &Kind, request: &Request, read_as_of: Option<u64>) -> Result<Answer, Refusal> {
         let form = single_form(&request.accept, self.clock.now())?;
         let asked = read_revision(request)?;
         if asked.is_some_and(|revision| revision > self.storage.revision()) {

@@ -110,7 +110,7 @@ impl Object {
 
     /// The JSON of the object without `apiVersion`, `kind` and the opening brace.
     pub(super) fn tail(&self) -> &Bytes {
-        self.tail.get_or_init(|| super::render::tail(&self.value).into())
+        self.tail.get_or_init(|| super::encode::tail(&self.value).into())
     }
 }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::render;
+use super::encode;
 
 /// Writes an object as a row.
 pub(super) fn row(out: &mut Vec<u8>, object: &Value, now: Timestamp) {
@@ -11,7 +11,7 @@ pub(super) fn row(out: &mut Vec<u8>, object: &Value, now: Timestamp) {
     let created = metadata["creationTimestamp"].as_str().and_then(|text| text.parse::<Timestamp>().ok());
     let age = created.map_or_else(|| "<unknown>".to_owned(), |created| age(now.as_second() - created.as_second()));
     let partial = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata});
-    out.extend(render::to_vec(&json!({"cells": [metadata["name"], age], "object": partial})));
+    out.extend(encode::to_vec(&json!({"cells": [metadata["name"], age], "object": partial})));
 }
 
 /// A table of rows.
@@ -21,9 +21,9 @@ pub(super) fn table(metadata: &Value, rows: &[u8]) -> Vec<u8> {
         {"name": "Age", "type": "string", "format": "", "description": "Time since its creation.", "priority": 0},
     ]);
     let mut body = b"{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":".to_vec();
-    body.extend(render::to_vec(metadata));
+    body.extend(encode::to_vec(metadata));
     body.extend_from_slice(b",\"columnDefinitions\":");
-    body.extend(render::to_vec(&columns));
+    body.extend(encode::to_vec(&columns));
     body.extend_from_slice(b",\"rows\":[");
     body.extend_from_slice(rows);
     body.extend_from_slice(b"]}\n");

@@ -11,9 +11,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{
-    body,
+    body, encode,
     kinds::Kind,
-    render,
     request::Request,
     state::{Answer, State, text},
     status::{Cause, Failure},
@@ -187,8 +186,8 @@ fn checksum(payload: &str) -> String {
 }
 
 fn encode(claims: &Value) -> String {
-    let header = URL_SAFE_NO_PAD.encode(render::to_vec(&json!({"alg": "none", "kid": "simulator"})));
-    let payload = format!("{header}.{}", URL_SAFE_NO_PAD.encode(render::to_vec(claims)));
+    let header = URL_SAFE_NO_PAD.encode(encode::to_vec(&json!({"alg": "none", "kid": "simulator"})));
+    let payload = format!("{header}.{}", URL_SAFE_NO_PAD.encode(encode::to_vec(claims)));
     let checksum = checksum(&payload);
     format!("{payload}.{checksum}")
 }

@@ -133,7 +133,7 @@ fn explain(kind: &Kind, value: &Value, reread: Reread, error: &str) -> String {
     };
     let mut path = Vec::new();
     let mut place = value;
-    if super::render::to_vec(value).len() <= LARGEST_SEARCH {
+    if super::encode::to_vec(value).len() <= LARGEST_SEARCH {
         let mut probe = value.clone();
         while let Some(step) = culprit(&mut probe, &path, reread) {
             match place.get(&step) {

@@ -9,8 +9,9 @@ mod workload;
 use serde_json::Value;
 
 use super::{
+    encode,
     kinds::Kind,
-    render, schema,
+    schema,
     status::{Cause, Failure},
 };
 
@@ -62,7 +63,7 @@ pub(super) fn update(kind: &Kind, old: &Value, new: &Value, subresource: &str) -
 
 /// Refuses what the database would. Custom kinds are stored as JSON; built-in ones have limits of their own.
 fn size(kind: &Kind, new: &Value) -> Result<(), Failure> {
-    let is_too_large = kind.custom && render::to_vec(new).len() > LARGEST_STORED;
+    let is_too_large = kind.custom && encode::to_vec(new).len() > LARGEST_STORED;
     if is_too_large { Err(Failure::request_too_large_for_storage()) } else { Ok(()) }
 }
 

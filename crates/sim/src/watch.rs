@@ -1,61 +1,38 @@
-//! Watches: who watches what, and the streams they read (facts §3).
+//! Watches, and the streams they read (facts §3).
 //!
 //! A write puts its [`Change`] into the queue of each watch of the resource; the stream selects, shapes and encodes it when
 //! it is read. A watch that reads too slowly is ended, as the API server does.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::{Stream, stream};
 use http_body::Frame;
 use serde_json::json;
 use tokio::{
-    sync::mpsc::{self, Receiver, Sender},
+    sync::mpsc::Receiver,
     time::{Instant, sleep_until},
 };
 
 use super::{
-    Shared,
+    Shared, encode,
     fault::{EventFault, EventInfo, Process, WatchEnd, disconnected},
     kinds::Kind,
     list::Selection,
     negotiate::{Asked, negotiate},
     render::{self, Form},
     request::Request,
-    state::{Refusal, Reply, State},
+    state::{Refusal, State},
     status::Failure,
-    storage::{Change, Object, Scope},
+    storage::{Change, Object},
+    watchers::Signal,
 };
-
-/// Changes that wait for one watch. More means that it is not read: a test of 10,000 objects that writes each one once
-/// still fits.
-const QUEUE: usize = 16_384;
 
 /// How often a watch that wants bookmarks gets one.
 const BOOKMARKS: Duration = Duration::from_secs(60);
 
 /// How long before its timeout a watch gets its last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
-
-/// All open watches, by group and resource.
-#[derive(Default)]
-pub(super) struct Watches {
-    by_resource: BTreeMap<(Arc<str>, Arc<str>), Vec<Watcher>>,
-}
-
-struct Watcher {
-    scope: Scope,
-    queue: Sender<Signal>,
-}
-
-enum Signal {
-    Change(Arc<Change>),
-    End(WatchEnd),
-}
 
 /// A watch that was accepted: all its stream needs.
 pub(super) struct WatchPlan {
@@ -101,51 +78,10 @@ struct Watch {
     ended: Option<WatchEnd>,
 }
 
-// === impl Watches ===
-
-impl Watches {
-    fn add(&mut self, scope: Scope) -> Receiver<Signal> {
-        let (sender, receiver) = mpsc::channel(QUEUE);
-        let place = (scope.group.clone(), scope.resource.clone());
-        self.by_resource.entry(place).or_default().push(Watcher { scope, queue: sender });
-        receiver
-    }
-
-    /// Tells a change to all watches of its resource.
-    pub(super) fn announce(&mut self, change: &Arc<Change>) {
-        let place = (change.key.group.clone(), change.key.resource.clone());
-        if let Some(watchers) = self.by_resource.get_mut(&place) {
-            // A full or closed queue ends the watch: what is queued is still read.
-            watchers.retain(|watcher| {
-                !watcher.queue.is_closed()
-                    && (!watcher.scope.contains(&change.key)
-                        || watcher.queue.try_send(Signal::Change(change.clone())).is_ok())
-            });
-        }
-    }
-
-    /// How many are open.
-    pub(super) fn count(&self) -> usize {
-        self.by_resource.values().flatten().filter(|watcher| !watcher.queue.is_closed()).count()
-    }
-
-    /// Ends all watches, or those of a group and resource.
-    pub(super) fn end(&mut self, of: Option<(&str, &str)>, end: WatchEnd) {
-        for ((group, resource), watchers) in &mut self.by_resource {
-            if of.is_none_or(|of| of == (group, resource)) {
-                for watcher in watchers.drain(..) {
-                    // A full queue ends the watch anyway, when its sender is dropped.
-                    let _ = watcher.queue.try_send(Signal::End(end));
-                }
-            }
-        }
-    }
-}
-
 // === impl State ===
 
 impl State {
-    pub(super) fn watch(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Reply, Refusal> {
+    pub(super) fn watch(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<WatchPlan, Refusal> {
         let form = match negotiate(&request.accept)? {
             Asked::Full => Some(Form::Full),
             Asked::Metadata => Some(Form::Metadata),
@@ -198,7 +134,7 @@ impl State {
         let form = form.unwrap_or(Form::Full);
         let queue = self.watches.add(scope);
         let kind = kind.clone();
-        Ok(Reply::Watch(Box::new(WatchPlan { kind, form, selection, bookmarks, timeout, first, queue, silent_up_to })))
+        Ok(WatchPlan { kind, form, selection, bookmarks, timeout, first, queue, silent_up_to })
     }
 }
 
@@ -320,7 +256,7 @@ impl Watch {
             Form::Metadata => ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadata".to_owned()),
         };
         let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
-        self.ready.push_back(line("BOOKMARK", &render::to_vec(&object)).into());
+        self.ready.push_back(line("BOOKMARK", &encode::to_vec(&object)).into());
     }
 
     /// Turns an item into lines.
