@@ -109,10 +109,11 @@
 //! 6. **A panic** in a pass, or while its object or memory is made, counts as an error; the memory is dropped, and an absent
 //!    memory means *read live*. The object stays, because other duties use it. A panic elsewhere kills the actor: its key gets
 //!    a new one, its passes under way end as errors, and each duty is woken with [`Causes::RESTARTED`], which asks for a full
-//!    pass. More than five panics or deaths within 10 min put a duty of a key into *quarantine*: it is tried every 10 min, and
-//!    when its object changes ([`Causes::OBJECT`]), until a pass ends without a panic. Two panics at once, as of a destructor
-//!    while a panic unwinds, end the process; so does the death of a supervisor, and of whatever else is
-//!    [`Indispensable`], by [`Env::fatal`] and with a text that names it. (`object`, `deaths`, `slot`, `board/timers`, `fatal`)
+//!    pass. A listener of a signal is guarded by itself: those behind it hear of the change nevertheless. More than five panics
+//!    or deaths within 10 min put a duty of a key into *quarantine*: it is tried every 10 min, and when its object changes
+//!    ([`Causes::OBJECT`]), until a pass ends without a panic. Two panics at once, as of a destructor while a panic unwinds,
+//!    end the process; so does the death of a supervisor, and of whatever else is [`Indispensable`], by [`Env::fatal`] and
+//!    with a text that names it. (`object`, `deaths`, `slot`, `signal`, `board/timers`, `fatal`)
 //! 7. **Deadline.** A value ([`Pass::deadline`]) that requests and CPU jobs obey, so that a pass ends by itself and keeps its
 //!    memory. Ten seconds later the kit drops the pass: an error, memory gone, next pass with `RESTARTED`. So a pass must be
 //!    safe to drop at each await, and a write that was cut off is *maybe done*. (`object`, `clock`)

@@ -4,6 +4,7 @@ use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
     fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
     rc::{Rc, Weak},
 };
 
@@ -45,13 +46,16 @@ impl Signal {
     }
 
     /// Says that something changed. Listeners are called before this returns, but those that a listener before them
-    /// removed, or that came meanwhile. A listener may listen, stop listening and raise.
+    /// removed, or that came meanwhile. A listener may listen, stop listening and raise. One that panics is a defect, and no
+    /// reason to keep the change from those behind it, or to stop who raised.
     pub fn raise(&self) {
         self.inner.version.set(self.inner.version.get() + 1);
         let listeners: Vec<_> = self.inner.listeners.borrow().values().cloned().collect();
         for listener in listeners {
-            if let Some(listener) = listener.upgrade() {
-                listener();
+            if let Some(listener) = listener.upgrade()
+                && catch_unwind(AssertUnwindSafe(|| listener())).is_err()
+            {
+                tracing::error!("a listener of a signal panicked");
             }
         }
     }
@@ -157,6 +161,18 @@ mod tests {
         signal.raise();
 
         assert_eq!(*heard.borrow(), ["added"], "by the inner change, and not by the one it came in");
+    }
+
+    #[test]
+    fn a_listener_that_panics_keeps_the_change_from_no_other() {
+        let (signal, heard) = (Signal::default(), Heard::default());
+        let _first = listen(&signal, &heard, "first");
+        let _defect = signal.listen(|| panic!("a defect of a listener"));
+        let _last = listen(&signal, &heard, "last");
+        signal.raise();
+        signal.raise();
+
+        assert_eq!(*heard.borrow(), ["first", "last", "first", "last"]);
     }
 
     #[test]
