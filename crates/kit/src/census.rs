@@ -70,8 +70,8 @@ pub enum Role {
     Supervisor,
     /// Looks after one object.
     Object,
-    /// Turns a watch stream into a store and wakes.
-    Router,
+    /// Turns the stream of a kind into stores and wakes.
+    Watch,
     /// Anything else that lives as long as the process: leader election, event recorder, …
     Service,
 }

@@ -78,7 +78,7 @@ pub struct GateMetrics {
 const NO_LABELS: [&str; 0] = [];
 
 /// Series of these exist from the start.
-const ROLES: [Role; 5] = [Role::Root, Role::Supervisor, Role::Object, Role::Router, Role::Service];
+const ROLES: [Role; 5] = [Role::Root, Role::Supervisor, Role::Object, Role::Watch, Role::Service];
 
 /// Series of these exist from the start.
 const ACTIVITIES: [Activity; 9] = [
@@ -234,7 +234,7 @@ fn role_text(role: Role) -> &'static str {
         Role::Root => "root",
         Role::Supervisor => "supervisor",
         Role::Object => "object",
-        Role::Router => "router",
+        Role::Watch => "watch",
         Role::Service => "service",
     }
 }

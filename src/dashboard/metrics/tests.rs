@@ -244,7 +244,7 @@ fn actors_are_counted_from_the_census() {
     let series = r#"gardener_resource_manager_actors{activity="backing_off",role="object"}"#;
     assert_series(&before, series, 1.0);
     assert_series(&after, series, 0.0);
-    assert_series(&after, r#"gardener_resource_manager_actors{activity="idle",role="router"}"#, 0.0);
+    assert_series(&after, r#"gardener_resource_manager_actors{activity="idle",role="watch"}"#, 0.0);
 }
 
 #[test]

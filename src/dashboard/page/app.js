@@ -75,7 +75,7 @@ const TILES = [
   ["Back-off", (s) => `${s.activities.get("backingOff")}`, (s) => (s.activities.get("backingOff") ? "backingOff" : ""),
     filterBy("backingOff"), () => sameSet(state.activities, ["backingOff"])],
   ["Stores fresh", (s) => `${s.fresh} / ${s.stores}`, (s) => (s.fresh < s.stores ? "backingOff" : ""),
-    () => setQuery(state.query === "role:router" ? "" : "role:router"), () => state.query === "role:router"],
+    () => setQuery(state.query === "role:watch" ? "" : "role:watch"), () => state.query === "role:watch"],
   ["Restarts", (s) => `${s.restarts}`, () => "", null, () => null],
 ];
 

@@ -34,7 +34,7 @@ export function summarize(actors) {
     activities.set(actor.activity, (activities.get(actor.activity) ?? 0) + 1);
     summary.restarts += actor.restarts;
     if (isBad(actor.activity)) summary.failing += 1;
-    if (actor.role === "router") {
+    if (actor.role === "watch") {
       summary.stores += 1;
       if (FRESH.has(actor.activity)) summary.fresh += 1;
     }

@@ -125,7 +125,7 @@ impl Member {
 
 impl Feed {
     pub(super) fn new(cluster: &Cluster, env: &Env, key: FeedKey, name: String, registry: &Rc<Registry>) -> Self {
-        let cell = env.census.enter(format!("watch/{name}"), Role::Router);
+        let cell = env.census.enter(format!("watch/{name}"), Role::Watch);
         let home: Vec<_> = (0..).zip(&key.home).map(|(id, scope)| Rc::new(Scope::new(id, scope.clone()))).collect();
         Self {
             cluster: cluster.clone(),
