@@ -7,14 +7,14 @@ use std::{
     cell::{Cell, RefCell},
     collections::BTreeSet,
     panic::{AssertUnwindSafe, catch_unwind},
-    rc::{Rc, Weak},
+    rc::Rc,
 };
 
 use kit::{Activity, Env, Role};
 
 use super::{
     super::{Cluster, Resource, StoreState},
-    Registry, Start,
+    Start,
     reader::{Sink, Standing},
     scope::{Again, Narrowed, Scope, Task},
     want::Elsewhere,
@@ -31,6 +31,9 @@ pub(super) struct FeedKey {
     pub(super) home: Vec<Option<String>>,
 }
 
+/// What a feed calls that has lost its last reader.
+type Deserted = Box<dyn Fn(&Rc<Feed>)>;
+
 /// One stream of one kind.
 pub(super) struct Feed {
     pub(super) cluster: Cluster,
@@ -38,7 +41,8 @@ pub(super) struct Feed {
     pub(super) key: FeedKey,
     /// Place in the census and in logs, e.g. `source/managedresources`.
     pub(super) name: String,
-    registry: Weak<Registry>,
+    /// Called when the last reader has left.
+    deserted: Deserted,
     members: RefCell<Rc<[Rc<Member>]>>,
     /// The scopes of [`FeedKey::home`].
     pub(super) home: Vec<Rc<Scope>>,
@@ -124,14 +128,21 @@ impl Member {
 // === impl Feed ===
 
 impl Feed {
-    pub(super) fn new(cluster: &Cluster, env: &Env, key: FeedKey, name: String, registry: &Rc<Registry>) -> Self {
+    /// `deserted` is called when the last reader has left, and the stream has ended with that.
+    pub(super) fn new(
+        cluster: &Cluster,
+        env: &Env,
+        key: FeedKey,
+        name: String,
+        deserted: impl Fn(&Rc<Self>) + 'static,
+    ) -> Self {
         let cell = env.census.enter(format!("watch/{name}"), Role::Watch);
         let home: Vec<_> = (0..).zip(&key.home).map(|(id, scope)| Rc::new(Scope::new(id, scope.clone()))).collect();
         Self {
             cluster: cluster.clone(),
             env: env.clone(),
             name,
-            registry: Rc::downgrade(registry),
+            deserted: Box::new(deserted),
             members: RefCell::new(Rc::new([])),
             scopes_made: Cell::new(home.len() as u64),
             home,
@@ -217,9 +228,7 @@ impl Feed {
         member.sink.show(Standing::Off);
         if is_last {
             self.end();
-            if let Some(registry) = self.registry.upgrade() {
-                registry.forget(self);
-            }
+            (self.deserted)(self);
         } else {
             self.follow_demand();
             self.widen_if_unneeded();

@@ -59,7 +59,7 @@ pub struct Watches {
 }
 
 /// The streams of one server.
-pub(super) struct Registry {
+struct Registry {
     env: Env,
     feeds: RefCell<Vec<Rc<Feed>>>,
     state: Cell<State>,
@@ -160,7 +160,13 @@ impl Registry {
             return feed.clone();
         }
         let name = self.free_name(name_of(cluster.options().side, &key));
-        let feed = Rc::new(Feed::new(cluster, &self.env, key, name, self));
+        let registry = Rc::downgrade(self);
+        let forget = move |deserted: &Rc<Feed>| {
+            if let Some(registry) = registry.upgrade() {
+                registry.forget(deserted);
+            }
+        };
+        let feed = Rc::new(Feed::new(cluster, &self.env, key, name, forget));
         self.feeds.borrow_mut().push(feed.clone());
         if self.state.get() == State::Running {
             feed.begin();
@@ -175,9 +181,9 @@ impl Registry {
         std::iter::once(name.clone()).chain(numbered).find(is_free).unwrap_or(name)
     }
 
-    /// A feed has ended.
-    fn forget(&self, ended: &Rc<Feed>) {
-        self.feeds.borrow_mut().retain(|feed| !Rc::ptr_eq(feed, ended));
+    /// A feed has no readers any more.
+    fn forget(&self, deserted: &Rc<Feed>) {
+        self.feeds.borrow_mut().retain(|feed| !Rc::ptr_eq(feed, deserted));
     }
 }
 
