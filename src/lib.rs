@@ -52,6 +52,7 @@
 //! * `cli/`: flags, environment, and how they meet the configuration file.
 //! * `commands/`: `pack`, `unpack`, `validate`, `diff`, for authors of bundles; `get`, for people on duty.
 //! * `bundle/`: bundles as plain values: what the controller, producers and commands share. Pure.
+//! * `producer/`: the library for programs that make bundles.
 //! * `actors/`: the controllers, each a module: `managed_resource/` (bundles, in rooms along the way of the data, with
 //!   `health/`, judging objects), `csr_approver/` (certificates of nodes). `modules.rs` lists them, `root.rs` starts and
 //!   stops them on the ground of `ground.rs`, `leader/` (the election) says when.
@@ -111,4 +112,5 @@ pub mod demo;
 pub mod http;
 pub mod logging;
 pub mod process;
+pub mod producer;
 pub mod webhooks;

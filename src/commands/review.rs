@@ -8,8 +8,8 @@ use crate::{
     api::{
         config::{self, Draft, Webhooks},
         object::{self, GroupVersionKind},
-        producer::yaml,
     },
+    producer::yaml,
     webhooks::{
         knowledge::Manifests,
         mutating::Request,
