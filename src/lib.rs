@@ -56,8 +56,9 @@
 //! * `actors/`: the controllers, each a module: `managed_resource/` (bundles, in rooms along the way of the data, with
 //!   `health/`, judging objects), `csr_approver/` (certificates of nodes). `modules.rs` lists them, `root.rs` starts and
 //!   stops them on the ground of `ground.rs`, `leader/` (the election) says when.
-//! * `http/`: connections and limits that the HTTP servers share.
-//! * `dashboard/`: probes, metrics, and the page that shows every actor.
+//! * `http/`: what the HTTP servers share: connections, limits, probes.
+//! * `metrics/`: one registry of counters; all parts of the process hold typed handles of it.
+//! * `dashboard/`: the page that shows every actor, and the servers of page, metrics and probes.
 //! * `logging/`: records as JSON or text on stderr.
 //! * `process/`: from the command line to a running tree of actors, and back to an exit code.
 //! * `demo/`: the demonstration (feature `sim`): a story told step by step, with the program at work in it.
@@ -111,6 +112,7 @@ pub mod dashboard;
 pub mod demo;
 pub mod http;
 pub mod logging;
+pub mod metrics;
 pub mod process;
 pub mod producer;
 pub mod webhooks;

@@ -23,14 +23,12 @@ use crate::{
     api::config::{Config, Endpoint, Loaded, LogFormat, LogLevel, Logging},
     cli::{self, Cli, Command, PROGRAM, RunOptions, StartError, UsageError},
     commands,
-    dashboard::{
-        metrics::Metrics,
-        probes::Checks,
-        server::{
-            self, Bind, Leadership as ShownLeadership, ProcessInfo, ServeError, ServerHandles, ServerOptions, Sources,
-        },
+    dashboard::server::{
+        self, Bind, Leadership as ShownLeadership, ProcessInfo, ServeError, ServerHandles, ServerOptions, Sources,
     },
+    http::probes::Checks,
     logging,
+    metrics::Metrics,
     webhooks::{
         registry,
         server::{Bound, CertificateError, Presence, ServerError, ServerParts, WebhookServer, read_certificate},

@@ -27,7 +27,7 @@ use crate::{
         config::{Config, HighAvailabilityConfig, LeaderElection, NodeAgentAuthorizer},
         crd,
     },
-    dashboard::probes::ProbeQuery,
+    http::probes::ProbeQuery,
     webhooks::{
         endpoint::{Body, Received},
         knowledge::Answers,

@@ -41,7 +41,7 @@ pub trait Authorizer: Send + Sync {
     fn decide(&self, attributes: &Attributes<'_>, view: &dyn View) -> Result<Decision, Failure>;
 
     /// What kind of object the request is about, for metrics: one of
-    /// [`DECIDED_RESOURCES`](crate::dashboard::metrics::DECIDED_RESOURCES).
+    /// [`DECIDED_RESOURCES`](crate::metrics::DECIDED_RESOURCES).
     fn topic(&self, attributes: &Attributes<'_>) -> &'static str;
 
     /// Under which name it logs.
@@ -167,7 +167,7 @@ impl Endpoint for Authorizing {
 // === impl Ruling ===
 
 impl Ruling {
-    /// For metrics: one of [`DECISIONS`](crate::dashboard::metrics::DECISIONS).
+    /// For metrics: one of [`DECISIONS`](crate::metrics::DECISIONS).
     pub fn outcome(&self) -> &'static str {
         match self {
             Self::Decided(Decision::Allow) => "allow",

@@ -8,7 +8,7 @@ use super::{
     *,
 };
 use crate::{
-    dashboard::metrics::{DECIDED_RESOURCES, DECISIONS},
+    metrics::{DECIDED_RESOURCES, DECISIONS},
     webhooks::{
         endpoint::{Body, JSON, LIMIT},
         testing::TestView,

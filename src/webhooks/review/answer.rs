@@ -135,7 +135,7 @@ impl Refusal {
 // === impl Verdict ===
 
 impl Verdict {
-    /// Why the review was not allowed, for metrics: one of [`FAILURE_CAUSES`](crate::dashboard::metrics::FAILURE_CAUSES).
+    /// Why the review was not allowed, for metrics: one of [`FAILURE_CAUSES`](crate::metrics::FAILURE_CAUSES).
     pub fn cause(&self) -> Option<&'static str> {
         Some(match self {
             Self::Allowed | Self::Patched(_) | Self::Unexpected(_) => return None,

@@ -18,7 +18,7 @@ use super::{
     statistics::Statistics,
 };
 use crate::{
-    dashboard::metrics::Metrics,
+    metrics::Metrics,
     webhooks::{
         endpoint::{Answer, Body, Received, Reply},
         knowledge::{Answers, Knowledge},

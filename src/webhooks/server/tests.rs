@@ -13,7 +13,7 @@ use tokio::{sync::mpsc, time::Instant};
 use super::*;
 use crate::{
     api::config::{Config, NodeAgentAuthorizer, Webhooks},
-    dashboard::probes::{Checks, ProbeQuery},
+    http::probes::{Checks, ProbeQuery},
     webhooks::{
         knowledge::{Known, Question},
         mutating::{Mutator, Outcome, Request, token_mount::SERVICE_ACCOUNTS},
