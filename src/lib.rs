@@ -47,7 +47,7 @@
 //!
 //! In `src/`:
 //!
-//! * `main.rs`: the process: parse, load, run.
+//! * `main.rs`: the program: parse, then hand over to `process/`, `commands/` or `demo/`.
 //! * `api/`: the outside contract: types, constants, conditions, component configuration. No I/O.
 //! * `cli/`: flags, environment, and how they meet the configuration file.
 //! * `commands/`: `pack`, `unpack`, `validate`, `diff`, for authors of bundles; `get`, for people on duty.
@@ -60,7 +60,7 @@
 //! * `metrics/`: one registry of counters; all parts of the process hold typed handles of it.
 //! * `dashboard/`: the page that shows every actor, and the servers of page, metrics and probes.
 //! * `logging/`: records as JSON or text on stderr.
-//! * `process/`: from the command line to a running tree of actors, and back to an exit code.
+//! * `process/`: from options to a running tree of actors, and back to an exit code.
 //! * `demo/`: the demonstration (feature `sim`): a story told step by step, with the program at work in it.
 //! * `webhooks/`: what API servers ask about objects before they store them, and about users before they let them.
 //!
