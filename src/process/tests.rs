@@ -29,7 +29,7 @@ use crate::{
     },
     http::probes::ProbeQuery,
     webhooks::{
-        endpoint::{Body, Received},
+        exchange::{Body, Received},
         knowledge::Answers,
         registry,
         view::View as _,

@@ -5,22 +5,12 @@
 
 use std::any::Any;
 
-use bytes::Bytes;
-
 use super::{
     authorizing::Authorized,
+    exchange::{Received, Reply},
     review::Judged,
     view::{Lookup, View},
 };
-
-/// A body of this many bytes is too large.
-pub const LIMIT: usize = 7_340_032;
-/// The only content type, byte for byte.
-pub const JSON: &str = "application/json";
-/// A request without a body.
-pub const EMPTY: &str = "request body is empty";
-/// A body of [`LIMIT`] bytes or more.
-pub const TOO_LARGE: &str = "request entity is too large; limit is 7340032 bytes";
 
 /// A webhook that is served.
 pub trait Endpoint: Send + Sync {
@@ -33,37 +23,6 @@ pub trait Endpoint: Send + Sync {
 
     /// The answer if nothing more is read for a request, because of a defect of the webhook.
     fn give_up(&self, received: &Received, why: &str) -> Answer;
-}
-
-/// A request as it came.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Received {
-    /// The body.
-    pub body: Body,
-    /// The header `Content-Type`; empty if absent.
-    pub content_type: String,
-}
-
-/// The body of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Body {
-    /// There is none.
-    None,
-    /// It did not come to its end, for this reason.
-    Broken(String),
-    /// It has [`LIMIT`] bytes or more; how it begins.
-    TooLarge(Bytes),
-    /// All of it; may be empty if it came in chunks.
-    Whole(Bytes),
-}
-
-/// An HTTP answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
-    /// HTTP status: 200 for any verdict.
-    pub status: u16,
-    /// JSON with status 200, else plain text.
-    pub body: Vec<u8>,
 }
 
 /// An answer, and what of it is for statistics and log.

@@ -8,6 +8,7 @@
 //! ```
 //!
 //! * `endpoint.rs`: what every webhook is to the server. There is one [`endpoint::Endpoint`] for each family.
+//! * `exchange.rs`: what comes over HTTP and goes back, before and after any JSON.
 //! * `mutating/`: the mutating webhooks, one file each, as pure functions (spec 50, spec 51). Start with
 //!   [`mutating::Mutator`].
 //! * `authorizing/`: the authorization webhook for node agents (spec 61).
@@ -22,6 +23,7 @@
 
 pub mod authorizing;
 pub mod endpoint;
+pub mod exchange;
 pub mod fields;
 pub mod knowledge;
 pub mod mutating;

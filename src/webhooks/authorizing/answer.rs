@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::{Decision, Ruling};
-use crate::webhooks::endpoint::Reply;
+use crate::webhooks::exchange::Reply;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

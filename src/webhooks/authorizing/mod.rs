@@ -26,7 +26,8 @@ use std::{
 };
 
 use super::{
-    endpoint::{Account, Answer, Endpoint, Received, Reply, panic_text},
+    endpoint::{Account, Answer, Endpoint, panic_text},
+    exchange::{Received, Reply},
     view::{Failure, Lookup, View},
 };
 pub use review::{Action, Attributes, Refusal, ResourceAction, Review, decode};

@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::{Authorizer, Authorizing};
 use crate::webhooks::{
-    endpoint::{Answer, Body, Endpoint as _, Received},
+    endpoint::{Answer, Endpoint as _},
+    exchange::{Body, Received},
     testing::TestView,
     view::Lookup,
 };

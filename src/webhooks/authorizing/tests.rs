@@ -10,7 +10,7 @@ use super::{
 use crate::{
     metrics::{DECIDED_RESOURCES, DECISIONS},
     webhooks::{
-        endpoint::{Body, JSON, LIMIT},
+        exchange::{Body, JSON, LIMIT},
         testing::TestView,
         view::{ApiStatus, Details},
     },

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{Identity, Refusal};
 use crate::webhooks::{
-    endpoint::Reply,
+    exchange::Reply,
     view::{ApiStatus, Details, Read},
 };
 

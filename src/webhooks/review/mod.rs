@@ -19,7 +19,7 @@ mod patch;
 #[cfg(test)]
 mod tests;
 
-pub use super::endpoint::{Body, LIMIT, Reply};
+pub use super::exchange::{Body, LIMIT, Reply};
 pub use answer::{FailurePolicy, Verdict, reply};
 pub use attempt::attempt;
 pub use identity::Identity;

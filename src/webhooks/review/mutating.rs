@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::{FailurePolicy, Refusal, Review, Verdict, attempt, decode, reply};
 use crate::webhooks::{
-    endpoint::{Account, Answer, Endpoint, Received},
+    endpoint::{Account, Answer, Endpoint},
+    exchange::Received,
     mutating::Mutator,
     view::{Lookup, View},
 };

@@ -20,7 +20,8 @@ use super::{
 use crate::{
     metrics::Metrics,
     webhooks::{
-        endpoint::{Answer, Body, Received, Reply},
+        endpoint::Answer,
+        exchange::{Body, Received, Reply},
         knowledge::{Answers, Knowledge},
         registry::Entry,
         view::Lookup,

@@ -20,7 +20,7 @@ use super::{actor::Desk, load::InFlight};
 use crate::{
     api::duration::GoDuration,
     http::connections::{Busy, Connection, Waits},
-    webhooks::endpoint::{Body, LIMIT, Reply},
+    webhooks::exchange::{Body, LIMIT, Reply},
 };
 
 const TEXT_TYPE: &str = "text/plain; charset=utf-8";
