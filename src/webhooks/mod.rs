@@ -14,8 +14,8 @@
 //! * `authorizing/`: the authorization webhook for node agents (spec 61).
 //! * `registry.rs`: which webhooks there are; a new one is one file in its family and one line there.
 //! * `registration/`: which requests API servers send (spec 50 §3).
-//! * `view.rs`: what a webhook may know of the clusters; `projection.rs`: what it reads, one const each; `knowledge/`: where that
-//!   comes from.
+//! * `view.rs`: what a webhook may know of the clusters; `projection.rs`: what it reads, one const each;
+//!   `knowledge/`: where that comes from.
 //! * `fields.rs`: fields of raw JSON objects, read and made.
 //! * `review/`: AdmissionReviews, from bytes to bytes, without I/O.
 //! * `server/`: TLS, limits, actors, the end.

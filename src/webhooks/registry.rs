@@ -21,7 +21,7 @@ use super::{
         topology_spread::{self, TopologySpread},
         vpa_in_place::{self, VpaInPlace},
     },
-    projection::AnyProjection,
+    projection::Reads,
     review::{FailurePolicy, Mutating},
 };
 use crate::api::config::Webhooks;
@@ -52,21 +52,6 @@ pub struct Entry<E = Arc<dyn Endpoint>> {
     pub reads: Vec<Reads>,
     /// What it does.
     pub endpoint: E,
-}
-
-/// Objects that a webhook reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reads {
-    /// Single objects.
-    Objects(&'static dyn AnyProjection),
-    /// Single objects of one namespace.
-    ObjectsOf(&'static dyn AnyProjection, String),
-    /// What HorizontalPodAutoscalers scale, and how far.
-    Autoscalers,
-    /// How many Nodes there are.
-    NodeCount,
-    /// The taints of the Nodes that the configuration selects.
-    NodeTaints,
 }
 
 /// The webhooks that a configuration enables.

@@ -18,8 +18,7 @@ use super::{
 };
 use crate::webhooks::{
     mutating::system_components::node_taints::TaintSet,
-    projection::{AnyProjection, Fields, Selected, Within},
-    registry::Reads,
+    projection::{AnyProjection, Fields, Reads, Selected, Within},
     view::Lookup,
 };
 

@@ -17,8 +17,7 @@ use crate::{
             load_balancing::{CONFIG_MAP, CONFIG_MAPS, SERVICE, SERVICES},
             token_mount::{SERVICE_ACCOUNTS, ServiceAccount},
         },
-        projection::AnyProjection,
-        registry::Reads,
+        projection::{AnyProjection, Reads},
         view::{Annotations, Scaled, View},
     },
 };
