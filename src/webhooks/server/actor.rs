@@ -13,8 +13,7 @@ use kit::{Census, post};
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{
-    handler::Overloaded,
-    load::{Load, MOST_REQUESTS},
+    load::{Load, MOST_REQUESTS, Overloaded},
     statistics::Statistics,
 };
 use crate::{
