@@ -3,8 +3,6 @@
 //! There is one [`Endpoint`] for each family of webhooks. All share the server with its limits, deadlines and live reads; what the
 //! bytes mean, how an error is told and what a panic costs is the family's own contract.
 
-use std::any::Any;
-
 use super::{
     authorizing::Authorized,
     exchange::{Received, Reply},
@@ -41,10 +39,4 @@ pub enum Account {
     Admission(Judged),
     /// A SubjectAccessReview.
     Authorization(Authorized),
-}
-
-/// The text of a panic.
-pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("of unknown cause").to_owned()
 }

@@ -16,6 +16,7 @@
 //! * `registration/`: which requests API servers send (spec 50 §3).
 //! * `view.rs`: what a webhook may know of the clusters; `projection.rs`: what it reads, one const each;
 //!   `knowledge/`: where that comes from.
+//! * `panics.rs`: what a panic costs: one answer.
 //! * `fields.rs`: fields of raw JSON objects, read and made.
 //! * `review/`: AdmissionReviews, from bytes to bytes, without I/O.
 //! * `server/`: TLS, limits, actors, the end.
@@ -27,6 +28,7 @@ pub mod exchange;
 pub mod fields;
 pub mod knowledge;
 pub mod mutating;
+mod panics;
 pub mod projection;
 pub mod registration;
 pub mod registry;

@@ -20,14 +20,12 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use super::{
-    endpoint::{Account, Answer, Endpoint, panic_text},
+    endpoint::{Account, Answer, Endpoint},
     exchange::{Received, Reply},
+    panics::caught,
     view::{Failure, Lookup, View},
 };
 pub use review::{Action, Attributes, Refusal, ResourceAction, Review, decode};
@@ -120,12 +118,11 @@ const NO_TOPIC: &str = "other";
 
 impl Authorizing {
     fn rule(&self, attributes: &Attributes<'_>, view: &dyn View) -> Result<Ruling, Lookup> {
-        // On a panic nothing of the attempt is left but the view, which answers again as it did.
-        match catch_unwind(AssertUnwindSafe(|| self.authorizer.decide(attributes, view))) {
+        match caught(|| self.authorizer.decide(attributes, view)) {
             Ok(Ok(decision)) => Ok(Ruling::Decided(decision)),
             Ok(Err(Failure::Look(lookup))) => Err(lookup),
             Ok(Err(failure)) => Ok(Ruling::Failed { code: 500, message: failure.text().to_owned() }),
-            Err(panic) => Ok(Ruling::Panicked(panic_text(&*panic))),
+            Err(panic) => Ok(Ruling::Panicked(panic)),
         }
     }
 
