@@ -6,12 +6,13 @@
 //!
 //! * `review.rs`: SubjectAccessReviews, from bytes to attributes, which borrow from the bytes; `selector.rs`: field selectors;
 //!   `text.rs`: texts that are borrowed.
-//! * `answer.rs`: the answer. Errors are told inside of HTTP 200.
+//! * `ruling.rs`: what becomes of a review: a decision, an error, a panic. `answer.rs`: the answer. Errors are told inside of HTTP 200.
 //! * [`node_agent`]: the one authorizer there is.
 
 mod answer;
 pub mod node_agent;
 mod review;
+mod ruling;
 mod selector;
 mod text;
 
@@ -25,10 +26,10 @@ use std::sync::Arc;
 use super::{
     endpoint::{Account, Answer, Endpoint},
     exchange::{Received, Reply},
-    panics::caught,
     view::{Failure, Lookup, View},
 };
 pub use review::{Action, Attributes, Refusal, ResourceAction, Review, decode};
+pub use ruling::{Asked, Authorized, Ruling, rule};
 pub use selector::{Requirement, Requirements, Selector};
 
 /// Decides what users may do.
@@ -58,52 +59,6 @@ pub enum Decision {
     NoOpinion,
 }
 
-/// What became of a SubjectAccessReview.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ruling {
-    /// There is a decision.
-    Decided(Decision),
-    /// There is none, for a reason that `status.evaluationError` tells: a code and a text.
-    Failed {
-        /// As if it were an HTTP status.
-        code: u16,
-        /// The text.
-        message: String,
-    },
-    /// The authorizer panicked with this text.
-    Panicked(String),
-}
-
-/// A SubjectAccessReview and what became of it, for statistics and log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Authorized {
-    /// See [`Authorizer::logger`].
-    pub logger: &'static str,
-    /// See [`Authorizer::topic`].
-    pub topic: &'static str,
-    /// Who asked; empty if the request was no review.
-    pub asked: Asked,
-    /// What became of it.
-    pub ruling: Ruling,
-}
-
-/// What is logged of a request.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Asked {
-    /// `spec.user`.
-    pub user: String,
-    /// Verb.
-    pub verb: String,
-    /// Namespace.
-    pub namespace: String,
-    /// Plural name of the kind, or the path.
-    pub resource: String,
-    /// Subresource.
-    pub subresource: String,
-    /// Name.
-    pub name: String,
-}
-
 /// Answers SubjectAccessReviews with what an [`Authorizer`] decides.
 #[derive(Clone)]
 pub struct Authorizing {
@@ -117,15 +72,6 @@ const NO_TOPIC: &str = "other";
 // === impl Authorizing ===
 
 impl Authorizing {
-    fn rule(&self, attributes: &Attributes<'_>, view: &dyn View) -> Result<Ruling, Lookup> {
-        match caught(|| self.authorizer.decide(attributes, view)) {
-            Ok(Ok(decision)) => Ok(Ruling::Decided(decision)),
-            Ok(Err(Failure::Look(lookup))) => Err(lookup),
-            Ok(Err(failure)) => Ok(Ruling::Failed { code: 500, message: failure.text().to_owned() }),
-            Err(panic) => Ok(Ruling::Panicked(panic)),
-        }
-    }
-
     fn conclude(&self, review: &Review<'_>, ruling: Ruling) -> Answer {
         let reply = answer::reply(&review.api_version, &review.kind, &ruling);
         let topic = self.authorizer.topic(&review.attributes);
@@ -149,7 +95,7 @@ impl Authorizing {
 impl Endpoint for Authorizing {
     fn answer(&self, received: &Received, view: &dyn View) -> Result<Answer, Lookup> {
         match decode(received) {
-            Ok(review) => Ok(self.conclude(&review, self.rule(&review.attributes, view)?)),
+            Ok(review) => Ok(self.conclude(&review, rule(&*self.authorizer, &review.attributes, view)?)),
             Err(refusal) => Ok(self.refuse(refusal)),
         }
     }
@@ -158,39 +104,6 @@ impl Endpoint for Authorizing {
         match decode(received) {
             Ok(review) => self.conclude(&review, Ruling::Failed { code: 500, message: why.to_owned() }),
             Err(refusal) => self.refuse(refusal),
-        }
-    }
-}
-
-// === impl Ruling ===
-
-impl Ruling {
-    /// For metrics: one of [`DECISIONS`](crate::metrics::DECISIONS).
-    pub fn outcome(&self) -> &'static str {
-        match self {
-            Self::Decided(Decision::Allow) => "allow",
-            Self::Decided(Decision::Deny(_)) => "deny",
-            Self::Decided(Decision::NoOpinion) => "no_opinion",
-            Self::Failed { .. } | Self::Panicked(_) => "error",
-        }
-    }
-}
-
-// === impl Asked ===
-
-impl Asked {
-    fn of(attributes: &Attributes<'_>) -> Self {
-        let user = attributes.user.to_string();
-        match &attributes.action {
-            Action::Resource(action) => Self {
-                user,
-                verb: action.verb.to_string(),
-                namespace: action.namespace.to_string(),
-                resource: action.resource.to_string(),
-                subresource: action.subresource.to_string(),
-                name: action.name.to_string(),
-            },
-            Action::Path | Action::None => Self { user, ..Self::default() },
         }
     }
 }
