@@ -11,10 +11,11 @@ use crate::{
     },
     producer::yaml,
     webhooks::{
+        endpoint::Mutating,
         knowledge::Manifests,
         mutating::Request,
         registry::{self, Entry},
-        review::{self, Body, Mutating, Review, Verdict},
+        review::{self, Body, Review, Verdict},
     },
 };
 

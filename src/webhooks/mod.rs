@@ -7,7 +7,7 @@
 //!                       watches ─► stores ─► knowledge/ ─────┘ view; on a miss one live read, then again
 //! ```
 //!
-//! * `endpoint.rs`: what every webhook is to the server. There is one [`endpoint::Endpoint`] for each family.
+//! * `endpoint/`: what every webhook is to the server. There is one [`endpoint::Endpoint`] for each family.
 //! * `exchange.rs`: what comes over HTTP and goes back, before and after any JSON.
 //! * `mutating/`: the mutating webhooks, one file each, as pure functions (spec 50, spec 51). Start with
 //!   [`mutating::Mutator`].

@@ -3,11 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    authorizing::{
-        Authorizing,
-        node_agent::{self, NodeAgents},
-    },
-    endpoint::Endpoint,
+    authorizing::node_agent::{self, NodeAgents},
+    endpoint::{Authorizing, Endpoint, Mutating},
     mutating::{
         Mutator,
         endpoint_slice_hints::{self, EndpointSliceHints},
@@ -22,7 +19,7 @@ use super::{
         vpa_in_place::{self, VpaInPlace},
     },
     projection::Reads,
-    review::{FailurePolicy, Mutating},
+    review::FailurePolicy,
 };
 use crate::api::config::Webhooks;
 

@@ -36,7 +36,7 @@ struct Status<'a> {
 struct Empty {}
 
 /// The HTTP answer: always 200. It says the version and kind of its review.
-pub(super) fn reply(api_version: &str, kind: &str, ruling: &Ruling) -> Reply {
+pub fn reply(api_version: &str, kind: &str, ruling: &Ruling) -> Reply {
     let mut status = Status { allowed: false, denied: false, reason: "", evaluation_error: Cow::Borrowed("") };
     match ruling {
         Ruling::Decided(Decision::Allow) => status.allowed = true,

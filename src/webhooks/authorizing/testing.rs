@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::{Authorizer, Authorizing};
+use super::Authorizer;
 use crate::webhooks::{
-    endpoint::{Answer, Endpoint as _},
+    endpoint::{Answer, Authorizing, Endpoint as _},
     exchange::{Body, Received},
     testing::TestView,
     view::Lookup,

@@ -10,7 +10,8 @@ use super::{
 use crate::{
     metrics::{DECIDED_RESOURCES, DECISIONS},
     webhooks::{
-        exchange::{Body, JSON, LIMIT},
+        endpoint::{Account, Authorizing, Endpoint as _},
+        exchange::{Body, JSON, LIMIT, Received},
         testing::TestView,
         view::{ApiStatus, Details},
     },

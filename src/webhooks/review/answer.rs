@@ -49,6 +49,26 @@ pub enum Verdict {
     Panicked(String),
 }
 
+/// What became of an AdmissionReview.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judged {
+    /// It was none.
+    Refused(Refusal),
+    /// It has a verdict.
+    Reviewed {
+        /// `request.uid`.
+        uid: String,
+        /// `request.operation`.
+        operation: String,
+        /// `request.namespace`.
+        namespace: String,
+        /// `request.name`.
+        name: String,
+        /// The verdict.
+        verdict: Verdict,
+    },
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Document<'a> {

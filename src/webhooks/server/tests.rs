@@ -15,10 +15,11 @@ use crate::{
     api::config::{Config, NodeAgentAuthorizer, Webhooks},
     http::probes::{Checks, ProbeQuery},
     webhooks::{
+        endpoint::Mutating,
         knowledge::{Known, Question},
         mutating::{Mutator, Outcome, Request, token_mount::SERVICE_ACCOUNTS},
         registry::{self, Entry},
-        review::{FailurePolicy, Mutating},
+        review::FailurePolicy,
         view::{Failure, Lookup, View},
     },
 };

@@ -2,6 +2,15 @@
 //!
 //! There is one [`Endpoint`] for each family of webhooks. All share the server with its limits, deadlines and live reads; what the
 //! bytes mean, how an error is told and what a panic costs is the family's own contract.
+//!
+//! * `mutating.rs`: the [`Mutator`](super::mutating::Mutator)s, between reviews and patches.
+//! * `authorizing.rs`: the [`Authorizer`](super::authorizing::Authorizer)s.
+
+mod authorizing;
+mod mutating;
+
+pub use authorizing::Authorizing;
+pub use mutating::Mutating;
 
 use super::{
     authorizing::Authorized,
