@@ -3,15 +3,18 @@
 mod live;
 mod stores;
 
-use std::{collections::BTreeMap, future::Future, rc::Rc, time::Duration};
+use std::{collections::BTreeMap, future::Future, time::Duration};
 
-use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side, Watches};
+use cluster::{Side, Watches};
 use kit::testing::{Universe, eventually, settle, universe};
 use serde_json::{Value, json};
-use sim::{ClientOptions, Fault, Process, Seen, Sim, SimOptions};
+use sim::{Fault, Seen, Sim};
 use tokio::time::{Instant, sleep};
 
-use super::*;
+use super::{
+    testing::{cluster_of, requests, simulator},
+    *,
+};
 use crate::{
     api::object::NamespacedName,
     webhooks::{
@@ -52,26 +55,11 @@ fn world<F: Future<Output = World>>(
     test: impl FnOnce(World) -> F,
 ) {
     universe(1, |Universe { env }| async move {
-        let options = SimOptions::new(env.clock.clone(), env.random.clone());
-        let sim = Sim::new(SimOptions { latency: Duration::from_millis(1), ..options });
+        let sim = simulator(&env);
         put(&sim, "v1", "Namespace", "", "ns", json!({}));
         put(&sim, "v1", "Namespace", "", "istio", json!({}));
         before(&sim);
-        let client = sim.client_of(ClientOptions {
-            user: "grm".into(),
-            groups: vec!["system:masters".into()],
-            user_agent: "test".into(),
-            process: Process::new(),
-        });
-        let options = ClusterOptions {
-            side: Side::Target,
-            host: "sim:443".into(),
-            qps: -1.0,
-            burst: 0,
-            namespaces: namespaces.iter().map(ToString::to_string).collect(),
-        };
-        let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: Fence::open() };
-        let cluster = Cluster::new(client, options, cluster_env, Rc::new(NoObserver));
+        let cluster = cluster_of(&sim, &env, Side::Target, namespaces);
         let selector = BTreeMap::from([("pool".to_owned(), "system".to_owned())]);
         let watches = Watches::new(&cluster, &env);
         let caches = Caches::open(&watches, &watches, reads, selector);
@@ -128,16 +116,11 @@ impl World {
     }
 
     async fn ask_within<T>(&self, time: Duration, ask: impl Fn(&dyn View) -> Result<T, Failure>) -> Result<T, Failure> {
-        let mut answers = Answers::default();
-        let deadline = Instant::now() + time;
-        loop {
-            let lookup = match ask(&self.knowledge.sight(&answers)) {
-                Err(Failure::Look(lookup)) => lookup,
-                other => return other,
-            };
-            let known = self.knowledge.look(lookup.clone(), deadline).await;
-            assert!(answers.add(lookup, known), "asked again");
-        }
+        let attempt = |view: &dyn View| match ask(view) {
+            Err(Failure::Look(lookup)) => Err(lookup),
+            other => Ok(other),
+        };
+        self.knowledge.attempt(time, attempt).await
     }
 
     async fn account(&self, name: &str) -> Result<Option<Arc<ServiceAccount>>, Failure> {
@@ -164,8 +147,7 @@ impl World {
 
     /// `verb resource name` of the requests since the stores were filled, without watches.
     fn requests(&self) -> Vec<String> {
-        let infos = self.sim.requests().into_iter().map(|request| request.info).filter(|info| info.verb != "watch");
-        infos.map(|info| format!("{} {}", info.verb, info.resource)).collect()
+        requests(&self.sim)
     }
 }
 
