@@ -18,8 +18,6 @@ mod selector;
 mod text;
 
 #[cfg(test)]
-mod testing;
-#[cfg(test)]
 mod tests;
 
 use super::view::{Failure, View};

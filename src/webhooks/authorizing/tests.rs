@@ -3,14 +3,14 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{
-    testing::{answer, authorizing, json as parsed, received, told},
-    *,
-};
+use super::*;
 use crate::{
     metrics::{DECIDED_RESOURCES, DECISIONS},
     webhooks::{
-        endpoint::{Account, Authorizing, Endpoint as _},
+        endpoint::{
+            Account, Authorizing, Endpoint as _,
+            testing::{answer, authorizing, json as parsed, received, told},
+        },
         exchange::{Body, JSON, LIMIT, Received},
         testing::TestView,
         view::{ApiStatus, Details},

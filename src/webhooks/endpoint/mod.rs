@@ -8,6 +8,8 @@
 
 mod authorizing;
 mod mutating;
+#[cfg(test)]
+pub(super) mod testing;
 
 pub use authorizing::Authorizing;
 pub use mutating::Mutating;

@@ -10,11 +10,11 @@ use sim::{Fault, Seen, Sim, WatchEnd};
 
 use super::{MACHINE_NAMESPACE, attributes, hosted, review, without_machines};
 use crate::webhooks::{
-    authorizing::{
-        node_agent::{NodeAgents, OscSecret, SECRETS},
+    authorizing::node_agent::{NodeAgents, OscSecret, SECRETS},
+    endpoint::{
+        Endpoint as _,
         testing::{authorizing, json, received, told},
     },
-    endpoint::Endpoint as _,
     knowledge::{
         Answers, Caches, Knowledge,
         testing::{cluster_of, requests, simulator},
