@@ -1,6 +1,7 @@
 //! One HTTP exchange as the webhooks see it: what came, and what is sent back.
 
 use bytes::Bytes;
+use serde::Serialize;
 
 /// A body of this many bytes is too large.
 pub const LIMIT: usize = 7_340_032;
@@ -40,4 +41,16 @@ pub struct Reply {
     pub status: u16,
     /// JSON with status 200, else plain text.
     pub body: Vec<u8>,
+}
+
+// === impl Reply ===
+
+impl Reply {
+    /// A verdict: this document, with status 200.
+    pub(super) fn json(document: &impl Serialize) -> Self {
+        match serde_json::to_vec(document) {
+            Ok(body) => Self { status: 200, body },
+            Err(error) => Self { status: 500, body: format!("cannot write the answer: {error}\n").into_bytes() },
+        }
+    }
 }

@@ -46,10 +46,7 @@ pub fn reply(api_version: &str, kind: &str, ruling: &Ruling) -> Reply {
         Ruling::Panicked(text) => status.evaluation_error = format!("500 panic: {text} [recovered]").into(),
     }
     let document = Document { kind, api_version, metadata: Empty {}, spec: Empty {}, status };
-    match serde_json::to_vec(&document) {
-        Ok(body) => Reply { status: 200, body },
-        Err(error) => Reply { status: 500, body: format!("cannot write the answer: {error}\n").into_bytes() },
-    }
+    Reply::json(&document)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "that is how serde asks")]

@@ -135,10 +135,7 @@ pub fn reply(identity: &Identity, verdict: &Verdict, policy: FailurePolicy) -> R
 
 fn written(identity: &Identity, response: Response<'_>) -> Reply {
     let document = Document { kind: &identity.kind, api_version: &identity.api_version, response };
-    match serde_json::to_vec(&document) {
-        Ok(body) => Reply { status: 200, body },
-        Err(error) => Reply { status: 500, body: format!("cannot write the answer: {error}\n").into_bytes() },
-    }
+    Reply::json(&document)
 }
 
 // === impl Refusal ===
