@@ -47,18 +47,20 @@
 //!
 //! In `src/`:
 //!
-//! * `main.rs`: the process: parse, load, run.
+//! * `main.rs`: the program: parse, then hand over to `process/`, `commands/` or `demo/`.
 //! * `api/`: the outside contract: types, constants, conditions, component configuration. No I/O.
 //! * `cli/`: flags, environment, and how they meet the configuration file.
 //! * `commands/`: `pack`, `unpack`, `validate`, `diff`, for authors of bundles; `get`, for people on duty.
 //! * `bundle/`: bundles as plain values: what the controller, producers and commands share. Pure.
+//! * `producer/`: the library for programs that make bundles.
 //! * `actors/`: the controllers, each a module: `managed_resource/` (bundles, in rooms along the way of the data, with
 //!   `health/`, judging objects), `csr_approver/` (certificates of nodes). `modules.rs` lists them, `root.rs` starts and
 //!   stops them on the ground of `ground.rs`, `leader/` (the election) says when.
-//! * `http/`: connections and limits that the HTTP servers share.
-//! * `dashboard/`: probes, metrics, and the page that shows every actor.
+//! * `http/`: what the HTTP servers share: connections, limits, probes.
+//! * `metrics/`: one registry of counters; all parts of the process hold typed handles of it.
+//! * `dashboard/`: the page that shows every actor, and the servers of page, metrics and probes.
 //! * `logging/`: records as JSON or text on stderr.
-//! * `process/`: from the command line to a running tree of actors, and back to an exit code.
+//! * `process/`: from options to a running tree of actors, and back to an exit code.
 //! * `demo/`: the demonstration (feature `sim`): a story told step by step, with the program at work in it.
 //! * `webhooks/`: what API servers ask about objects before they store them, and about users before they let them.
 //!
@@ -110,5 +112,7 @@ pub mod dashboard;
 pub mod demo;
 pub mod http;
 pub mod logging;
+pub mod metrics;
 pub mod process;
+pub mod producer;
 pub mod webhooks;

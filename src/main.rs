@@ -1,6 +1,16 @@
-//! The process: parse, load, run.
+//! The program: parse, then hand over to who does it.
 
-use gardener_resource_manager::process;
+use std::{
+    ffi::OsString,
+    io::{self, Write as _},
+};
+
+#[cfg(feature = "sim")]
+use gardener_resource_manager::demo;
+use gardener_resource_manager::{
+    cli::{Cli, Command, UsageError},
+    commands, process,
+};
 use kit::json;
 
 /// Most of the work is on trees of JSON: many small pieces, and at the start many at once. Measured with 10,000 objects, it
@@ -15,7 +25,7 @@ fn main() {
     // The stack of the first thread is as large as the system's settings say, which may be too small for deep objects.
     let thread = std::thread::Builder::new().name("main".to_owned()).stack_size(json::STACK).spawn(|| {
         let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-        process::run(&arguments, &|variable| std::env::var(variable).ok())
+        run(&arguments, &|variable| std::env::var(variable).ok())
     });
     let code = match thread {
         Ok(thread) => thread.join().unwrap_or(PANICKED),
@@ -23,4 +33,25 @@ fn main() {
     };
     // Not by returning: that would wait for jobs of the blocking pool, which nobody needs any more.
     std::process::exit(code);
+}
+
+/// Does what the command line (without the program's name) asks for; the exit code (spec 70 §13).
+fn run(arguments: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> i32 {
+    match Cli::parse_from(arguments, env) {
+        Ok(Command::Run(options)) => process::run(&options),
+        Ok(Command::Tool(tool)) => commands::run(&tool, env),
+        Ok(Command::Version(text) | Command::Help(text)) => {
+            process::print(&format!("{}\n", text.trim_end()));
+            0
+        }
+        #[cfg(feature = "sim")]
+        Ok(Command::Demo(options)) => demo::run(options, env),
+        #[cfg(not(feature = "sim"))]
+        Ok(Command::Demo(_)) => process::refuse("the demonstration is not part of this build"),
+        Err(UsageError::Tool(text)) => {
+            io::stderr().write_all(text.as_bytes()).ok();
+            commands::FAILED
+        }
+        Err(error) => process::refuse(&error.to_string()),
+    }
 }

@@ -1,4 +1,4 @@
-//! The outside contract: types, constants, defaults and validation. No I/O, but for [`producer`].
+//! The outside contract: types, constants, defaults and validation. No I/O.
 //!
 //! * [`age`]: how long ago something was, as kubectl writes it.
 //! * [`keys`]: every annotation, label, finalizer and fixed text of the API.
@@ -11,7 +11,6 @@
 //! * [`integer`]: integers as Go reads them.
 //! * [`object`]: names and metadata of any object, from the layer below.
 //! * [`quote`]: text in quotes, with Go's escapes.
-//! * [`producer`]: the library for programs that make ManagedResources.
 
 pub mod age;
 pub mod class;
@@ -23,7 +22,6 @@ pub mod integer;
 pub mod keys;
 pub mod managed_resource;
 pub mod origin;
-pub mod producer;
 pub mod quote;
 
 pub use cluster::object;

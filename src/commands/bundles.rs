@@ -9,12 +9,12 @@ use crate::{
     api::{
         keys::{BROTLI_SUFFIX, GROUP, KIND},
         object::{self, GroupVersionKind},
-        producer::{
-            decode::{Decoder, LabelWarning, Limits, SecretData},
-            unique,
-        },
     },
     bundle::identity::is_built_in_group,
+    producer::{
+        decode::{Decoder, LabelWarning, Limits, SecretData},
+        unique,
+    },
 };
 
 /// An object and where it is.

@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::api::producer::decode::{Decoder, LabelWarning, Limits, SecretData};
+use crate::producer::decode::{Decoder, LabelWarning, Limits, SecretData};
 
 /// Endings of the files that are read from folders.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];

@@ -36,8 +36,8 @@ use self::{
     input::{InputError, Source},
 };
 use crate::{
-    api::producer::ProducerError,
     cli::{DiffOptions, GetOptions, PackOptions, ReviewOptions, Tool, UnpackOptions, ValidateOptions},
+    producer::ProducerError,
 };
 
 /// Exit code: all is well.
@@ -162,7 +162,7 @@ fn unpack(
     };
     let secrets = connect::block_on(async {
         let client = connect::client(options.kubeconfig.as_deref(), env)?;
-        let secrets = crate::api::producer::bundle::secrets(&client, namespace, &options.subject).await;
+        let secrets = crate::producer::bundle::secrets(&client, namespace, &options.subject).await;
         Ok::<_, CommandError>(secrets.map_err(Box::new)?)
     });
     Ok(unpack::secrets(&secrets??, options.list))

@@ -10,12 +10,10 @@ use super::{
     input::{Document, Place, Source, is_dns_subdomain},
 };
 use crate::{
-    api::{
-        object::{self, GroupVersionKind, ObjectKey},
-        producer::{Parts, Registry, yaml},
-    },
+    api::object::{self, GroupVersionKind, ObjectKey},
     bundle::identity,
     cli::PackOptions,
+    producer::{Parts, Registry, yaml},
 };
 
 /// Data key of a bundle that is not compressed.

@@ -8,13 +8,14 @@ use crate::{
     api::{
         config::{self, Draft, Webhooks},
         object::{self, GroupVersionKind},
-        producer::yaml,
     },
+    producer::yaml,
     webhooks::{
+        endpoint::Mutating,
         knowledge::Manifests,
         mutating::Request,
         registry::{self, Entry},
-        review::{self, Body, Mutating, Review, Verdict},
+        review::{self, Body, Review, Verdict},
     },
 };
 

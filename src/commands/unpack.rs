@@ -9,14 +9,12 @@ use super::{
     one_line,
 };
 use crate::{
-    api::{
-        object::{self, NamespacedName},
-        producer::{
-            decode::{Decoder, Limits, SecretData},
-            unique, yaml,
-        },
-    },
+    api::object::{self, NamespacedName},
     bundle::identity,
+    producer::{
+        decode::{Decoder, Limits, SecretData},
+        unique, yaml,
+    },
 };
 
 /// The columns of `--list`.

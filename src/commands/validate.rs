@@ -21,9 +21,9 @@ use crate::{
     api::{
         config::{self, ConfigError, KIND as CONFIG_KIND},
         object::ObjectKey,
-        producer::decode::LabelWarning,
     },
     bundle::identity::{self, Equivalences},
+    producer::decode::LabelWarning,
 };
 
 /// A mistake, or what may be one.

@@ -16,12 +16,14 @@ use kit::Census;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    feed::{Snapshots, events},
+use super::feed::{Snapshots, events};
+use crate::{
+    http::{
+        connections::{Connection, Connections},
+        probes::{Answer, Checks, ProbeQuery},
+    },
     metrics::Metrics,
-    probes::{Answer, Checks, ProbeQuery},
 };
-use crate::http::connections::{Connection, Connections};
 
 pub use super::feed::{Leadership, LeadershipFn, NowFn, ProcessInfo};
 pub use crate::http::listen::{Bind, ListenError};

@@ -28,11 +28,9 @@ use crate::{
         keys::ORIGIN,
     },
     cli::BuildInfo,
-    dashboard::{
-        metrics::Metrics,
-        probes::ProbeQuery,
-        server::{ServeError, ServerHandles},
-    },
+    dashboard::server::{ServeError, ServerHandles},
+    http::probes::ProbeQuery,
+    metrics::Metrics,
     process::{self, Link, Observing, Process, ProcessParts, Vitals, identity},
 };
 

@@ -228,6 +228,8 @@ mod tests {
         let table = [
             ("gardener_resource_manager", None),
             ("gardener_resource_manager::dashboard::server", Some("dashboard.server")),
+            ("gardener_resource_manager::http::probes", Some("http.probes")),
+            ("gardener_resource_manager::metrics", Some("metrics")),
             ("gardener_resource_manager::actors::csr_approver", Some("csr-approver")),
             ("cluster::client::token", Some("cluster.client.token")),
             ("cluster_api::some_module", Some("cluster_api.some_module")),

@@ -1,4 +1,4 @@
-//! The process: from the command line to a tree of actors, and back to an exit code (spec 70 §1, §7, §13).
+//! The process: from options to a tree of actors, and back to an exit code (spec 70 §1, §7, §13).
 //!
 //! ```text
 //! run.rs ── load, log, connect.rs ─► servers (dashboard) ─► Process::start ─► signal ─► Process::stop
@@ -34,6 +34,6 @@ pub use life::{Link, Process, ProcessError, ProcessParts, identity};
 pub use observe::Observing;
 #[cfg(feature = "sim")]
 pub(crate) use run::serve_http;
-pub use run::{refuse, run};
+pub use run::{print, refuse, run};
 pub use shutdown::{GRACE_PERIOD, Stopped};
 pub use vitals::Vitals;

@@ -6,7 +6,7 @@ use cluster::{RequestObserver, Side};
 use kit::{DutyObserver, Lane, Observers, PassObserver, PassResult};
 use tokio::time::Instant;
 
-use crate::dashboard::metrics::{ControllerMetrics, GateMetrics, Metrics, ReconcileResult, RunningWork};
+use crate::metrics::{ControllerMetrics, GateMetrics, Metrics, ReconcileResult, RunningWork};
 
 /// Shows in the metrics what is observed.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! The production process, in the order of spec 70 §7.
 
-use std::{ffi::OsString, io, io::Write as _, path::Path, rc::Rc, sync::Arc, time::Duration};
+use std::{io, io::Write as _, path::Path, rc::Rc, sync::Arc, time::Duration};
 
 use actix::System;
 use cluster::{Connection, ConnectionError, user_agent};
@@ -21,16 +21,13 @@ use crate::{
         root::PATIENCE,
     },
     api::config::{Config, Endpoint, Loaded, LogFormat, LogLevel, Logging},
-    cli::{self, Cli, Command, PROGRAM, RunOptions, StartError, UsageError},
-    commands,
-    dashboard::{
-        metrics::Metrics,
-        probes::Checks,
-        server::{
-            self, Bind, Leadership as ShownLeadership, ProcessInfo, ServeError, ServerHandles, ServerOptions, Sources,
-        },
+    cli::{self, Cli, PROGRAM, RunOptions, StartError},
+    dashboard::server::{
+        self, Bind, Leadership as ShownLeadership, ProcessInfo, ServeError, ServerHandles, ServerOptions, Sources,
     },
+    http::probes::Checks,
     logging,
+    metrics::Metrics,
     webhooks::{
         registry,
         server::{Bound, CertificateError, Presence, ServerError, ServerParts, WebhookServer, read_certificate},
@@ -68,28 +65,8 @@ enum RunError {
     GracePeriod,
 }
 
-/// Does what the command line (without the program's name) asks for; the exit code (spec 70 §13).
-pub fn run(arguments: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> i32 {
-    match Cli::parse_from(arguments, env) {
-        Ok(Command::Run(options)) => load_and_run(&options),
-        Ok(Command::Tool(tool)) => commands::run(&tool, env),
-        Ok(Command::Version(text) | Command::Help(text)) => {
-            print(&format!("{}\n", text.trim_end()));
-            0
-        }
-        #[cfg(feature = "sim")]
-        Ok(Command::Demo(options)) => crate::demo::run(options, env),
-        #[cfg(not(feature = "sim"))]
-        Ok(Command::Demo(_)) => refuse("the demonstration is not part of this build"),
-        Err(UsageError::Tool(text)) => {
-            io::stderr().write_all(text.as_bytes()).ok();
-            commands::FAILED
-        }
-        Err(error) => refuse(&error.to_string()),
-    }
-}
-
-fn load_and_run(options: &RunOptions) -> i32 {
+/// Runs controllers and webhooks until the end; the exit code (spec 70 §13).
+pub fn run(options: &RunOptions) -> i32 {
     let loaded = match cli::load(options, &cli::load::read_file) {
         Ok(loaded) => loaded,
         Err(error) => return refuse_start(&error),
@@ -323,7 +300,8 @@ fn report(error: &RunError) {
     print(&cli::failure_after_logging(&error.to_string()).stdout);
 }
 
-fn print(text: &str) {
+/// Writes to the standard output, whether somebody reads or not.
+pub fn print(text: &str) {
     let mut stdout = io::stdout();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).ok();
 }

@@ -18,7 +18,7 @@ use tokio::{
 
 use crate::{
     actors::leader::Leadership,
-    dashboard::probes::{CheckFn, Checks, with_grace},
+    http::probes::{CheckFn, Checks, with_grace},
 };
 
 /// Name of a check.

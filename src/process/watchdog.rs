@@ -12,7 +12,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::dashboard::metrics::Metrics;
+use crate::metrics::Metrics;
 
 /// The arbiter beats this often, and is looked at as often. Each beat wakes two threads of a process that is at rest.
 const BEAT: Duration = Duration::from_secs(1);

@@ -7,14 +7,16 @@
 //!                       watches ─► stores ─► knowledge/ ─────┘ view; on a miss one live read, then again
 //! ```
 //!
-//! * `endpoint.rs`: what every webhook is to the server. There is one [`endpoint::Endpoint`] for each family.
+//! * `endpoint/`: what every webhook is to the server. There is one [`endpoint::Endpoint`] for each family.
+//! * `exchange.rs`: what comes over HTTP and goes back, before and after any JSON.
 //! * `mutating/`: the mutating webhooks, one file each, as pure functions (spec 50, spec 51). Start with
 //!   [`mutating::Mutator`].
 //! * `authorizing/`: the authorization webhook for node agents (spec 61).
 //! * `registry.rs`: which webhooks there are; a new one is one file in its family and one line there.
 //! * `registration/`: which requests API servers send (spec 50 §3).
-//! * `view.rs`: what a webhook may know of the clusters; `projection.rs`: what it reads, one const each; `knowledge/`: where that
-//!   comes from.
+//! * `view.rs`: what a webhook may know of the clusters; `projection.rs`: what it reads, one const each;
+//!   `knowledge/`: where that comes from.
+//! * `panics.rs`: what a panic costs: one answer.
 //! * `fields.rs`: fields of raw JSON objects, read and made.
 //! * `review/`: AdmissionReviews, from bytes to bytes, without I/O.
 //! * `server/`: TLS, limits, actors, the end.
@@ -22,9 +24,11 @@
 
 pub mod authorizing;
 pub mod endpoint;
+pub mod exchange;
 pub mod fields;
 pub mod knowledge;
 pub mod mutating;
+mod panics;
 pub mod projection;
 pub mod registration;
 pub mod registry;

@@ -1,4 +1,4 @@
-//! What webhooks read of objects: one const for each kind and purpose.
+//! What webhooks read: of objects, one const for each kind and purpose.
 //!
 //! ```text
 //! pub const SERVICE_ACCOUNTS: Projection<ServiceAccount> = Projection {
@@ -84,6 +84,21 @@ pub trait AnyProjection: Send + Sync {
 
 /// What is kept of an object: the type of its projection.
 pub type Fields = Arc<dyn Any + Send + Sync>;
+
+/// Objects that a webhook reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reads {
+    /// Single objects.
+    Objects(&'static dyn AnyProjection),
+    /// Single objects of one namespace.
+    ObjectsOf(&'static dyn AnyProjection, String),
+    /// What HorizontalPodAutoscalers scale, and how far.
+    Autoscalers,
+    /// How many Nodes there are.
+    NodeCount,
+    /// The taints of the Nodes that the configuration selects.
+    NodeTaints,
+}
 
 // === impl Projection ===
 

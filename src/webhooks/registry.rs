@@ -3,11 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    authorizing::{
-        Authorizing,
-        node_agent::{self, NodeAgents},
-    },
-    endpoint::Endpoint,
+    authorizing::node_agent::{self, NodeAgents},
+    endpoint::{Authorizing, Endpoint, Mutating},
     mutating::{
         Mutator,
         endpoint_slice_hints::{self, EndpointSliceHints},
@@ -21,8 +18,8 @@ use super::{
         topology_spread::{self, TopologySpread},
         vpa_in_place::{self, VpaInPlace},
     },
-    projection::AnyProjection,
-    review::{FailurePolicy, Mutating},
+    projection::Reads,
+    review::FailurePolicy,
 };
 use crate::api::config::Webhooks;
 
@@ -52,21 +49,6 @@ pub struct Entry<E = Arc<dyn Endpoint>> {
     pub reads: Vec<Reads>,
     /// What it does.
     pub endpoint: E,
-}
-
-/// Objects that a webhook reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reads {
-    /// Single objects.
-    Objects(&'static dyn AnyProjection),
-    /// Single objects of one namespace.
-    ObjectsOf(&'static dyn AnyProjection, String),
-    /// What HorizontalPodAutoscalers scale, and how far.
-    Autoscalers,
-    /// How many Nodes there are.
-    NodeCount,
-    /// The taints of the Nodes that the configuration selects.
-    NodeTaints,
 }
 
 /// The webhooks that a configuration enables.

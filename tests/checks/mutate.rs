@@ -11,6 +11,7 @@ use gardener_resource_manager::{
         object::{GroupVersionKind, NamespacedName},
     },
     webhooks::{
+        endpoint::Mutating,
         mutating::{
             Outcome, Request,
             high_availability::Space,
@@ -19,7 +20,7 @@ use gardener_resource_manager::{
         },
         projection::{AnyProjection, Fields},
         registry::{self, Entry},
-        review::{Mutating, difference},
+        review::difference,
         view::{Annotations, Failure, Recency, Scaled, View},
     },
 };

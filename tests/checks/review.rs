@@ -4,8 +4,9 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use gardener_resource_manager::{
     api::object::GroupVersionKind,
     webhooks::{
+        endpoint::Mutating,
         registry::{self, Entry},
-        review::{Body, Identity, Mutating, Refusal, Review, Verdict, attempt, decode, reply},
+        review::{Body, Identity, Refusal, Review, Verdict, attempt, decode, reply},
     },
 };
 use serde_json::{Map, Value, json};

@@ -3,7 +3,7 @@
 use gardener_resource_manager::{
     api::config::{Config, NodeAgentAuthorizer, Webhooks},
     webhooks::{
-        endpoint::{Body, Received},
+        exchange::{Body, Received},
         knowledge::Manifests,
         registry::{self, Entry},
     },

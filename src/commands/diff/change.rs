@@ -4,10 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::{
-    api::{object::GroupVersionKind, producer::yaml},
-    commands::one_line,
-};
+use crate::{api::object::GroupVersionKind, commands::one_line, producer::yaml};
 
 /// What stands for a value of a Secret that does not change.
 const HIDDEN: &str = "<hidden>";

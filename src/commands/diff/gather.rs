@@ -23,10 +23,6 @@ use crate::{
         managed_resource::{ManagedResource, ResourceRef},
         object::{self, GroupVersionKind, NamespacedName, ObjectKey},
         origin::Origin,
-        producer::{
-            decode::{Decoder, Limits, SecretData},
-            unique,
-        },
     },
     bundle::{
         hpa,
@@ -38,6 +34,10 @@ use crate::{
         settled,
     },
     commands::connect,
+    producer::{
+        decode::{Decoder, Limits, SecretData},
+        unique,
+    },
 };
 
 /// How long one request may take.

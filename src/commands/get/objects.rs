@@ -3,7 +3,7 @@
 use serde::Serialize as _;
 use serde_json::{Value, ser::PrettyFormatter};
 
-use crate::api::producer::yaml;
+use crate::producer::yaml;
 
 /// As kubectl does it.
 const INDENT: &[u8] = b"    ";

@@ -4,15 +4,13 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    api::{
-        object::NamespacedName,
-        producer::{ManagedResourceBuilder, SecretBuilder},
-    },
+    api::object::NamespacedName,
     cli::DiffOptions,
     commands::{
         DIFFERENT, FAILED, OK,
         diff::{DiffError, Report, Request, compare},
     },
+    producer::{ManagedResourceBuilder, SecretBuilder},
 };
 
 fn cluster() -> Sim {

@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, io};
 
 use super::*;
 use crate::{
-    api::producer::decode::Limits,
     cli::PackOptions,
     commands::{DIFFERENT, OK, input, pack::pack, unpack},
+    producer::decode::Limits,
 };
 
 fn options() -> PackOptions {
@@ -117,9 +117,9 @@ fn lists_of_secrets_are_unpacked_and_other_objects_are_refused() {
 
 #[test]
 fn a_bomb_is_refused_by_the_limits_of_the_decoder() {
-    let mut registry = crate::api::producer::Registry::default();
+    let mut registry = crate::producer::Registry::default();
     registry.add_serialized("bomb", format!("a: {}", "x".repeat(2000)));
-    let secret = crate::api::producer::SecretBuilder::new("ns", "s").data(registry.data()).build();
+    let secret = crate::producer::SecretBuilder::new("ns", "s").data(registry.data()).build();
     let limits = Limits { decompressed: 1000, ..Limits::default() };
 
     let said = unpack::secrets_within(&[secret], false, limits);

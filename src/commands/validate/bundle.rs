@@ -10,13 +10,13 @@ use crate::{
         keys,
         managed_resource::ManagedResource,
         object::{self, GroupKind, truthy},
-        producer::{
-            decode::{Decoder, Document, Limits, SecretData},
-            unique,
-        },
     },
     bundle::identity::{Equivalences, is_built_in_group},
     commands::{bundles::Located, input::is_dns_subdomain},
+    producer::{
+        decode::{Decoder, Document, Limits, SecretData},
+        unique,
+    },
 };
 
 /// Values of the operation annotation.

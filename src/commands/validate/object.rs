@@ -9,10 +9,10 @@ use crate::{
     api::{
         keys,
         object::{self, GroupVersionKind, truthy},
-        producer::{decode::LabelWarning, unique},
     },
     bundle::{inject, merge},
     commands::bundles::is_list,
+    producer::{decode::LabelWarning, unique},
 };
 
 /// Maps of the API whose values are strings: an unquoted boolean or number in them is refused by the API server.

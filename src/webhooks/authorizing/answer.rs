@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::{Decision, Ruling};
-use crate::webhooks::endpoint::Reply;
+use crate::webhooks::exchange::Reply;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -36,7 +36,7 @@ struct Status<'a> {
 struct Empty {}
 
 /// The HTTP answer: always 200. It says the version and kind of its review.
-pub(super) fn reply(api_version: &str, kind: &str, ruling: &Ruling) -> Reply {
+pub fn reply(api_version: &str, kind: &str, ruling: &Ruling) -> Reply {
     let mut status = Status { allowed: false, denied: false, reason: "", evaluation_error: Cow::Borrowed("") };
     match ruling {
         Ruling::Decided(Decision::Allow) => status.allowed = true,
@@ -46,10 +46,7 @@ pub(super) fn reply(api_version: &str, kind: &str, ruling: &Ruling) -> Reply {
         Ruling::Panicked(text) => status.evaluation_error = format!("500 panic: {text} [recovered]").into(),
     }
     let document = Document { kind, api_version, metadata: Empty {}, spec: Empty {}, status };
-    match serde_json::to_vec(&document) {
-        Ok(body) => Reply { status: 200, body },
-        Err(error) => Reply { status: 500, body: format!("cannot write the answer: {error}\n").into_bytes() },
-    }
+    Reply::json(&document)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "that is how serde asks")]

@@ -10,7 +10,7 @@ use super::{
     text::{Lenient, Text},
 };
 use crate::webhooks::{
-    endpoint::{Body, EMPTY, JSON, Received, TOO_LARGE},
+    exchange::{Body, EMPTY, JSON, Received, TOO_LARGE},
     review::{Identity, Keyed},
 };
 

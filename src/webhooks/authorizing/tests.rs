@@ -3,14 +3,15 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{
-    testing::{answer, authorizing, json as parsed, received, told},
-    *,
-};
+use super::*;
 use crate::{
-    dashboard::metrics::{DECIDED_RESOURCES, DECISIONS},
+    metrics::{DECIDED_RESOURCES, DECISIONS},
     webhooks::{
-        endpoint::{Body, JSON, LIMIT},
+        endpoint::{
+            Account, Authorizing, Endpoint as _,
+            testing::{answer, authorizing, json as parsed, received, told},
+        },
+        exchange::{Body, JSON, LIMIT, Received},
         testing::TestView,
         view::{ApiStatus, Details},
     },

@@ -5,21 +5,19 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use cluster::{Projected, Record, Resource, Side, Store, StoreState, Want, Watch, Watches};
-use kit::Signal;
+use cluster::{Projected, Resource, Side, Store, Want, Watch, Watches};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::{
     Knowledge,
     index::Limits,
-    live::Reader,
+    live::{FirstList, Reader},
     records::{self, Autoscaler, Node},
 };
 use crate::webhooks::{
     mutating::system_components::node_taints::TaintSet,
-    projection::{AnyProjection, Fields, Selected, Within},
-    registry::Reads,
+    projection::{AnyProjection, Fields, Reads, Selected, Within},
     view::Lookup,
 };
 
@@ -45,14 +43,6 @@ pub(super) struct Stores {
     pub(super) of_source: Vec<String>,
     /// The same in the target.
     pub(super) of_target: Vec<String>,
-}
-
-/// How far the first list of a watch has come.
-pub(super) struct FirstList {
-    /// Whether it is there; `None`: it will not come, because the process ends.
-    pub(super) is_listed: Box<dyn Fn() -> Option<bool>>,
-    /// Raised when that changes.
-    pub(super) signal: Signal,
 }
 
 #[derive(Debug)]
@@ -91,19 +81,6 @@ impl Stores {
             Side::Source => &self.of_source,
             Side::Target => &self.of_target,
         }
-    }
-}
-
-// === impl FirstList ===
-
-impl FirstList {
-    fn of<R: Record>(watch: &Watch<R>) -> Self {
-        let (store, signal) = (watch.store().clone(), watch.signal().clone());
-        let is_listed = move || match store.is_listed() {
-            true => Some(true),
-            false => (store.state() != StoreState::Off).then_some(false),
-        };
-        Self { is_listed: Box::new(is_listed), signal }
     }
 }
 
@@ -198,7 +175,7 @@ impl Opening<'_> {
     }
 
     fn autoscalers(&mut self) {
-        let watch = self.open(Side::Target, projected(autoscalers(), records::autoscaler));
+        let watch = self.open(Side::Target, projected(records::autoscalers(), records::autoscaler));
         let limits = Limits::default();
         let following = limits.clone();
         watch.subscribe(move |change| {
@@ -212,7 +189,7 @@ impl Opening<'_> {
         let is_counted_only = selector.is_none();
         let selector = selector.unwrap_or_default();
         let taints = Arc::new(RwLock::new(TaintSet::new(selector.clone())));
-        let want = projected(nodes(), move |node| Arc::new(records::node(node, &selector)));
+        let want = projected(records::nodes(), move |node| Arc::new(records::node(node, &selector)));
         let watch = self.open(Side::Target, if is_counted_only { want.metadata() } else { want });
         let following = taints.clone();
         watch.subscribe(move |change| {
@@ -230,14 +207,4 @@ fn projected<T: Clone + Send + Sync + 'static>(
     fields: impl Fn(&Value) -> T + 'static,
 ) -> Want<Projected<T>> {
     Want::new(resource, move |object| Projected::of(object, fields(object)))
-}
-
-// === the kinds that an index answers for ===
-
-pub(super) fn autoscalers() -> Resource {
-    Resource::new("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true)
-}
-
-fn nodes() -> Resource {
-    Resource::new("", "v1", "Node", "nodes", false)
 }

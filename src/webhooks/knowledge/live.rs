@@ -7,7 +7,7 @@
 
 use std::{cell::RefCell, collections::BTreeMap, mem, panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
-use cluster::{ApiError, Cluster, Context, ListQuery, Side, Status};
+use cluster::{ApiError, Cluster, Context, ListQuery, Record, Side, Status, StoreState, Watch};
 use futures::FutureExt as _;
 use kit::{Deadline, Lane, Signal};
 use tokio::{
@@ -15,11 +15,7 @@ use tokio::{
     time::timeout_at,
 };
 
-use super::{
-    caches::{self, FirstList},
-    index::Limits,
-    kind_of, records, too_late,
-};
+use super::{index::Limits, kind_of, records, too_late};
 use crate::{
     api::object::NamespacedName,
     webhooks::{
@@ -54,6 +50,14 @@ pub(in crate::webhooks) struct Question {
     pub(in crate::webhooks) reply: oneshot::Sender<Known>,
 }
 
+/// How far the first list of a watch has come.
+pub(super) struct FirstList {
+    /// Whether it is there; `None`: it will not come, because the process ends.
+    is_listed: Box<dyn Fn() -> Option<bool>>,
+    /// Raised when that changes.
+    signal: Signal,
+}
+
 /// Answers questions.
 pub(super) struct Reader {
     source: Cluster,
@@ -74,6 +78,19 @@ struct Waiting {
     /// Who waits until another can begin.
     next: Vec<oneshot::Sender<Known>>,
     last: u64,
+}
+
+// === impl FirstList ===
+
+impl FirstList {
+    pub(super) fn of<R: Record>(watch: &Watch<R>) -> Self {
+        let (store, signal) = (watch.store().clone(), watch.signal().clone());
+        let is_listed = move || match store.is_listed() {
+            true => Some(true),
+            false => (store.state() != StoreState::Off).then_some(false),
+        };
+        Self { is_listed: Box::new(is_listed), signal }
+    }
 }
 
 // === impl Reader ===
@@ -153,7 +170,7 @@ impl Reader {
 
     async fn autoscalers(&self, context: &Context, namespace: &str) -> Result<Known, ApiError> {
         let limits = Limits::default();
-        let (resource, scope) = (caches::autoscalers(), Some(namespace.to_owned()));
+        let (resource, scope) = (records::autoscalers(), Some(namespace.to_owned()));
         let mut pages = self.target.pages(context.clone(), resource, scope, ListQuery::default());
         while let Some(page) = pages.next().await {
             page?.items.iter().for_each(|object| limits.change(None, Some(&records::autoscaler(object))));

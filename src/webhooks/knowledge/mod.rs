@@ -22,6 +22,9 @@ mod sight;
 
 #[cfg(feature = "sim")]
 #[cfg(test)]
+pub(super) mod testing;
+#[cfg(feature = "sim")]
+#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;

@@ -12,8 +12,7 @@ use crate::{
     api::object::{self, GroupVersionKind, NamespacedName},
     webhooks::{
         mutating::system_components::node_taints::TaintSet,
-        projection::{AnyProjection, Fields, Selected},
-        registry::Reads,
+        projection::{AnyProjection, Fields, Reads, Selected},
         view::{Failure, Recency, Scaled, View},
     },
 };

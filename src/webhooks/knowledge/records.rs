@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use cluster::Resource;
 use serde_json::Value;
 
 use crate::{api::object, webhooks::mutating::system_components::node_taints::Taint};
@@ -29,6 +30,16 @@ pub(super) struct Node {
     /// Of its labels, those of the selector.
     pub(super) labels: BTreeMap<String, String>,
     pub(super) taints: Vec<Taint>,
+}
+
+// === the kinds ===
+
+pub(super) fn autoscalers() -> Resource {
+    Resource::new("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true)
+}
+
+pub(super) fn nodes() -> Resource {
+    Resource::new("", "v1", "Node", "nodes", false)
 }
 
 // === the fields ===

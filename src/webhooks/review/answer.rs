@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{Identity, Refusal};
 use crate::webhooks::{
-    endpoint::Reply,
+    exchange::Reply,
     view::{ApiStatus, Details, Read},
 };
 
@@ -47,6 +47,26 @@ pub enum Verdict {
     },
     /// The webhook panicked with this text.
     Panicked(String),
+}
+
+/// What became of an AdmissionReview.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judged {
+    /// It was none.
+    Refused(Refusal),
+    /// It has a verdict.
+    Reviewed {
+        /// `request.uid`.
+        uid: String,
+        /// `request.operation`.
+        operation: String,
+        /// `request.namespace`.
+        namespace: String,
+        /// `request.name`.
+        name: String,
+        /// The verdict.
+        verdict: Verdict,
+    },
 }
 
 #[derive(Serialize)]
@@ -115,10 +135,7 @@ pub fn reply(identity: &Identity, verdict: &Verdict, policy: FailurePolicy) -> R
 
 fn written(identity: &Identity, response: Response<'_>) -> Reply {
     let document = Document { kind: &identity.kind, api_version: &identity.api_version, response };
-    match serde_json::to_vec(&document) {
-        Ok(body) => Reply { status: 200, body },
-        Err(error) => Reply { status: 500, body: format!("cannot write the answer: {error}\n").into_bytes() },
-    }
+    Reply::json(&document)
 }
 
 // === impl Refusal ===
@@ -135,7 +152,7 @@ impl Refusal {
 // === impl Verdict ===
 
 impl Verdict {
-    /// Why the review was not allowed, for metrics: one of [`FAILURE_CAUSES`](crate::dashboard::metrics::FAILURE_CAUSES).
+    /// Why the review was not allowed, for metrics: one of [`FAILURE_CAUSES`](crate::metrics::FAILURE_CAUSES).
     pub fn cause(&self) -> Option<&'static str> {
         Some(match self {
             Self::Allowed | Self::Patched(_) | Self::Unexpected(_) => return None,

@@ -1,7 +1,5 @@
 //! One attempt of a webhook at a review.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use serde_json::Value;
 
 use super::{
@@ -11,8 +9,8 @@ use super::{
 use crate::{
     api::object::GroupVersionKind,
     webhooks::{
-        endpoint::panic_text,
         mutating::{Mutator, Outcome, Request},
+        panics::caught,
         view::{Failure, Lookup, View},
     },
 };
@@ -25,16 +23,14 @@ const NO_CONTENT: &str = "there is no content to decode";
 /// # Errors
 /// What must be read live before the next attempt.
 pub fn attempt(mutator: &dyn Mutator, review: &Review, view: &dyn View) -> Result<Verdict, Lookup> {
-    // On a panic nothing of the attempt is left but the view, which answers again as it did.
-    let outcome = catch_unwind(AssertUnwindSafe(|| judge(mutator, review, view)));
-    match outcome {
+    match caught(|| judge(mutator, review, view)) {
         Ok(Ok(verdict)) => Ok(verdict),
         Ok(Err(Failure::Look(lookup))) => Err(lookup),
         Ok(Err(Failure::Denied(message))) => Ok(Verdict::Denied(message)),
         Ok(Err(Failure::Status(status))) => Ok(Verdict::Status(status)),
         Ok(Err(Failure::ReadFailed { read, message })) => Ok(Verdict::ReadFailed { read, message }),
         Ok(Err(Failure::Errored { code, message })) => Ok(Verdict::Errored { code, message }),
-        Err(panic) => Ok(Verdict::Panicked(panic_text(&*panic))),
+        Err(panic) => Ok(Verdict::Panicked(panic)),
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     api::object::GroupVersionKind,
-    webhooks::endpoint::{Body, EMPTY, JSON, TOO_LARGE},
+    webhooks::exchange::{Body, EMPTY, JSON, TOO_LARGE},
 };
 
 /// A review that was understood.

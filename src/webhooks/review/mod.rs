@@ -5,25 +5,23 @@
 //!                                     │ Err(lookup): read it live, then attempt again       patch.rs: the difference
 //! ```
 //!
-//! `mutating.rs` makes an [`Endpoint`](super::endpoint::Endpoint) of a [`Mutator`](super::mutating::Mutator): all of this in one call.
+//! [`Mutating`](super::endpoint::Mutating) makes an endpoint of a [`Mutator`](super::mutating::Mutator): all of this in one call.
 //! `object.rs` bounds what a review takes in memory. Start reading at [`decode`]; [`attempt`] is the middle.
 
 mod answer;
 mod attempt;
 mod identity;
 mod input;
-mod mutating;
 mod object;
 mod patch;
 
 #[cfg(test)]
 mod tests;
 
-pub use super::endpoint::{Body, LIMIT, Reply};
-pub use answer::{FailurePolicy, Verdict, reply};
+pub use super::exchange::{Body, LIMIT, Reply};
+pub use answer::{FailurePolicy, Judged, Verdict, reply};
 pub use attempt::attempt;
 pub use identity::Identity;
 pub use input::{Refusal, Review, decode};
-pub use mutating::{Judged, Mutating};
 pub(super) use object::Keyed;
 pub use patch::{Operation, difference};

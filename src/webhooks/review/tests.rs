@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{object::MOST_VALUES, *};
 use crate::{
     api::config::HighAvailabilityConfig,
-    dashboard::metrics::FAILURE_CAUSES,
+    metrics::FAILURE_CAUSES,
     webhooks::{
         mutating::{Mutator, Outcome, Request, high_availability::HighAvailability},
         testing::TestView,

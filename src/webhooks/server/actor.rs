@@ -13,14 +13,14 @@ use kit::{Census, post};
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{
-    handler::Overloaded,
-    load::{Load, MOST_REQUESTS},
+    load::{Load, MOST_REQUESTS, Overloaded},
     statistics::Statistics,
 };
 use crate::{
-    dashboard::metrics::Metrics,
+    metrics::Metrics,
     webhooks::{
-        endpoint::{Answer, Body, Received, Reply},
+        endpoint::Answer,
+        exchange::{Body, Received, Reply},
         knowledge::{Answers, Knowledge},
         registry::Entry,
         view::Lookup,

@@ -13,7 +13,7 @@ use rustls::{
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::pair::{self, CertificateError, read_certificate};
-use crate::dashboard::metrics::Metrics;
+use crate::metrics::Metrics;
 
 /// How often the files are looked at, which costs no more than asking the system about them.
 const LOOK: Duration = Duration::from_secs(1);

@@ -16,11 +16,14 @@ use actix_web::{
 use futures::StreamExt as _;
 use tokio::time::{Instant, sleep_until};
 
-use super::{actor::Desk, load::InFlight};
+use super::{
+    actor::Desk,
+    load::{InFlight, Overloaded},
+};
 use crate::{
     api::duration::GoDuration,
     http::connections::{Busy, Connection, Waits},
-    webhooks::endpoint::{Body, LIMIT, Reply},
+    webhooks::exchange::{Body, LIMIT, Reply},
 };
 
 const TEXT_TYPE: &str = "text/plain; charset=utf-8";
@@ -50,9 +53,6 @@ struct Answer {
     _waits: Waits,
     _busy: Busy,
 }
-
-/// There is no room for the request.
-pub(super) struct Overloaded;
 
 /// Answers a request to a webhook.
 pub(super) async fn answer(desk: &Desk, request: &HttpRequest, payload: web::Payload) -> HttpResponse {

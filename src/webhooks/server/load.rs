@@ -59,6 +59,9 @@ pub(super) struct Receiving<'a> {
     pub(super) given_up: CancellationToken,
 }
 
+/// There is no room for the request.
+pub(super) struct Overloaded;
+
 // === impl Load ===
 
 impl Load {

@@ -48,11 +48,11 @@ use tokio::{
 
 use super::{knowledge::Knowledge, registry::Entry};
 use crate::{
-    dashboard::metrics::Metrics,
     http::{
         connections::{Connections, UNREAD, UnreadLimits},
         listen::{Bind, ListenError},
     },
+    metrics::Metrics,
 };
 use actor::{Desk, Webhook};
 use certificate::Serving;

@@ -18,7 +18,7 @@ use rustls::{
 use tokio::time::{Instant, timeout};
 use tower::{Service as _, ServiceExt as _};
 
-use crate::dashboard::probes::Checks;
+use crate::http::probes::Checks;
 
 /// Name of the check.
 const NAME: &str = "webhook-server";

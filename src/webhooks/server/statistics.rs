@@ -9,7 +9,7 @@ use kit::{Activity, Cell, Census, Clock, Role};
 use tokio::time::Instant;
 
 use crate::{
-    dashboard::metrics::{Metrics, WebhookMetrics},
+    metrics::{Metrics, WebhookMetrics},
     webhooks::{
         authorizing::{Asked, Authorized, Decision, Ruling},
         endpoint::Account,

@@ -13,12 +13,13 @@ use tokio::{sync::mpsc, time::Instant};
 use super::*;
 use crate::{
     api::config::{Config, NodeAgentAuthorizer, Webhooks},
-    dashboard::probes::{Checks, ProbeQuery},
+    http::probes::{Checks, ProbeQuery},
     webhooks::{
+        endpoint::Mutating,
         knowledge::{Known, Question},
         mutating::{Mutator, Outcome, Request, token_mount::SERVICE_ACCOUNTS},
         registry::{self, Entry},
-        review::{FailurePolicy, Mutating},
+        review::FailurePolicy,
         view::{Failure, Lookup, View},
     },
 };

@@ -5,7 +5,7 @@ use std::{
     fmt,
 };
 
-use cluster::{ApiError, DeleteOptions, Deleted, Propagation, Resource, Target};
+use cluster::{ApiError, DeleteOptions, Deleted, Resource, Target};
 use serde_json::Value;
 use tokio::{sync::Mutex, time::Instant};
 
@@ -293,7 +293,7 @@ impl Step<'_> {
         let run = self.scene.run;
         let options = DeleteOptions {
             uid: Some(object::uid(merged).to_owned()).filter(|uid| !uid.is_empty()),
-            propagation: propagation.map(in_request),
+            propagation: propagation.map(Into::into),
             ..DeleteOptions::default()
         };
         match run.controller.target.delete(&run.context, &self.at, &options).await {
@@ -433,14 +433,5 @@ impl ObjectError {
 impl fmt::Display for ObjectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
-    }
-}
-
-/// A propagation policy, as requests take it.
-pub(in super::super) fn in_request(policy: clean::Propagation) -> Propagation {
-    match policy {
-        clean::Propagation::Background => Propagation::Background,
-        clean::Propagation::Foreground => Propagation::Foreground,
-        clean::Propagation::Orphan => Propagation::Orphan,
     }
 }

@@ -10,7 +10,6 @@ use tokio::time::Instant;
 
 use super::{
     super::{
-        apply::apply_object::in_request,
         known::{memory::Memory, targets::Evidence},
         pass::run::Run,
         report::status,
@@ -163,7 +162,7 @@ async fn try_clean(run: &Run<'_>, reference: &ResourceRef) -> Result<Cleaned, Ap
         let options = DeleteOptions {
             uid: Some(record.uid.to_string()),
             resource_version: Some(record.resource_version.to_string()),
-            propagation: clean::propagation(&key.group).map(in_request),
+            propagation: clean::propagation(&key.group).map(Into::into),
             ..DeleteOptions::default()
         };
         match controller.target.delete(&run.context, &at, &options).await {
@@ -212,7 +211,7 @@ async fn clean_live(
         let options = DeleteOptions {
             uid: Some(object::uid(live).to_owned()),
             resource_version: Some(object::resource_version(live).to_owned()),
-            propagation: clean::propagation(&key.group).map(in_request),
+            propagation: clean::propagation(&key.group).map(Into::into),
             ..DeleteOptions::default()
         };
         let answer = controller.target.delete(&run.context, at, &options).await?;

@@ -33,7 +33,7 @@ use super::{Action, Attributes, Authorizer, Decision, ResourceAction};
 use crate::{
     api::config::NodeAgentAuthorizer,
     webhooks::{
-        registry::Reads,
+        projection::Reads,
         view::{Failure, View},
     },
 };

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::webhooks::{
-    authorizing::testing::{answer, authorizing, told},
+    endpoint::testing::{answer, authorizing, told},
     testing::TestView,
     view::Lookup,
 };
@@ -410,7 +410,7 @@ fn what_must_be_read_live_is_passed_on() {
     let view = view().failing("Pod a/p1", Failure::Look(lookup.clone()));
     let review = review(&format!("{PREFIX}m1"), &[GROUP], &json!({"resourceAttributes": attributes("get pods a/p1")}));
 
-    assert_eq!(crate::webhooks::authorizing::testing::ask(&authorizing(hosted()), &view, &review), Err(lookup));
+    assert_eq!(crate::webhooks::endpoint::testing::ask(&authorizing(hosted()), &view, &review), Err(lookup));
 }
 
 /// spec 61, "better": only what is needed is kept

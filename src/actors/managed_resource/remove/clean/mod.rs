@@ -206,3 +206,13 @@ impl Propagation {
         Self::ALL.into_iter().find(|propagation| propagation.as_str() == name)
     }
 }
+
+impl From<Propagation> for cluster::Propagation {
+    fn from(policy: Propagation) -> Self {
+        match policy {
+            Propagation::Background => Self::Background,
+            Propagation::Foreground => Self::Foreground,
+            Propagation::Orphan => Self::Orphan,
+        }
+    }
+}

@@ -1,22 +1,24 @@
 //! Decisions on what watches and live reads know, on the simulated API server, which is source and target.
 
-use std::{collections::BTreeMap, future::Future, rc::Rc, time::Duration};
+use std::{collections::BTreeMap, future::Future, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side, Watches};
+use cluster::{Side, Watches};
 use kit::testing::{Universe, eventually, settle, universe};
 use serde_json::{Value, json};
-use sim::{ClientOptions, Fault, Process, Seen, Sim, SimOptions, WatchEnd};
-use tokio::time::Instant;
+use sim::{Fault, Seen, Sim, WatchEnd};
 
 use super::{MACHINE_NAMESPACE, attributes, hosted, review, without_machines};
 use crate::webhooks::{
-    authorizing::{
-        node_agent::{NodeAgents, OscSecret, SECRETS},
+    authorizing::node_agent::{NodeAgents, OscSecret, SECRETS},
+    endpoint::{
+        Endpoint as _,
         testing::{authorizing, json, received, told},
     },
-    endpoint::Endpoint as _,
-    knowledge::{Answers, Caches, Knowledge},
+    knowledge::{
+        Answers, Caches, Knowledge,
+        testing::{cluster_of, requests, simulator},
+    },
     view::View,
 };
 
@@ -39,8 +41,7 @@ fn world<F: Future<Output = World>>(
     test: impl FnOnce(World) -> F,
 ) {
     universe(1, |Universe { env }| async move {
-        let options = SimOptions::new(env.clock.clone(), env.random.clone());
-        let sim = Sim::new(SimOptions { latency: Duration::from_millis(1), ..options });
+        let sim = simulator(&env);
         for name in [MACHINE_NAMESPACE, "kube-system", "default", "other"] {
             let known = sim.object("namespaces", "", name).is_some();
             if !known {
@@ -48,21 +49,7 @@ fn world<F: Future<Output = World>>(
             }
         }
         before(&sim);
-        let client = sim.client_of(ClientOptions {
-            user: "grm".into(),
-            groups: vec!["system:masters".into()],
-            user_agent: "test".into(),
-            process: Process::new(),
-        });
-        let options = ClusterOptions {
-            side: Side::Source,
-            host: "sim:443".into(),
-            qps: -1.0,
-            burst: 0,
-            namespaces: vec![of_source.to_owned()],
-        };
-        let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: Fence::open() };
-        let source = Cluster::new(client, options, cluster_env, Rc::new(NoObserver));
+        let source = cluster_of(&sim, &env, Side::Source, &[of_source]);
         let target = source.as_side(Side::Target, vec!["kube-system".to_owned()]);
         let of_source = Watches::new(&source, &env);
         let of_target = of_source.as_side(&target);
@@ -142,17 +129,8 @@ impl World {
         let user = format!("{}{machine}", super::PREFIX);
         let review = review(&user, &[super::GROUP], &json!({"resourceAttributes": attributes(request)}));
         let (authorizing, received) = (authorizing(self.settings.clone()), received(review.to_string()));
-        let deadline = Instant::now() + Duration::from_secs(9);
-        let mut answers = Answers::default();
-        loop {
-            match authorizing.answer(&received, &self.knowledge.sight(&answers)) {
-                Ok(answer) => return told(&json(&answer)),
-                Err(lookup) => {
-                    let known = self.knowledge.look(lookup.clone(), deadline).await;
-                    assert!(answers.add(lookup, known), "asked again");
-                }
-            }
-        }
+        let time = Duration::from_secs(9);
+        told(&json(&self.knowledge.attempt(time, |view| authorizing.answer(&received, view)).await))
     }
 
     /// The configs that are kept, with what they refer to.
@@ -175,8 +153,7 @@ impl World {
 
     /// `verb resource` of the requests since, without watches.
     fn requests(&self) -> Vec<String> {
-        let infos = self.sim.requests().into_iter().map(|request| request.info).filter(|info| info.verb != "watch");
-        infos.map(|info| format!("{} {}", info.verb, info.resource)).collect()
+        requests(&self.sim)
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{FailurePolicy, Refusal, Review, Verdict, attempt, decode, reply};
+use super::{Account, Answer, Endpoint};
 use crate::webhooks::{
-    endpoint::{Account, Answer, Endpoint, Received},
+    exchange::Received,
     mutating::Mutator,
+    review::{FailurePolicy, Judged, Refusal, Review, Verdict, attempt, decode, reply},
     view::{Lookup, View},
 };
 
@@ -16,26 +17,6 @@ pub struct Mutating {
     pub failure_policy: FailurePolicy,
     /// What it does.
     pub mutator: Arc<dyn Mutator>,
-}
-
-/// What became of an AdmissionReview.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Judged {
-    /// It was none.
-    Refused(Refusal),
-    /// It has a verdict.
-    Reviewed {
-        /// `request.uid`.
-        uid: String,
-        /// `request.operation`.
-        operation: String,
-        /// `request.namespace`.
-        namespace: String,
-        /// `request.name`.
-        name: String,
-        /// The verdict.
-        verdict: Verdict,
-    },
 }
 
 // === impl Mutating ===

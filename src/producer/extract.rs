@@ -39,7 +39,7 @@ pub enum ExtractError {
 /// All objects of a Secret: data keys in ascending order, documents as they come. Empty documents are passed over.
 ///
 /// ```
-/// use gardener_resource_manager::api::producer::{Registry, SecretBuilder, extract};
+/// use gardener_resource_manager::producer::{Registry, SecretBuilder, extract};
 /// use serde_json::json;
 ///
 /// let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});

@@ -54,7 +54,7 @@ pub fn checksum<V: AsRef<[u8]>>(values: impl IntoIterator<Item = V>) -> String {
 /// The name with the first 8 characters of the checksum.
 ///
 /// ```
-/// use gardener_resource_manager::api::producer::unique;
+/// use gardener_resource_manager::producer::unique;
 ///
 /// assert_eq!(unique::name("settings", &unique::checksum(["data"])), "settings-c8549d3f");
 /// ```

@@ -18,7 +18,7 @@ pub enum ReferenceKind {
 /// The key of the annotation that names an object; its value is the name.
 ///
 /// ```
-/// use gardener_resource_manager::api::producer::references::{ReferenceKind, annotation_key};
+/// use gardener_resource_manager::producer::references::{ReferenceKind, annotation_key};
 ///
 /// assert_eq!(
 ///     annotation_key(ReferenceKind::Secret, "managedresource-demo-0a1b2c3d"),

@@ -20,7 +20,7 @@ use crate::api::{
 /// Builds a ManagedResource, and brings it into a cluster.
 ///
 /// ```
-/// use gardener_resource_manager::api::producer::ManagedResourceBuilder;
+/// use gardener_resource_manager::producer::ManagedResourceBuilder;
 ///
 /// let managed_resource = ManagedResourceBuilder::new("garden", "settings")
 ///     .class("seed")

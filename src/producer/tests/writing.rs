@@ -4,7 +4,7 @@ use serde_json::json;
 use sim::{Fault, Seen};
 
 use super::*;
-use crate::api::producer::{ManagedResourceBuilder, Parts, ProducerError, SecretBuilder, bundle};
+use crate::producer::{ManagedResourceBuilder, Parts, ProducerError, SecretBuilder, bundle};
 
 const MANAGED_RESOURCES: &str = "managedresources.resources.gardener.cloud";
 const COLLECTABLE: &str = "resources.gardener.cloud/garbage-collectable-reference";

@@ -18,7 +18,7 @@ use crate::api::keys::{GARBAGE_COLLECTABLE, GARBAGE_COLLECTABLE_VALUE};
 /// ```
 /// use std::collections::BTreeMap;
 ///
-/// use gardener_resource_manager::api::producer::SecretBuilder;
+/// use gardener_resource_manager::producer::SecretBuilder;
 ///
 /// let data = BTreeMap::from([("key".to_owned(), b"data".to_vec())]);
 /// let secret = SecretBuilder::new("garden", "settings").data(data).unique();

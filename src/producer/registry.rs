@@ -20,14 +20,14 @@ const WINDOW: i32 = 22;
 /// The objects of a bundle, on their way into a Secret.
 ///
 /// ```
-/// use gardener_resource_manager::api::producer::Registry;
+/// use gardener_resource_manager::producer::Registry;
 /// use serde_json::json;
 ///
 /// let mut registry = Registry::default();
 /// registry.add(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}))?;
 ///
 /// assert_eq!(registry.data().into_keys().collect::<Vec<_>>(), ["data.yaml.br"]);
-/// # Ok::<(), gardener_resource_manager::api::producer::registry::RegistryError>(())
+/// # Ok::<(), gardener_resource_manager::producer::registry::RegistryError>(())
 /// ```
 #[derive(Clone, Default)]
 pub struct Registry {
@@ -153,7 +153,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api::producer::{extract::objects_of, unique::sha256_hex};
+    use crate::producer::{extract::objects_of, unique::sha256_hex};
 
     fn config_map(name: &str) -> Value {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "ns", "name": name},

@@ -18,7 +18,7 @@ const WORDS: [&str; 9] = ["y", "yes", "n", "no", "true", "false", "on", "off", "
 /// One document, which ends with a newline and begins without a separator.
 ///
 /// ```
-/// use gardener_resource_manager::api::producer::yaml;
+/// use gardener_resource_manager::producer::yaml;
 ///
 /// let text = yaml::document(&serde_json::json!({"kind": "ConfigMap", "data": {"enabled": "yes", "level": "info"}}));
 ///

@@ -21,7 +21,7 @@
 //! ```no_run
 //! use std::{collections::BTreeMap, time::Duration};
 //!
-//! use gardener_resource_manager::api::producer::{Registry, bundle, wait};
+//! use gardener_resource_manager::producer::{Registry, bundle, wait};
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //!
 //! # async fn produce(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {

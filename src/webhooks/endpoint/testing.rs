@@ -3,37 +3,38 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::{Authorizer, Authorizing};
+use super::{Answer, Authorizing, Endpoint as _};
 use crate::webhooks::{
-    endpoint::{Answer, Body, Endpoint as _, Received},
+    authorizing::Authorizer,
+    exchange::{Body, Received},
     testing::TestView,
     view::Lookup,
 };
 
-pub(super) fn authorizing(authorizer: impl Authorizer + 'static) -> Authorizing {
+pub(in crate::webhooks) fn authorizing(authorizer: impl Authorizer + 'static) -> Authorizing {
     Authorizing { authorizer: std::sync::Arc::new(authorizer) }
 }
 
-pub(super) fn received(body: impl Into<Bytes>) -> Received {
+pub(in crate::webhooks) fn received(body: impl Into<Bytes>) -> Received {
     Received { body: Body::Whole(body.into()), content_type: "application/json".to_owned() }
 }
 
-pub(super) fn ask(authorizing: &Authorizing, view: &TestView, review: &Value) -> Result<Answer, Lookup> {
+pub(in crate::webhooks) fn ask(authorizing: &Authorizing, view: &TestView, review: &Value) -> Result<Answer, Lookup> {
     authorizing.answer(&received(review.to_string()), view)
 }
 
 /// The answer as the API server gets it.
-pub(super) fn answer(authorizing: &Authorizing, view: &TestView, review: &Value) -> Value {
+pub(in crate::webhooks) fn answer(authorizing: &Authorizing, view: &TestView, review: &Value) -> Value {
     json(&ask(authorizing, view, review).expect("all is known"))
 }
 
-pub(super) fn json(answer: &Answer) -> Value {
+pub(in crate::webhooks) fn json(answer: &Answer) -> Value {
     assert_eq!(answer.reply.status, 200);
     serde_json::from_slice(&answer.reply.body).expect("an answer is JSON")
 }
 
 /// `allow`, `deny` or `deny: reason`, `no opinion`, or `error: text`; an answer must be one of them.
-pub(super) fn told(answer: &Value) -> String {
+pub(in crate::webhooks) fn told(answer: &Value) -> String {
     assert_eq!((&answer["spec"], &answer["metadata"]), (&serde_json::json!({}), &serde_json::json!({})));
     let status = &answer["status"];
     let flag = |field: &str| status.get(field).is_some_and(|value| value.as_bool().expect("a boolean"));

@@ -8,7 +8,7 @@ use super::declared::{ALL, Kind};
 pub fn reference() -> String {
     let mut text = String::from(
         "# Metrics\n\n\
-         Generated from `src/dashboard/metrics/declared.rs`; a test compares this file with it.\n\n\
+         Generated from `src/metrics/declared.rs`; a test compares this file with it.\n\n\
          `GET /metrics` on the metrics server (`server.metrics`, port 8080) answers in Prometheus' text format. Series of a\n\
          controller, a webhook or a gate exist with value 0 as soon as it starts. `name` and `controller` of work queues are\n\
          the same; `priority` is `live` (somebody waits for it) or `background` (first lists, periods).\n\n\

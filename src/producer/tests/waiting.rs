@@ -6,7 +6,7 @@ use sim::{Fault, Seen, WatchEnd};
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::api::producer::wait;
+use crate::producer::wait;
 
 const RESOURCE: &str = "managedresources.resources.gardener.cloud";
 const MINUTE: Duration = Duration::from_secs(60);

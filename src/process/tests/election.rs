@@ -1,0 +1,77 @@
+//! Which replica works.
+
+use super::*;
+
+/// spec 70 scenario 24
+#[test]
+fn the_second_replica_works_when_the_first_has_crashed() {
+    world(|world| async move {
+        let mut first = world.start_beside("first", elected());
+        world.held_by("first").await;
+        let second = world.start_beside("second", elected());
+        world.bundle("one", "v");
+        world.applied("one").await;
+        assert_eq!(world.writes("second"), 0);
+
+        first.life.crash();
+        let crashed = Instant::now();
+        world.bundle("two", "v");
+        world.applied("two").await;
+
+        assert!(crashed.elapsed() < LEASE_DURATION + Duration::from_secs(6), "{:?}", crashed.elapsed());
+        assert_eq!(world.holder().as_deref(), Some("second"));
+        assert_eq!(first.process.ended().await.to_string(), "leader election lost");
+        assert!(!first.process.stop(Duration::ZERO).await.released);
+        let stopped = second.process.stop(PATIENCE).await;
+        assert_eq!(stopped, Stopped { finished: true, released: true });
+    });
+}
+
+/// spec 70 scenario 28, contract rule 9
+#[test]
+fn a_lease_that_was_taken_over_ends_the_process_and_its_writes() {
+    world(|world| async move {
+        let mut replica = world.start("first", elected());
+        world.bundle("one", "v");
+        world.applied("one").await;
+
+        world.sim.edit(LEASES, NAMESPACE, "grm", |lease| lease["spec"]["holderIdentity"] = json!("other_1"));
+        let error = replica.process.ended().await;
+        let writes = world.writes("first");
+        world.bundle("two", "v");
+        sleep(Duration::from_secs(30)).await;
+
+        assert_eq!(error.to_string(), "leader election lost");
+        assert_eq!(world.writes("first"), writes);
+        replica.process.stop(Duration::ZERO).await;
+        assert_eq!(world.holder().as_deref(), Some("other"));
+    });
+}
+
+#[test]
+fn settings_that_do_not_fit_together_are_refused_at_the_start() {
+    type Change = fn(&mut LeaderElection);
+    let cases: [(Change, &str); 3] = [
+        (|it| it.retry_period = Duration::from_secs(9), "renewDeadline must be greater than retryPeriod*JitterFactor"),
+        (|it| it.resource_lock = "configmaps".into(), "configmaps lock is removed, migrate to leases"),
+        (|it| it.resource_lock = "x".into(), "Invalid lock-type x"),
+    ];
+    world(|world| async move {
+        for (change, text) in cases {
+            let mut config = elected();
+            config.leader_election.as_mut().into_iter().for_each(change);
+            let parts = ProcessParts {
+                source: Link { client: world.sim.client(), host: String::new() },
+                target: None,
+                election: None,
+                identity: String::new(),
+                config,
+                env: world.env.clone(),
+                requests: Rc::new(NoObserver),
+                vitals: Vitals::default(),
+            };
+
+            assert_eq!(Process::start(parts).err().map(|error| error.to_string()).as_deref(), Some(text));
+        }
+    });
+}

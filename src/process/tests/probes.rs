@@ -1,0 +1,86 @@
+//! An API server that cannot be reached, and what probes say of it.
+
+use super::*;
+
+/// spec 70 scenario 22
+#[test]
+fn without_an_api_server_the_process_waits_and_says_so() {
+    world(|world| async move {
+        let away = Arc::new(AtomicBool::new(true));
+        let faults = away.clone();
+        world.sim.set_faults(move |_| match faults.load(Ordering::Relaxed) {
+            true => Fault::FailBefore(Seen::Disconnect),
+            false => Fault::None,
+        });
+        world.bundle("one", "v");
+        let replica = world.start("grm", Config::default());
+        let (liveness, readiness) = (replica.vitals.liveness(), replica.vitals.readiness());
+        let query = ProbeQuery { exclude: vec!["apiserver-healthz".into()], ..ProbeQuery::default() };
+        let codes = || (liveness.aggregate(&query).status, readiness.aggregate(&query).status);
+        assert_eq!(codes(), (200, 500));
+
+        sleep(Duration::from_secs(179)).await;
+        assert_eq!(codes(), (200, 500));
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(codes(), (500, 500));
+
+        away.store(false, Ordering::Relaxed);
+        world.applied("one").await;
+        assert_eq!(codes(), (200, 200));
+        replica.process.stop(PATIENCE).await;
+        assert_eq!(readiness.aggregate(&query).status, 500);
+    });
+}
+
+/// spec 70 trap 10
+#[test]
+fn an_api_server_that_goes_away_later_leaves_the_process_ready() {
+    world(|world| async move {
+        let replica = world.start("grm", Config::default());
+        let readiness = replica.vitals.readiness();
+        let query = ProbeQuery::default();
+        testing::eventually("it is ready", LIMIT, || readiness.aggregate(&query).status == 200).await;
+
+        world.sim.set_faults(|_| Fault::FailBefore(Seen::Disconnect));
+        world.sim.break_watches(sim::WatchEnd::Disconnect);
+        sleep(Duration::from_secs(600)).await;
+
+        assert_eq!(readiness.aggregate(&query).status, 200);
+        replica.process.stop(PATIENCE).await;
+    });
+}
+
+/// spec 70 scenario 23; many probes share a request, and at rest there is none
+#[test]
+fn the_api_server_is_asked_when_somebody_asks() {
+    world(|world| async move {
+        let replica = world.start("grm", Config::default());
+        let liveness = replica.vitals.liveness();
+        let ask = async || {
+            liveness.refresh_single("apiserver-healthz").await;
+            liveness.single("apiserver-healthz")
+        };
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(world.probes(), 0);
+
+        assert_eq!(ask().await.body, "ok");
+        futures::future::join(ask(), ask()).await;
+        assert_eq!(world.probes(), 1);
+
+        sleep(Duration::from_secs(1)).await;
+        world.sim.set_faults(|info| match info.path.as_str() {
+            "/healthz" => Fault::FailBefore(Seen::unavailable()),
+            _ => Fault::None,
+        });
+        let text = "internal server error: failed talking to the source cluster's kube-apiserver (status code: 503)";
+        assert_eq!((ask().await.status, ask().await.body.as_str()), (500, text));
+        assert_eq!(world.probes(), 2);
+
+        sleep(Duration::from_secs(1)).await;
+        world.sim.set_faults(|_| Fault::Hang);
+        let begin = Instant::now();
+        assert_eq!(ask().await.status, 500);
+        assert_eq!(begin.elapsed(), Duration::from_secs(3));
+        replica.process.stop(PATIENCE).await;
+    });
+}

@@ -1,0 +1,61 @@
+//! The end that a signal asks for.
+
+use super::*;
+
+/// spec 70 scenario 27
+#[test]
+fn a_pass_of_two_seconds_ends_and_the_lease_is_released() {
+    world(|world| async move {
+        let replica = world.start("first", elected());
+        world.held_by("first").await;
+        world.delay_creations(Duration::from_secs(2));
+        world.bundle("one", "v");
+        sleep(Duration::from_millis(500)).await;
+
+        let begin = Instant::now();
+        let stopped = replica.process.stop(PATIENCE).await;
+
+        assert_eq!(stopped, Stopped { finished: true, released: true });
+        assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
+        assert!(world.origin("one").is_some());
+        assert_eq!(world.holder().as_deref(), Some(""));
+    });
+}
+
+/// spec 70 scenario 27: what was sent may still take effect, so the lease is left to expire
+#[test]
+fn a_pass_of_sixty_seconds_is_cut_off_and_the_lease_is_kept() {
+    world(|world| async move {
+        let replica = world.start("first", elected());
+        world.held_by("first").await;
+        world.delay_creations(Duration::from_secs(60));
+        world.bundle("one", "v");
+        sleep(Duration::from_millis(500)).await;
+
+        let begin = Instant::now();
+        let stopped = replica.process.stop(PATIENCE).await;
+
+        assert_eq!(stopped, Stopped { finished: false, released: false });
+        assert!(begin.elapsed() >= PATIENCE && begin.elapsed() <= GRACE_PERIOD, "{:?}", begin.elapsed());
+        assert_eq!(world.holder().as_deref(), Some("first"));
+        let requests = world.sim.requests().len();
+        sleep(LIMIT).await;
+        assert_eq!(world.sim.requests().len(), requests);
+    });
+}
+
+#[test]
+fn events_of_the_election_are_written_at_the_end() {
+    world(|world| async move {
+        let replica = world.start("first", elected());
+        world.held_by("first").await;
+
+        replica.process.stop(PATIENCE).await;
+
+        let mut messages: Vec<_> =
+            world.sim.objects("events").into_iter().map(|event| event["message"].clone()).collect();
+        messages.sort_by_key(ToString::to_string);
+        let texts: Vec<_> = messages.iter().filter_map(|message| message.as_str()?.split_once(' ')).collect();
+        assert_eq!(texts.iter().map(|(_, text)| *text).collect::<Vec<_>>(), ["became leader", "stopped leading"]);
+    });
+}

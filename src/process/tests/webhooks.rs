@@ -1,0 +1,77 @@
+//! What replicas know that do not lead.
+
+use super::*;
+use crate::{
+    api::config::{HighAvailabilityConfig, NodeAgentAuthorizer},
+    webhooks::{
+        exchange::{Body, Received},
+        knowledge::Answers,
+        registry,
+        view::View as _,
+    },
+};
+
+/// spec 50 scenario 12, "better" 2
+#[test]
+fn a_replica_that_does_not_lead_knows_what_webhooks_read_before_it_is_ready() {
+    world(|world| async move {
+        let mut config = elected();
+        config.webhooks.high_availability_config = Some(HighAvailabilityConfig {
+            default_not_ready_toleration_seconds: None,
+            default_unreachable_toleration_seconds: None,
+        });
+        let first = world.start_beside("first", config.clone());
+        world.held_by("first").await;
+        world.sim.set_faults(|info| match info.resource.as_str() {
+            "nodes" => Fault::FailBefore(Seen::Disconnect),
+            _ => Fault::None,
+        });
+        let second = world.start_beside("second", config);
+        let readiness = second.vitals.readiness();
+        let query = ProbeQuery::default();
+        sleep(LIMIT).await;
+        assert_eq!(readiness.aggregate(&query).status, 500);
+
+        world.sim.set_faults(|_| Fault::None);
+        testing::eventually("it is ready", LIMIT, || readiness.aggregate(&query).status == 200).await;
+
+        let (knowledge, answers) = (second.process.knowledge(), Answers::default());
+        assert_eq!(knowledge.sight(&answers).has_one_node(), Ok(false));
+        assert_eq!(world.holder().as_deref(), Some("first"));
+        second.process.stop(PATIENCE).await;
+        assert_eq!(knowledge.sight(&answers).has_one_node(), Ok(false), "reviews are answered to the end");
+        first.process.stop(PATIENCE).await;
+    });
+}
+
+/// spec 61 scenario 32: from the moment it is ready, without a single read
+#[test]
+fn a_replica_that_does_not_lead_authorizes() {
+    world(|world| async move {
+        let mut config = elected();
+        config.webhooks.node_agent_authorizer =
+            Some(NodeAgentAuthorizer { machine_namespace: None, authorize_with_selectors: false });
+        world.sim.put(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})).unwrap();
+        let first = world.start_beside("first", config.clone());
+        world.held_by("first").await;
+        let second = world.start_beside("second", config.clone());
+        let (readiness, query) = (second.vitals.readiness(), ProbeQuery::default());
+        testing::eventually("it is ready", LIMIT, || readiness.aggregate(&query).status == 200).await;
+        let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
+            "user": "gardener.cloud:node-agent:machine:n1", "groups": ["gardener.cloud:node-agents"],
+            "resourceAttributes": {"verb": "get", "resource": "nodes", "name": "n1"},
+        }});
+        let body = Body::Whole(review.to_string().into());
+        let received = Received { body, content_type: "application/json".to_owned() };
+        let served = registry::enabled(&config.webhooks);
+
+        let answers = Answers::default();
+        let answer = served[0].endpoint.answer(&received, &second.process.knowledge().sight(&answers)).unwrap();
+
+        let answer: Value = serde_json::from_slice(&answer.reply.body).unwrap();
+        assert_eq!(answer["status"], json!({"allowed": true}));
+        assert_eq!(world.holder().as_deref(), Some("first"));
+        second.process.stop(PATIENCE).await;
+        first.process.stop(PATIENCE).await;
+    });
+}

@@ -1,0 +1,59 @@
+//! For tests of what webhooks know: clusters on the simulated API server, and attempts that get their live reads.
+
+use std::{rc::Rc, time::Duration};
+
+use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side};
+use kit::Env;
+use sim::{ClientOptions, Process, Sim, SimOptions};
+use tokio::time::Instant;
+
+use super::{Answers, Knowledge};
+use crate::webhooks::view::{Lookup, View};
+
+/// An API server that takes a millisecond for each answer.
+pub(in crate::webhooks) fn simulator(env: &Env) -> Sim {
+    let options = SimOptions::new(env.clock.clone(), env.random.clone());
+    Sim::new(SimOptions { latency: Duration::from_millis(1), ..options })
+}
+
+/// It as one side sees it: these namespaces, or all.
+pub(in crate::webhooks) fn cluster_of(sim: &Sim, env: &Env, side: Side, namespaces: &[&str]) -> Cluster {
+    let client = sim.client_of(ClientOptions {
+        user: "grm".into(),
+        groups: vec!["system:masters".into()],
+        user_agent: "test".into(),
+        process: Process::new(),
+    });
+    let namespaces = namespaces.iter().map(ToString::to_string).collect();
+    let options = ClusterOptions { side, host: "sim:443".into(), qps: -1.0, burst: 0, namespaces };
+    let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: Fence::open() };
+    Cluster::new(client, options, cluster_env, Rc::new(NoObserver))
+}
+
+/// `verb resource` of the requests so far, without watches.
+pub(in crate::webhooks) fn requests(sim: &Sim) -> Vec<String> {
+    let infos = sim.requests().into_iter().map(|request| request.info).filter(|info| info.verb != "watch");
+    infos.map(|info| format!("{} {}", info.verb, info.resource)).collect()
+}
+
+// === impl Knowledge ===
+
+impl Knowledge {
+    /// What an attempt comes to, after the live reads it asks for, all within `time`.
+    pub(in crate::webhooks) async fn attempt<T>(
+        &self,
+        time: Duration,
+        attempt: impl Fn(&dyn View) -> Result<T, Lookup>,
+    ) -> T {
+        let mut answers = Answers::default();
+        let deadline = Instant::now() + time;
+        loop {
+            let lookup = match attempt(&self.sight(&answers)) {
+                Ok(answer) => return answer,
+                Err(lookup) => lookup,
+            };
+            let known = self.look(lookup.clone(), deadline).await;
+            assert!(answers.add(lookup, known), "asked again");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What watches fill, of which objects, and when it counts.
+
+use super::*;
+
+/// spec 50, "better" 1 and 2
+#[test]
+fn what_is_in_a_store_is_not_read_again() {
+    world(
+        &ALL,
+        &[],
+        |sim| {
+            put_account(sim, "a", false);
+            let labels = json!({"high-availability-config.resources.gardener.cloud/consider": "true"});
+            put(sim, "v1", "Namespace", "", "ha", json!({"metadata": {"labels": labels}}));
+            put_autoscaler(sim, "one", 4);
+            put_autoscaler(sim, "two", 6);
+            put_node(sim, "n1", "system", "x");
+            put_node(sim, "n2", "other", "y");
+            put(
+                sim,
+                "v1",
+                "ConfigMap",
+                "ns",
+                "istio-internal-load-balancing",
+                json!({"data": {"hosts": "h", "more": "x"}}),
+            );
+            put(sim, "v1", "ConfigMap", "ns", "another", json!({"data": {"hosts": "h"}}));
+            let ports = json!({"spec": {"ports": [{"port": 443}]}});
+            put(sim, "v1", "Service", "istio", "istio-ingressgateway-internal", ports);
+        },
+        async |world| {
+            world.synced().await;
+
+            assert_eq!(world.account("a").await, automount(false));
+            assert_eq!(world.namespace("ha").await, Ok(Some(Annotations::new())));
+            assert_eq!(world.ask(|view| view.autoscaler(&WEB, true)).await, Ok(Some(6)));
+            let other = Scaled { name: "other", ..WEB };
+            assert_eq!(world.ask(|view| view.autoscaler(&other, false)).await, Ok(None));
+            assert_eq!(world.ask(|view| view.has_one_node()).await, Ok(false));
+            let tolerations = vec![json!({"key": "x", "operator": "Exists", "effect": "NoSchedule"})];
+            assert_eq!(world.ask(|view| view.tolerations_of_nodes()).await, Ok(Arc::new(tolerations)));
+            let hosts = Annotations::from([("hosts".to_owned(), "h".to_owned())]);
+            assert_eq!(world.load_balancing("ns").await, Ok(Some(Arc::new(hosts))));
+            let gateway = world.gateway("istio").await;
+            assert_eq!(gateway.map(|addresses| addresses.map(|addresses| addresses.len())), Ok(Some(1)));
+
+            assert!(world.requests().is_empty(), "{:?}", world.requests());
+            world
+        },
+    );
+}
+
+/// spec 50, "better" 1: one ConfigMap of each namespace, not all of them
+#[test]
+fn only_objects_of_one_name_are_watched() {
+    world(
+        &[Reads::Objects(&CONFIG_MAPS), Reads::Objects(&SERVICES)],
+        &[],
+        |sim| put(sim, "v1", "ConfigMap", "ns", "another", json!({})),
+        async |world| {
+            eventually("the stores are filled", LIMIT, || world.watches.synced().check().is_ok()).await;
+            let asked: Vec<_> = world.sim.requests().into_iter().map(|request| request.info.resource).collect();
+
+            put(&world.sim, "v1", "ConfigMap", "ns", "third", json!({}));
+            put(&world.sim, "v1", "ConfigMap", "ns", "istio-internal-load-balancing", json!({}));
+            let store = world.knowledge.stores.objects[&(&CONFIG_MAPS as &dyn AnyProjection)].clone();
+            eventually("it is in the store", LIMIT, || !store.is_empty()).await;
+
+            assert_eq!(store.len(), 1);
+            assert!(asked.iter().all(|resource| resource == "configmaps" || resource == "services"), "{asked:?}");
+            world
+        },
+    );
+}
+
+/// spec 50 §10.1, "better" 5; decision 4
+#[test]
+fn nodes_are_counted_and_their_taints_followed() {
+    world(
+        &[Reads::NodeCount, Reads::NodeTaints],
+        &[],
+        |sim| put_node(sim, "n1", "system", "x"),
+        async |world| {
+            world.synced().await;
+            assert_eq!(world.ask(|view| view.has_one_node()).await, Ok(true));
+
+            put_node(&world.sim, "n2", "system", "a");
+            let keys = || {
+                let tolerations = world.knowledge.sight(&Answers::default()).tolerations_of_nodes().unwrap();
+                tolerations.iter().map(|toleration| toleration["key"].clone()).collect::<Vec<_>>()
+            };
+            eventually("the new taint is tolerated", LIMIT, || keys() == ["a", "x"]).await;
+
+            assert_eq!(world.ask(|view| view.has_one_node()).await, Ok(false));
+            world
+        },
+    );
+}
+
+/// spec 50 §2.7, an informer that does not sync; "better" 2
+#[test]
+fn without_their_first_list_nodes_are_waited_for_and_readiness_is_not_given() {
+    let away = |sim: &Sim| sim.set_faults(|_| Fault::FailBefore(Seen::Disconnect));
+    world(&[Reads::NodeCount], &[], away, async |world| {
+        let late = world.ask_within(Duration::from_secs(2), |view| view.has_one_node()).await;
+        let Err(Failure::Status(status)) = late else { panic!("no status") };
+        assert_eq!(status.message, "Timeout: failed waiting for *v1.Node Informer to sync");
+        assert!(world.watches.synced().check().is_err());
+
+        put_node(&world.sim, "n1", "system", "x");
+        world.sim.set_faults(|_| Fault::None);
+        assert_eq!(world.ask_within(Duration::from_secs(60), |view| view.has_one_node()).await, Ok(true));
+        world.synced().await;
+        world
+    });
+}
+
+#[test]
+fn nobody_waits_for_nodes_that_are_not_watched_any_more() {
+    let away = |sim: &Sim| sim.set_faults(|_| Fault::FailBefore(Seen::Disconnect));
+    world(&[Reads::NodeCount], &[], away, async |world| {
+        let begin = Instant::now();
+        let stopping = async {
+            sleep(Duration::from_secs(1)).await;
+            world.caches.stop();
+        };
+
+        let (answer, ()) = futures::join!(world.ask(|view| view.has_one_node()), stopping);
+        assert!(answer.is_err());
+        assert!(world.ask(|view| view.has_one_node()).await.is_err());
+
+        assert_eq!(begin.elapsed().as_secs(), 1);
+        world
+    });
+}
+
+/// spec 50 §2.7, restricted namespaces
+#[test]
+fn what_is_outside_of_the_namespaces_is_not_known() {
+    world(
+        &ALL,
+        &["ns"],
+        |_| (),
+        async |world| {
+            world.synced().await;
+            let denied = |text: &str| Failure::Denied(text.to_owned());
+            let account = NamespacedName::new("istio", "a");
+
+            let get = world.ask(|view| view.object(&SERVICE_ACCOUNTS, &account)).await;
+            let gateway = world.gateway("istio").await;
+            let list = world.ask(|view| view.autoscaler(&Scaled { namespace: "istio", ..WEB }, false)).await;
+
+            assert_eq!(get, Err(denied("unable to get: istio/a because of unknown namespace for the cache")));
+            let text = "unable to get: istio/istio-ingressgateway-internal because of unknown namespace for the cache";
+            assert_eq!(gateway, Err(denied(text)));
+            assert_eq!(list, Err(denied("unable to list: istio because of unknown namespace for the cache")));
+            assert_eq!(world.namespace("istio").await, Ok(Some(Annotations::new())), "cluster scope is visible");
+            world
+        },
+    );
+}
+
+/// spec 50 §2.7: what no enabled webhook reads is not watched
+#[test]
+fn what_nobody_reads_is_not_known() {
+    world(
+        &[],
+        &[],
+        |_| (),
+        async |world| {
+            sleep(LIMIT).await;
+
+            assert_eq!(
+                world.account("a").await,
+                Err(Failure::Denied("the cache is not started, can not read objects".to_owned()))
+            );
+            assert!(world.requests().is_empty());
+            world
+        },
+    );
+}
