@@ -129,8 +129,8 @@ impl Targets {
     pub fn register(&self, bundle: &NamespacedName, keys: BTreeSet<ObjectKey>) {
         let lost = self.inner.interest.borrow_mut().replace(bundle, keys);
         for key in lost {
-            if let Some(kind) = self.inner.kinds.borrow().get(&key.group_kind()) {
-                kind.watch.forget(&name_in_store(kind.watch.resource(), &key));
+            if let Some(watch) = self.inner.watch(&key.group_kind()) {
+                watch.forget(&name_in_store(watch.resource(), &key));
             }
         }
         self.end_idle_watches();
@@ -203,31 +203,29 @@ impl Targets {
             return;
         }
         let group_kind = resource.group_kind();
-        let watch = {
-            let mut kinds = self.inner.kinds.borrow_mut();
-            if let Some(resource) = self.inner.wanted(kinds.get(&group_kind).map(|kind| &kind.watch), resource) {
-                if let Some(old) = kinds.remove(&group_kind) {
-                    old.watch.stop();
-                }
-                kinds.insert(group_kind.clone(), self.inner.start(&resource));
-                self.inner.interest.borrow_mut().news_of_kind(&group_kind);
-            }
-            let Some(kind) = kinds.get_mut(&group_kind) else { return };
+        let watched = self.inner.watch(&group_kind);
+        if let Some(resource) = self.inner.wanted(watched.as_ref(), resource) {
+            self.inner.watch_in(&resource, None);
+        }
+        if let Some(kind) = self.inner.kinds.borrow_mut().get_mut(&group_kind) {
             kind.idle_since = None;
-            kind.watch.clone()
-        };
-        // There may be interest in more namespaces. Those who listen to the watch look at what is kept here.
-        watch.places_changed();
+        }
+        // There may be interest in more namespaces.
+        if let Some(watch) = self.inner.watch(&group_kind) {
+            watch.places_changed();
+        }
     }
 
     /// The server serves other kinds than before: what is watched in a version that is gone is watched in another.
     pub fn follow_discovery(&self) {
-        for kind in self.inner.kinds.borrow_mut().values_mut() {
-            if let Some(resource) = self.inner.wanted(Some(&kind.watch), kind.watch.resource()) {
-                kind.watch.stop();
-                *kind = Kind { idle_since: kind.idle_since, ..self.inner.start(&resource) };
-                self.inner.interest.borrow_mut().news_of_kind(&resource.group_kind());
-            }
+        let outdated: Vec<(Resource, Option<Instant>)> = {
+            let kinds = self.inner.kinds.borrow();
+            let wanted =
+                |kind: &Kind| Some((self.inner.wanted(Some(&kind.watch), kind.watch.resource())?, kind.idle_since));
+            kinds.values().filter_map(wanted).collect()
+        };
+        for (resource, idle_since) in outdated {
+            self.inner.watch_in(&resource, idle_since);
         }
     }
 
@@ -346,8 +344,7 @@ impl Targets {
 
     /// Enters that an object is gone: a DELETE or a GET of this process said so.
     pub fn gone(&self, key: &ObjectKey, writer: &str) {
-        let watch = self.inner.kinds.borrow().get(&key.group_kind()).map(|kind| kind.watch.clone());
-        if let Some(watch) = watch {
+        if let Some(watch) = self.inner.watch(&key.group_kind()) {
             watch.deleted(&name_in_store(watch.resource(), key), writer);
         }
         let holders = self.inner.interest.borrow_mut().news_of(key);
@@ -359,9 +356,8 @@ impl Targets {
     /// Ends all watches for good.
     pub fn stop(&self) {
         self.inner.ended.set(true);
-        for (_, kind) in std::mem::take(&mut *self.inner.kinds.borrow_mut()) {
-            kind.watch.stop();
-        }
+        let kinds = self.inner.kinds.take();
+        kinds.values().for_each(|kind| kind.watch.stop());
     }
 
     fn end_idle_watches(&self) {
@@ -375,7 +371,6 @@ impl Targets {
             now.saturating_duration_since(since) >= WATCH_AFTER_LAST
         };
         let over: Vec<_> = self.inner.kinds.borrow_mut().extract_if(.., is_over).collect();
-        // Those who listen to a watch look at what is kept here.
         over.iter().for_each(|(_, kind)| kind.watch.stop());
     }
 }
@@ -383,10 +378,35 @@ impl Targets {
 // === impl Inner ===
 
 impl Inner {
+    /// The watch of a kind. Whoever listens to it looks at what is kept here: nothing of that is held while it is told
+    /// something.
+    fn watch(&self, kind: &GroupKind) -> Option<Watch<Record>> {
+        self.kinds.borrow().get(kind).map(|kind| kind.watch.clone())
+    }
+
+    /// Watches a kind in this version, and no longer in another.
+    fn watch_in(&self, resource: &Resource, idle_since: Option<Instant>) {
+        let group_kind = resource.group_kind();
+        let old = self.kinds.borrow_mut().remove(&group_kind);
+        if let Some(old) = old {
+            old.watch.stop();
+        }
+        // Whoever was told of the end may have begun anew, or ended all.
+        if self.ended.get() || self.watch(&group_kind).is_some_and(|watch| watch.resource() == resource) {
+            return;
+        }
+        let kind = Kind { idle_since, ..self.start(resource) };
+        let other = self.kinds.borrow_mut().insert(group_kind.clone(), kind);
+        if let Some(other) = other {
+            other.watch.stop();
+        }
+        self.interest.borrow_mut().news_of_kind(&group_kind);
+    }
+
     /// The watch of a kind, for an answer of the server about one of its objects. In another version than the watched one it
     /// may end what was known without more ado.
     fn watch_of(&self, key: &ObjectKey, object: &Value) -> Option<Watch<Record>> {
-        let watch = self.kinds.borrow().get(&key.group_kind()).map(|kind| kind.watch.clone())?;
+        let watch = self.watch(&key.group_kind())?;
         if object["apiVersion"].as_str().is_some_and(|version| version != watch.resource().api_version()) {
             self.interest.borrow_mut().news_of(key);
         }

@@ -107,7 +107,8 @@ pub(in super::super) async fn tell_of_kinds(
     while changes.changed().await.is_ok() {
         let Some(controller) = controller.upgrade() else { return };
         controller.targets.follow_discovery();
-        for bundle in std::mem::take(&mut *controller.awaiting_kinds.borrow_mut()) {
+        let awaiting = controller.awaiting_kinds.take();
+        for bundle in awaiting {
             waker.wake(&bundle, Wake::live(KIND));
         }
         for bundle in controller.desk.take_awaiting_kinds() {

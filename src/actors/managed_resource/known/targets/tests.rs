@@ -267,3 +267,58 @@ fn a_watch_that_changed_its_version_still_tells_the_holders_of_its_kind() {
         assert!(heard > 0, "the second one is refused too");
     });
 }
+
+/// fault 11
+#[test]
+fn who_is_told_that_a_watch_ends_or_begins_may_look_at_what_is_known_and_start_watches_itself() {
+    universe(1, |universe: Universe| async move {
+        let versions = Arc::new(Mutex::new(served(&["v1"])));
+        let shown = versions.clone();
+        let server = Server::new(move |seen| match seen.line.as_str() {
+            "GET /api" => reply(200, &json!({"kind": "APIGroupDiscoveryList", "items": []})),
+            "GET /apis" => reply(200, &shown.lock().unwrap()),
+            _ => text(403, "no\n"),
+        });
+        let cluster = server.cluster();
+        let (own, told): (Rc<RefCell<Option<Targets>>>, Rc<Cell<usize>>) = Default::default();
+        let held = ObjectKey { group: "g.io".into(), ..key("A", "a") };
+        let (seen, count, object) = (own.clone(), told.clone(), held.clone());
+        let discovery = cluster.clone();
+        let listener: HealthListener = Rc::new(move |_, _, _| {
+            // The end of all is told too.
+            let Some(targets) = seen.borrow().clone() else { return };
+            targets.standing(&object);
+            let resource = discovery.discovery().known_preferred(&object.group_kind());
+            resource.iter().for_each(|resource| targets.watch(resource));
+            targets.register(&bundle("two"), BTreeSet::from([object.clone()]));
+            count.set(count.get() + 1);
+        });
+        let watches = Watches::new(&cluster, &universe.env);
+        watches.start();
+        let targets = Targets::new(&watches, "a=b".to_owned(), Rc::new(|_| true), Rc::new(|_, _, _| {}), listener);
+        own.replace(Some(targets.clone()));
+        let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v1", "A")).await.unwrap();
+        targets.register(&bundle("one"), BTreeSet::from([held.clone()]));
+        targets.watch(&resource);
+        for (version, follows) in [("v2", true), ("v3", false)] {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            *versions.lock().unwrap() = served(&[version]);
+            cluster.discovery().refresh_requested("g.io");
+            tokio::time::sleep(Duration::from_secs(11)).await;
+            let next = cluster.discovery().mapping(&GroupVersionKind::new("g.io", version, "A")).await.unwrap();
+            told.set(0);
+
+            if follows {
+                targets.follow_discovery()
+            } else {
+                targets.watch(&next)
+            }
+
+            assert!(told.get() > 0, "{version}: that the watch ends is told at once");
+            let watched = targets.inner.kinds.borrow().get(&held.group_kind()).unwrap().watch.resource().clone();
+            assert_eq!(&*watched.version, version);
+        }
+        own.take();
+        targets.stop();
+    });
+}
