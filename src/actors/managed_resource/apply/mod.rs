@@ -166,7 +166,7 @@ fn autoscaler_failure(run: &Run<'_>, bundle: &Bundle) -> Option<String> {
 /// Reports that objects could not be applied, and gives the error of the pass.
 async fn report(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle, text: String) -> Failure {
     memory.applied = None;
-    memory.round = None;
+    memory.ledger = None;
     memory.failed = None;
     let now = run.controller.env.clock.wall();
     let created: Vec<ResourceRef> = bundle
@@ -205,7 +205,7 @@ fn text_of(mut errors: Vec<(ObjectKey, ObjectError)>) -> String {
 async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &Todo) -> Result<Outcome, Failure> {
     let controller = run.controller;
     let (now, wall) = (controller.env.clock.monotonic(), controller.env.clock.wall());
-    memory.round = None;
+    memory.ledger = None;
     if let Todo::All { .. } = todo {
         let generation = run.mr().metadata.generation;
         let outcome = status::Outcome {
@@ -283,7 +283,7 @@ async fn apply_rank(
             // Two manifests of one object go one after the other.
             let Some(object) = waiting.next_if(|object| !in_work.contains(&object.key)) else { break };
             let manifest = scene.intent(object);
-            let done = memory.round.as_ref().is_some_and(|round| round.applied.get(&object.key) == Some(&manifest));
+            let done = memory.ledger.as_ref().is_some_and(|ledger| ledger.applied.get(&object.key) == Some(&manifest));
             let forced = scene.todo.is_forced() && !object.ignored && !done;
             let known = memory.objects.get(&object.key).copied();
             if !forced
@@ -306,7 +306,7 @@ async fn apply_rank(
         match result {
             Ok(done) => {
                 memory.failing.remove(&object.key);
-                memory.round.get_or_insert_default().has_applied(&object.key, manifest);
+                memory.ledger.get_or_insert_default().has_applied(&object.key, manifest);
                 memory.absent.remove(&object.key);
                 if done.repaired {
                     memory.repaired(&object.key, now, scene.run.controller.settings.sync_period);
@@ -354,8 +354,7 @@ impl Todo {
 // === impl Scene ===
 
 impl Scene<'_> {
-    /// Whether the object is known to be as this manifest describes it. `done` says that an earlier pass of the same
-    /// round applied it.
+    /// Whether the object is known to be as this manifest describes it. `done` says that it is in the ledger.
     fn is_settled(&self, object: &PlannedObject, manifest: u64, known: Option<&Fingerprint>, done: bool) -> bool {
         let Some(known) = known.filter(|known| known.manifest == manifest) else { return false };
         match self.run.controller.targets.evidence(&object.key) {

@@ -6,7 +6,7 @@
 //! the object; their pass walks over verdicts and writes, through the status cell, if what readers see has changed.
 //!
 //! * [`pass`]: one pass, from the gate to the write. **Start reading here**
-//! * [`round`]: what its steps share
+//! * [`run`]: what its steps share
 //! * [`rest`]: the look that ends a period in which nothing happened
 //! * [`survey`]: the walk over the objects of a bundle
 //! * [`desk`]: which bundles are to be woken at all, and which objects were found gone
@@ -19,6 +19,6 @@ pub(super) mod memory;
 pub(super) mod pass;
 pub(super) mod pods;
 mod rest;
-pub(super) mod round;
+pub(super) mod run;
 mod service;
 mod survey;

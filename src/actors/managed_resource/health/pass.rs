@@ -20,7 +20,7 @@ use super::{
     },
     memory::HealthMemory,
     rest::Stand,
-    round::{Duty, Round, are_pods_needed, period},
+    run::{Duty, HealthRun, are_pods_needed, period},
     service,
     survey::{Answer, Survey, survey},
 };
@@ -70,7 +70,7 @@ pub(in super::super) async fn run(
     if let Some(pause) = memory.pause(pass.because_of(GATE.with(Causes::RESTARTED)), now).filter(|_| !is_repeated) {
         return Ok(Outcome::After(pause));
     }
-    let round = Round { controller, pass, duty, context: controller.context(pass), writer: writer(&pass.key) };
+    let run = HealthRun { controller, pass, duty, context: controller.context(pass), writer: writer(&pass.key) };
     controller.pods.end_if_idle(are_pods_needed(controller));
     let Some(mr) = controller.bundles.store().with(&pass.key, BundleRecord::managed_resource).transpose()? else {
         return Ok(Outcome::Retire);
@@ -90,12 +90,12 @@ pub(in super::super) async fn run(
         }
     }
     memory.begins(mr.status.resources.len(), now);
-    round.look(cell, memory, &mr).await
+    run.look(cell, memory, &mr).await
 }
 
-// === impl Round ===
+// === impl HealthRun ===
 
-impl Round<'_> {
+impl HealthRun<'_> {
     async fn look(
         &self,
         cell: &StatusCell,

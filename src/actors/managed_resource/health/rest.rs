@@ -9,7 +9,7 @@ use super::{
         snapshot::{BundleRecord, Head},
         targets::Known,
     },
-    round::{Duty, Round, are_pods_needed, period},
+    run::{Duty, HealthRun, are_pods_needed, period},
 };
 use crate::{
     actors::health::gate::{self, Gate},
@@ -47,7 +47,7 @@ impl Stand {
     }
 }
 
-impl Round<'_> {
+impl HealthRun<'_> {
     /// How the ManagedResource stands in the store.
     pub(super) fn stand(&self) -> Option<Stand> {
         let class = &self.controller.settings.class;

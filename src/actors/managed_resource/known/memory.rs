@@ -46,12 +46,12 @@ pub struct Memory {
     /// Objects that a complete list at start did not hold.
     pub absent: BTreeSet<Rc<ObjectKey>>,
     /// What was done before the time slice ended, for the pass that goes on.
-    pub round: Option<Round>,
+    pub ledger: Option<Ledger>,
 }
 
-/// What the passes have done that together look at all objects, each for a time slice.
+/// What is done already, by passes that together look at all objects, each for a time slice.
 #[derive(Debug, Clone, Default)]
-pub struct Round {
+pub struct Ledger {
     /// Objects that are applied, with the hash of their manifest.
     pub applied: BTreeMap<ObjectKey, u64>,
     /// Objects that were to be deleted; with an item of the message if they are still there.
@@ -135,7 +135,7 @@ fn status_hash(status: &Status, references: u64) -> u64 {
     hasher.finish()
 }
 
-impl Round {
+impl Ledger {
     /// Takes note that an object is applied.
     pub fn has_applied(&mut self, key: &ObjectKey, manifest: u64) {
         self.cleaned.remove(key);
@@ -186,7 +186,7 @@ impl Memory {
 
     /// Whether there is nothing to go on with, now or later.
     pub fn is_at_rest(&self) -> bool {
-        self.applied.is_some() && self.damping.is_empty() && self.round.is_none()
+        self.applied.is_some() && self.damping.is_empty() && self.ledger.is_none()
     }
 
     /// Takes note that an object is right.
@@ -347,7 +347,7 @@ mod tests {
         forgetful.forget_objects();
 
         assert!(!damped.is_at_rest() && !forgetful.is_at_rest());
-        assert!(!Memory { round: Some(Round::default()), ..applied() }.is_at_rest());
+        assert!(!Memory { ledger: Some(Ledger::default()), ..applied() }.is_at_rest());
     }
 
     #[test]
@@ -371,11 +371,11 @@ mod tests {
 
     #[test]
     fn what_is_applied_is_no_longer_cleaned_up() {
-        let mut round = Round { cleaned: [(key("a"), None), (key("b"), None)].into(), ..Round::default() };
+        let mut ledger = Ledger { cleaned: [(key("a"), None), (key("b"), None)].into(), ..Ledger::default() };
 
-        round.has_applied(&key("a"), 7);
+        ledger.has_applied(&key("a"), 7);
 
-        assert_eq!(round.applied, [(key("a"), 7)].into());
-        assert_eq!(round.cleaned, [(key("b"), None)].into());
+        assert_eq!(ledger.applied, [(key("a"), 7)].into());
+        assert_eq!(ledger.cleaned, [(key("b"), None)].into());
     }
 }

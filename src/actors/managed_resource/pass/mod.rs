@@ -71,7 +71,7 @@ pub(super) async fn run(
             memory.forget_objects();
             if other != Entry::Delete {
                 // A deletion can take several passes; anything else begins anew.
-                memory.round = None;
+                memory.ledger = None;
             }
             match other {
                 Entry::Ignored => {
@@ -121,7 +121,7 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
         Err(error) => {
             memory.applied = None;
             memory.announced = None;
-            memory.round = None;
+            memory.ledger = None;
             return Err(run.secret_unreadable(error).await);
         }
     };
@@ -166,8 +166,8 @@ fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
     let looks = wake.causes.meets(SCALED);
     let drifted = drifted.into_iter().filter(|key| looks || !run.is_as_remembered(memory, key));
     let drifted: Vec<ObjectKey> = drifted.collect();
-    if let Some(round) = &mut memory.round {
-        round.applied.retain(|key, _| !drifted.contains(key));
+    if let Some(ledger) = &mut memory.ledger {
+        ledger.applied.retain(|key, _| !drifted.contains(key));
     }
     refs.extend(drifted.into_iter().filter(|key| memory.drifted(key, now)));
     if period_due {

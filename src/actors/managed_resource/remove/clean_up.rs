@@ -97,7 +97,7 @@ pub(in super::super) async fn clean(
     references: &[ResourceRef],
 ) -> Option<Vec<String>> {
     let begin = run.controller.env.clock.monotonic();
-    let mut cleaned = std::mem::take(&mut memory.round.get_or_insert_default().cleaned);
+    let mut cleaned = std::mem::take(&mut memory.ledger.get_or_insert_default().cleaned);
     let list: Vec<(_, &ResourceRef)> = references.iter().map(|reference| (reference.key(), reference)).collect();
     for rank in order::deletion_ranks(list, |(key, _)| key) {
         let left: Vec<_> = rank.into_iter().filter(|(key, _)| !cleaned.contains_key(key)).collect();
@@ -116,14 +116,14 @@ pub(in super::super) async fn clean(
             cleaned.insert(key, item);
         }
         if run.should_yield(begin) {
-            memory.round.get_or_insert_default().cleaned = cleaned;
+            memory.ledger.get_or_insert_default().cleaned = cleaned;
             return None;
         }
     }
     let mut pending: Vec<_> = cleaned.values().flatten().cloned().collect();
     pending.sort();
     if pending.is_empty() {
-        memory.round.get_or_insert_default().cleaned = cleaned;
+        memory.ledger.get_or_insert_default().cleaned = cleaned;
     }
     Some(pending)
 }

@@ -21,7 +21,7 @@ pub(in super::super) enum Duty {
 }
 
 /// A pass under way.
-pub(super) struct Round<'a> {
+pub(super) struct HealthRun<'a> {
     pub(super) controller: &'a Rc<ManagedResources>,
     pub(super) pass: &'a Pass<NamespacedName>,
     pub(super) duty: Duty,
