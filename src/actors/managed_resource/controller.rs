@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 pub use super::shared::{HealthSettings, ManagedResources, Settings};
 use super::{
-    health::{desk::Desk, memory::HealthMemory, pass as health_pass, pods::Pods, run::Duty as HealthDuty},
+    health::{desk::Desk, memory::HealthMemory, pass as health_pass, pods::Pods, run::HealthDuty},
     known::{
         autoscalers::Autoscalers,
         memory::Memory,

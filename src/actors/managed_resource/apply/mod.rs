@@ -208,13 +208,13 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
     memory.ledger = None;
     if let Todo::All { .. } = todo {
         let generation = run.mr().metadata.generation;
-        let outcome = status::Outcome {
+        let set = status::AppliedSet {
             refs: bundle.plan.references.clone(),
             checksum: bundle.checksum.clone(),
             generation,
             errors: &bundle.errors,
         };
-        run.write_status(|status| status::finished(status, outcome, wall)).await?;
+        run.write_status(|status| status::finished(status, set, wall)).await?;
         let keys: BTreeSet<&ObjectKey> = bundle.plan.objects.iter().map(|object| &object.key).collect();
         memory.keep_objects(|key| keys.contains(key));
         // What left the bundle is nobody's business any more.

@@ -20,7 +20,7 @@ use super::{
     },
     memory::HealthMemory,
     rest::Stand,
-    run::{Duty, HealthRun, are_pods_needed, period},
+    run::{HealthDuty, HealthRun, are_pods_needed, period},
     service,
     survey::{Answer, Survey, survey},
 };
@@ -58,7 +58,7 @@ pub(in super::super) async fn run(
     cell: &StatusCell,
     memory: &mut HealthMemory,
     pass: &Pass<NamespacedName>,
-    duty: Duty,
+    duty: HealthDuty,
 ) -> Result<Outcome, Failure> {
     if let Some(moment) = controller.opening.under_way(&pass.key) {
         // The lists of the start enter what would have to be read one by one.
@@ -107,8 +107,8 @@ impl HealthRun<'_> {
         let refs = &mr.status.resources;
         controller.targets.hold(key, refs.iter().map(ResourceRef::key));
         let absent = match self.duty {
-            Duty::Health => controller.desk.take_absent(key),
-            Duty::Progress => BTreeSet::new(),
+            HealthDuty::Health => controller.desk.take_absent(key),
+            HealthDuty::Progress => BTreeSet::new(),
         };
         let surveyed = self.surveyed(cell, memory, mr, stand, &absent).await;
         if surveyed.is_err() {
@@ -148,7 +148,7 @@ impl HealthRun<'_> {
             written
         };
         match &survey.progress_error {
-            Some(error) if self.duty == Duty::Progress && !matches!(survey.progress, Answer::First(_)) => {
+            Some(error) if self.duty == HealthDuty::Progress && !matches!(survey.progress, Answer::First(_)) => {
                 Err(Failure::new(error.clone()))
             }
             Some(_) | None => {
@@ -165,7 +165,7 @@ impl HealthRun<'_> {
         let refs = &mr.status.resources;
         let mut reports = Vec::new();
         let health = match &survey.health {
-            _ if self.duty == Duty::Progress => None,
+            _ if self.duty == HealthDuty::Progress => None,
             Answer::Pending => None,
             Answer::None => Some(report::health(None)),
             Answer::First((index, finding)) => match (refs.get(*index), finding) {
@@ -278,7 +278,7 @@ impl HealthRun<'_> {
 
     /// Shows on the dashboard how the objects of each kind stand, and which are not fine, and why.
     fn show(&self, survey: &Survey, objects: usize) {
-        if self.duty != Duty::Health {
+        if self.duty != HealthDuty::Health {
             return;
         }
         let Survey { bad, progressing, shown, hidden, .. } = survey;

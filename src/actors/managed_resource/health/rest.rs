@@ -9,7 +9,7 @@ use super::{
         snapshot::{BundleRecord, Head},
         targets::Known,
     },
-    run::{Duty, HealthRun, are_pods_needed, period},
+    run::{HealthDuty, HealthRun, are_pods_needed, period},
 };
 use crate::{
     actors::health::gate::{self, Gate},
@@ -28,15 +28,15 @@ pub(super) struct Stand(u64);
 
 impl Stand {
     /// `None` if the objects are not judged.
-    pub(super) fn of(class: &OwnClass, duty: Duty, head: &Head) -> Option<Self> {
+    pub(super) fn of(class: &OwnClass, duty: HealthDuty, head: &Head) -> Option<Self> {
         let Head { mr, references } = head;
         let is_judged = gate::gate(class, mr) == Gate::Open;
         is_judged.then(|| {
             let mut hasher = DefaultHasher::new();
             (&mr.metadata.uid, references).hash(&mut hasher);
             let written: &[&str] = match duty {
-                Duty::Health => &[RESOURCES_HEALTHY, RESOURCES_PROGRESSING],
-                Duty::Progress => &[RESOURCES_PROGRESSING],
+                HealthDuty::Health => &[RESOURCES_HEALTHY, RESOURCES_PROGRESSING],
+                HealthDuty::Progress => &[RESOURCES_PROGRESSING],
             };
             for kind in written {
                 let condition = conditions::find(&mr.status.conditions, kind);
@@ -77,7 +77,7 @@ mod tests {
     use crate::api::keys::DEFAULT_CLASS;
 
     /// How a ManagedResource stands for a duty in which `value` is put in `at`.
-    fn stand(duty: Duty, at: &str, value: Value) -> Option<Stand> {
+    fn stand(duty: HealthDuty, at: &str, value: Value) -> Option<Stand> {
         let mut object = json!({
             "metadata": {"namespace": "shoot", "name": "a", "uid": "u", "resourceVersion": "7", "labels": {}},
             "spec": {},
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn a_managed_resource_stands_as_before_if_its_references_and_the_conditions_of_the_duty_do() {
         let unchanged = |duty| stand(duty, "/metadata/resourceVersion", json!("7"));
-        assert!(unchanged(Duty::Health).is_some() && unchanged(Duty::Progress).is_some());
+        assert!(unchanged(HealthDuty::Health).is_some() && unchanged(HealthDuty::Progress).is_some());
         for (at, value, for_health, for_progress) in [
             ("/metadata/resourceVersion", json!("8"), true, true),
             ("/metadata/labels", json!({"a": "b"}), true, true),
@@ -111,13 +111,17 @@ mod tests {
             ("/metadata/uid", json!("v"), false, false),
         ] {
             let is_same = |duty| stand(duty, at, value.clone()) == unchanged(duty);
-            assert_eq!((is_same(Duty::Health), is_same(Duty::Progress)), (for_health, for_progress), "{at}");
+            assert_eq!(
+                (is_same(HealthDuty::Health), is_same(HealthDuty::Progress)),
+                (for_health, for_progress),
+                "{at}"
+            );
         }
     }
 
     #[test]
     fn a_managed_resource_that_is_not_judged_has_no_stand() {
-        assert_eq!(stand(Duty::Health, "/status/conditions/0/status", json!("False")), None);
-        assert_eq!(stand(Duty::Health, "/spec", json!({"class": "other"})), None);
+        assert_eq!(stand(HealthDuty::Health, "/status/conditions/0/status", json!("False")), None);
+        assert_eq!(stand(HealthDuty::Health, "/spec", json!({"class": "other"})), None);
     }
 }

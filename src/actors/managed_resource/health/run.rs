@@ -13,7 +13,7 @@ use crate::api::object::{GroupKind, NamespacedName};
 /// Both look at both conditions where they can, so that what changes together is written together: the first one writes,
 /// and for the other one nothing is left to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Duty {
+pub(in super::super) enum HealthDuty {
     /// `health`: all objects, both conditions.
     Health,
     /// `health-progressing`: workloads, and their condition alone.
@@ -24,7 +24,7 @@ pub(in super::super) enum Duty {
 pub(super) struct HealthRun<'a> {
     pub(super) controller: &'a Rc<ManagedResources>,
     pub(super) pass: &'a Pass<NamespacedName>,
-    pub(super) duty: Duty,
+    pub(super) duty: HealthDuty,
     pub(super) context: Context,
     /// The name under which what was read is entered into stores.
     pub(super) writer: String,

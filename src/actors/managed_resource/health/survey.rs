@@ -15,7 +15,7 @@ use super::{
     super::{known::targets::Standing, shared::ManagedResources},
     memory::{HealthMemory, Seen},
     pods::Counted,
-    run::{Duty, HealthRun},
+    run::{HealthDuty, HealthRun},
 };
 use crate::{
     actors::health::{
@@ -148,7 +148,7 @@ pub(super) async fn survey(
     let mut survey = Survey::default();
     for (index, reference) in refs.iter().enumerate() {
         let kind = reference.group_version_kind();
-        if run.duty == Duty::Progress && !is_workload(&kind) {
+        if run.duty == HealthDuty::Progress && !is_workload(&kind) {
             continue;
         }
         let state = match kinds.get(&kind) {
@@ -184,7 +184,7 @@ async fn kinds(
     memory: &mut HealthMemory,
     refs: &[ResourceRef],
 ) -> BTreeMap<GroupVersionKind, Served> {
-    let counts = |kind: &GroupVersionKind| run.duty == Duty::Health || is_workload(kind);
+    let counts = |kind: &GroupVersionKind| run.duty == HealthDuty::Health || is_workload(kind);
     let wanted: BTreeSet<GroupVersionKind> = refs.iter().map(ResourceRef::group_version_kind).filter(counts).collect();
     let controller = run.controller;
     let mut kinds = BTreeMap::new();

@@ -41,9 +41,9 @@ pub const RELEASE_PREFIX: &str = "Could not release all orphaned resources";
 /// status carries its messages.
 pub const MESSAGE_LIMIT: usize = 30 * 1024;
 
-/// How a pass ended that reached its final phase (spec 10 §9.10).
+/// What a pass has applied that reached its final phase (spec 10 §9.10).
 #[derive(Debug, Clone, Default)]
-pub struct Outcome<'a> {
+pub struct AppliedSet<'a> {
     /// The new refs, sorted.
     pub refs: Vec<ResourceRef>,
     /// Checksum over the kept manifests.
@@ -118,16 +118,16 @@ pub fn apply_failed(status: &Status, error: &str, created: &[ResourceRef], now: 
 }
 
 /// Rows "applied" and "decoding failed", with the fields that only the final phase sets (spec 10 §9.10).
-pub fn finished(status: &Status, outcome: Outcome<'_>, now: Timestamp) -> Status {
-    let mut next = if outcome.errors.is_empty() {
+pub fn finished(status: &Status, set: AppliedSet<'_>, now: Timestamp) -> Status {
+    let mut next = if set.errors.is_empty() {
         with_applied(status, ConditionStatus::True, APPLY_SUCCEEDED, APPLIED_MESSAGE, now)
     } else {
-        let message = decoding_message(outcome.errors);
+        let message = decoding_message(set.errors);
         with_applied(status, ConditionStatus::False, DECODING_FAILED, &message, now)
     };
-    next.resources = outcome.refs;
-    next.secrets_data_checksum = Some(outcome.checksum);
-    next.observed_generation = outcome.generation;
+    next.resources = set.refs;
+    next.secrets_data_checksum = Some(set.checksum);
+    next.observed_generation = set.generation;
     next
 }
 
