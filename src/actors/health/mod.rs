@@ -4,14 +4,14 @@
 //! * [`progressing`]: one object → is it still being rolled out (§14); with [`pods`], what is counted for Deployments (§15)
 //! * [`judgement`]: both verdicts of an object in a few bytes: all that is kept of it
 //! * [`report`]: what is bad about a bundle → the two conditions (§10.2, §13)
-//! * [`gate`]: whether a bundle is judged at all, and what opens the gate (§4.1, §5.1, §10.1)
+//! * [`eligibility`]: whether a bundle is judged at all, and which changes ask for that (§4.1, §5.1, §10.1)
 //! * [`warnings`]: the Events about a Service that are quoted (§11.3)
 //! * [`fields`]: reading fields of which nobody guarantees the type
 //!
 //! The shell, which watches, waits and writes, is `managed_resource/health`.
 
+pub mod eligibility;
 pub mod fields;
-pub mod gate;
 pub mod judge;
 pub mod judgement;
 pub mod pods;

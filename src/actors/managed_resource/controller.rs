@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 pub use super::shared::{HealthSettings, ManagedResources, Settings};
 use super::{
-    health::{desk::Desk, memory::HealthMemory, pass as health_pass, pods::Pods, run::HealthDuty},
+    health::{memory::HealthMemory, pass as health_pass, pods::Pods, registry::HealthRegistry, run::HealthDuty},
     known::{
         autoscalers::Autoscalers,
         memory::Memory,
@@ -18,7 +18,7 @@ use super::{
         targets::Targets,
     },
     report::status_cell::StatusCell,
-    shared::{CHANGED, DRIFT, GATE, HEALTH, KIND, ROLLOUT, SCALED, SECRET},
+    shared::{CHANGED, DRIFT, HEALTH, KIND, REJUDGE, ROLLOUT, SCALED, SECRET},
     start::opening::Opening,
     wake::wakes,
 };
@@ -86,15 +86,15 @@ pub fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
 impl ManagedResources {
     fn new(settings: Settings, inputs: Inputs, env: &Env, waker: &WeakSupervised<Self>) -> Self {
         let selector = format!("{MANAGED_BY}={}", settings.managed_by);
-        let desk = Rc::new(Desk::default());
-        let (drift, health) = (wakes::tell_of_drift(waker), wakes::tell_of_health(&desk, waker));
+        let registry = Rc::new(HealthRegistry::default());
+        let (drift, health) = (wakes::tell_of_drift(waker), wakes::tell_of_health(&registry, waker));
         let targets = Targets::new(&inputs.watches, selector, inputs.is_custom, drift, health);
-        let (scaled, pods) = (wakes::tell_of_scaling(&targets, waker), wakes::tell_of_pods(&targets, &desk, waker));
+        let (scaled, pods) = (wakes::tell_of_scaling(&targets, waker), wakes::tell_of_pods(&targets, &registry, waker));
         Self {
             autoscalers: Autoscalers::new(&inputs.watches, scaled),
             pods: Pods::new(&inputs.watches, pods),
             targets,
-            desk,
+            health_registry: registry,
             secrets: Secrets::new(&inputs.source, inputs.secrets),
             opening: Opening::default(),
             source: inputs.source,
@@ -160,8 +160,8 @@ impl Controller for ManagedResources {
         vec![
             // Without the watch of Secrets passes read them all.
             duty(NAME, self.settings.concurrent_syncs, causes, self.settings.sync_period).expects(self.secrets.need()),
-            duty(HEALTH_NAME, concurrent_syncs, GATE.with(HEALTH), sync_period),
-            duty(PROGRESS_NAME, concurrent_syncs, GATE.with(ROLLOUT), sync_period),
+            duty(HEALTH_NAME, concurrent_syncs, REJUDGE.with(HEALTH), sync_period),
+            duty(PROGRESS_NAME, concurrent_syncs, REJUDGE.with(ROLLOUT), sync_period),
         ]
     }
 

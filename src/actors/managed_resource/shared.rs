@@ -12,7 +12,7 @@ use kit::{Causes, Env, Failure, Pass};
 use tokio::time::Instant;
 
 use super::{
-    health::{desk::Desk, pods::Pods},
+    health::{pods::Pods, registry::HealthRegistry},
     known::{
         autoscalers::Autoscalers,
         memory::{Applied, Calm},
@@ -41,7 +41,7 @@ pub(super) const KIND: Causes = Causes::own(3);
 pub(super) const SCALED: Causes = Causes::own(4);
 
 /// The bundle is to be judged anew as a whole (spec 20 §5.1).
-pub(super) const GATE: Causes = Causes::own(5);
+pub(super) const REJUDGE: Causes = Causes::own(5);
 /// What is known of the health of an object changed.
 pub(super) const HEALTH: Causes = Causes::own(6);
 /// What is known of the roll-out of an object changed.
@@ -92,7 +92,7 @@ pub struct ManagedResources {
     pub(super) autoscalers: Autoscalers,
     pub(super) recorder: Recorder,
     pub(super) health_recorder: Recorder,
-    pub(super) desk: Rc<Desk>,
+    pub(super) health_registry: Rc<HealthRegistry>,
     pub(super) pods: Pods,
     pub(super) opening: Opening,
     pub(super) started: Instant,

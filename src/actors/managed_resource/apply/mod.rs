@@ -177,11 +177,11 @@ async fn report(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle, text: S
         .filter(|object| object.old.is_none() && memory.objects.contains_key(&object.key))
         .map(|object| object.reference.clone())
         .collect();
-    let gone = run.controller.desk.take_absent(&run.pass.key);
+    let gone = run.controller.health_registry.take_absent(&run.pass.key);
     let change = |status: &Status| status::apply_failed(&status::found_gone(status, &gone, now), &text, &created, now);
     if let Err(failure) = run.write_status(change).await {
         // It was not reported.
-        gone.iter().for_each(|object| run.controller.desk.note_absence(&run.pass.key, object));
+        gone.iter().for_each(|object| run.controller.health_registry.note_absence(&run.pass.key, object));
         return failure;
     }
     memory.failed = Some(Applied::of(run.mr(), &bundle.secrets));

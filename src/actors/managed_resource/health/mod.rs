@@ -5,19 +5,19 @@
 //! [`actors::health`](crate::actors::health)), and only the verdict is kept. A change of a verdict wakes the bundles that hold
 //! the object; their pass walks over verdicts and writes, through the status cell, if what readers see has changed.
 //!
-//! * [`pass`]: one pass, from the gate to the write. **Start reading here**
+//! * [`pass`]: one pass, from whether to judge to the write. **Start reading here**
 //! * [`run`]: what its steps share
 //! * [`rest`]: the look that ends a period in which nothing happened
 //! * [`survey`]: the walk over the objects of a bundle
-//! * [`desk`]: which bundles are to be woken at all, and which objects were found gone
+//! * [`registry`]: which bundles are to be woken at all, and which objects were found gone
 //! * [`pods`]: the Pods that Deployments are counted by, one watch for all
 //! * [`service`]: the Events about a Service without an address
 //! * [`memory`]: what a duty remembers
 
-pub(super) mod desk;
 pub(super) mod memory;
 pub(super) mod pass;
 pub(super) mod pods;
+pub(super) mod registry;
 mod rest;
 pub(super) mod run;
 mod service;

@@ -1,4 +1,4 @@
-//! One pass of a health duty: gate, survey, one write if readers would see something new (spec 20 §7, §10, §13).
+//! One pass of a health duty: whether to judge, survey, one write if readers would see something new (spec 20 §7, §10, §13).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use super::{
             status,
             status_cell::{StatusCell, StatusTarget, writer},
         },
-        shared::{GATE, ManagedResources},
+        shared::{ManagedResources, REJUDGE},
     },
     memory::HealthMemory,
     rest::Stand,
@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     actors::health::{
-        gate::{self, Gate},
+        eligibility::{self, Eligibility},
         report::{self, Finding, HEALTH_CHECK_ERROR, Report},
     },
     api::{
@@ -67,7 +67,7 @@ pub(in super::super) async fn run(
     let now = controller.env.clock.monotonic();
     // After a failure the back-off is the rest: another outcome would make the next one begin anew.
     let is_repeated = pass.because_of(Causes::AGAIN);
-    if let Some(pause) = memory.pause(pass.because_of(GATE.with(Causes::RESTARTED)), now).filter(|_| !is_repeated) {
+    if let Some(pause) = memory.pause(pass.because_of(REJUDGE.with(Causes::RESTARTED)), now).filter(|_| !is_repeated) {
         return Ok(Outcome::After(pause));
     }
     let run = HealthRun { controller, pass, duty, context: controller.context(pass), writer: writer(&pass.key) };
@@ -75,10 +75,10 @@ pub(in super::super) async fn run(
     let Some(mr) = controller.bundles.store().with(&pass.key, BundleRecord::managed_resource).transpose()? else {
         return Ok(Outcome::Retire);
     };
-    match gate::gate(&controller.settings.class, &mr) {
-        Gate::Open => {}
-        Gate::Closed => return Ok(Outcome::After(period(controller))),
-        Gate::Barred => {
+    match eligibility::of(&controller.settings.class, &mr) {
+        Eligibility::Eligible => {}
+        Eligibility::Deferred => return Ok(Outcome::After(period(controller))),
+        Eligibility::Excluded => {
             pass.detail(Vec::new());
             let class = &controller.settings.class;
             // Of a bundle of another class no event may tell any more.
@@ -107,13 +107,13 @@ impl HealthRun<'_> {
         let refs = &mr.status.resources;
         controller.targets.hold(key, refs.iter().map(ResourceRef::key));
         let absent = match self.duty {
-            HealthDuty::Health => controller.desk.take_absent(key),
+            HealthDuty::Health => controller.health_registry.take_absent(key),
             HealthDuty::Progress => BTreeSet::new(),
         };
         let surveyed = self.surveyed(cell, memory, mr, stand, &absent).await;
         if surveyed.is_err() {
             // It was not reported.
-            absent.iter().for_each(|object| controller.desk.note_absence(key, object));
+            absent.iter().for_each(|object| controller.health_registry.note_absence(key, object));
         }
         let Surveyed { next, is_calm, stand } = surveyed?;
         Ok(match moment.filter(|_| is_calm).zip(stand) {
@@ -217,8 +217,8 @@ impl HealthRun<'_> {
         let (mut written, mut is_same) = (Vec::new(), false);
         let write = cell.write(target, &self.context, &basis, |present| {
             let still = ManagedResource { status: present.clone(), ..basis.mr.clone() };
-            let is_open = gate::gate(&controller.settings.class, &still) == Gate::Open;
-            if !is_open || present.resources != mr.status.resources {
+            let is_judged = eligibility::of(&controller.settings.class, &still) == Eligibility::Eligible;
+            if !is_judged || present.resources != mr.status.resources {
                 return present.clone();
             }
             is_same = true;

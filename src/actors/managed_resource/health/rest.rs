@@ -12,7 +12,7 @@ use super::{
     run::{HealthDuty, HealthRun, are_pods_needed, period},
 };
 use crate::{
-    actors::health::gate::{self, Gate},
+    actors::health::eligibility::{self, Eligibility},
     api::{
         class::OwnClass,
         conditions::{self, RESOURCES_HEALTHY, RESOURCES_PROGRESSING},
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// What a pass goes by of a ManagedResource whose objects are judged: its references, and what the conditions say that the
-/// duty writes, as a hash. What the gate goes by is no part of it: the gate is asked anew.
+/// duty writes, as a hash. Whether the bundle is to be judged is no part of it: that is asked anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stand(u64);
 
@@ -30,7 +30,7 @@ impl Stand {
     /// `None` if the objects are not judged.
     pub(super) fn of(class: &OwnClass, duty: HealthDuty, head: &Head) -> Option<Self> {
         let Head { mr, references } = head;
-        let is_judged = gate::gate(class, mr) == Gate::Open;
+        let is_judged = eligibility::of(class, mr) == Eligibility::Eligible;
         is_judged.then(|| {
             let mut hasher = DefaultHasher::new();
             (&mr.metadata.uid, references).hash(&mut hasher);

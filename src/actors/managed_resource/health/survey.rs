@@ -196,12 +196,12 @@ async fn kinds(
                 Served::As(resource)
             }
             Err(error @ ApiError::NoMatch(_)) => {
-                controller.desk.awaits_kind(&run.pass.key);
+                controller.health_registry.awaits_kind(&run.pass.key);
                 memory.is_discovered(&kind);
                 Served::No(error.to_string())
             }
             Err(error) => {
-                controller.desk.awaits_kind(&run.pass.key);
+                controller.health_registry.awaits_kind(&run.pass.key);
                 let since = memory.is_undiscovered_for(&kind, controller.env.clock.monotonic());
                 Served::Unknown(format!("cannot discover {kind}: {error}"), since)
             }

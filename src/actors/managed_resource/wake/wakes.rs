@@ -11,20 +11,20 @@ use tokio::sync::watch;
 
 use super::{
     super::{
-        health::{desk::Desk, pods},
+        health::{pods, registry::HealthRegistry},
         known::{
             autoscalers,
             secrets::SecretRecord,
             snapshot::{BundleRecord, Head},
             targets::{Drift, DriftListener, HealthListener, News, Targets},
         },
-        shared::{CHANGED, DRIFT, GATE, HEALTH, KIND, ManagedResources, ROLLOUT, SCALED, SECRET},
+        shared::{CHANGED, DRIFT, HEALTH, KIND, ManagedResources, REJUDGE, ROLLOUT, SCALED, SECRET},
     },
     moment::Moments,
     trigger::{self, SecretWake},
 };
 use crate::{
-    actors::health::gate::{self, Gate},
+    actors::health::eligibility::{self, Eligibility},
     api::{
         class::OwnClass,
         object::{GroupKind, NamespacedName, ObjectKey},
@@ -42,10 +42,11 @@ pub(in super::super) fn subscribe_bundles(
     bundles: &Watch<BundleRecord>,
     waker: &Waker,
 ) {
-    let (class, waker, desk) = (controller.settings.class.clone(), waker.clone(), controller.desk.clone());
+    let (class, waker, registry) =
+        (controller.settings.class.clone(), waker.clone(), controller.health_registry.clone());
     bundles.subscribe(move |change| {
         let (old, new) = (change.old.map(BundleRecord::head), change.new.map(BundleRecord::head));
-        desk.set(change.name, new.is_some_and(|new| gate::gate(&class, &new.mr) == Gate::Open));
+        registry.set(change.name, new.is_some_and(|new| eligibility::of(&class, &new.mr) == Eligibility::Eligible));
         let causes = bundle_causes(&class, change.how, old, new);
         let first = change.how == How::First;
         waker.wake(change.name, if first { Wake::background(causes) } else { Wake::live(causes) });
@@ -57,12 +58,12 @@ fn bundle_causes(class: &OwnClass, how: How<'_>, old: Option<&Head>, new: Option
     let references = old.map(|old| old.references) != new.map(|new| new.references);
     let (old, new) = (old.map(|old| &old.mr), new.map(|new| &new.mr));
     let is_triggered = !trigger::triggers(class, old, new).is_empty();
-    let is_judged = gate::is_triggered(class, old, new, references);
+    let is_judged = eligibility::is_triggered(class, old, new, references);
     match (how, is_triggered) {
         (_, false) if !is_judged => Causes::NONE,
         (How::First, _) => Causes::LISTED,
-        (_, true) => CHANGED.with(Causes::OBJECT).with(if is_judged { GATE } else { Causes::NONE }),
-        (_, false) => GATE,
+        (_, true) => CHANGED.with(Causes::OBJECT).with(if is_judged { REJUDGE } else { Causes::NONE }),
+        (_, false) => REJUDGE,
     }
 }
 
@@ -111,21 +112,21 @@ pub(in super::super) async fn tell_of_kinds(
         for bundle in awaiting {
             waker.wake(&bundle, Wake::live(KIND));
         }
-        for bundle in controller.desk.take_awaiting_kinds() {
-            waker.wake(&bundle, Wake::live(GATE));
+        for bundle in controller.health_registry.take_awaiting_kinds() {
+            waker.wake(&bundle, Wake::live(REJUDGE));
         }
     }
 }
 
 /// Wakes bundles for which an object, or a kind, stands differently now.
-pub(in super::super) fn tell_of_health(desk: &Rc<Desk>, waker: &Waker) -> HealthListener {
-    let (desk, waker) = (desk.clone(), waker.clone());
+pub(in super::super) fn tell_of_health(registry: &Rc<HealthRegistry>, waker: &Waker) -> HealthListener {
+    let (registry, waker) = (registry.clone(), waker.clone());
     Rc::new(move |bundle, object, news| {
-        if !desk.is_open(bundle) {
+        if !registry.is_judged(bundle) {
             return;
         }
         match (news, object) {
-            (News::Gone, Some(object)) => desk.note_absence(bundle, object),
+            (News::Gone, Some(object)) => registry.note_absence(bundle, object),
             (News::Gone | News::Judged { .. }, _) => {}
         }
         let causes = match news {
@@ -144,8 +145,12 @@ pub(in super::super) fn tell_of_health(desk: &Rc<Desk>, waker: &Waker) -> Health
 }
 
 /// Wakes the bundles with Deployments for which a Pod counts, or did.
-pub(in super::super) fn tell_of_pods(targets: &Targets, desk: &Rc<Desk>, waker: &Waker) -> pods::Listener {
-    let (targets, desk, waker) = (targets.clone(), desk.clone(), waker.clone());
+pub(in super::super) fn tell_of_pods(
+    targets: &Targets,
+    registry: &Rc<HealthRegistry>,
+    waker: &Waker,
+) -> pods::Listener {
+    let (targets, registry, waker) = (targets.clone(), registry.clone(), waker.clone());
     Rc::new(move |namespace, pods| {
         let bundles: BTreeSet<NamespacedName> = match namespace {
             Some(namespace) => {
@@ -157,7 +162,7 @@ pub(in super::super) fn tell_of_pods(targets: &Targets, desk: &Rc<Desk>, waker: 
         for bundle in &bundles {
             targets.news_for(bundle);
         }
-        for bundle in bundles.iter().filter(|bundle| desk.is_open(bundle)) {
+        for bundle in bundles.iter().filter(|bundle| registry.is_judged(bundle)) {
             waker.wake(bundle, Wake::live(ROLLOUT));
         }
     })

@@ -297,7 +297,7 @@ fn a_status_is_written_when_something_in_it_differs() {
     assert!(!needs_write(&status, &status.clone()));
 }
 
-/// spec 20 scenario 4: the gate closes with this write.
+/// spec 20 scenario 4: with this write the bundle is judged no more.
 #[test]
 fn an_object_that_was_found_gone_is_said_to_be_missing_if_the_bundle_was_healthy() {
     let reference = |name: &str| ResourceRef::new("v1", "ConfigMap", "a", name);
