@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::record::Lease;
+use super::lease::Lease;
 
 /// A candidate tries again after the retry period stretched by a factor up to 1 + this.
 const JITTER: f64 = 1.2;

@@ -11,8 +11,8 @@ use tokio::{sync::Mutex, time::Instant};
 
 use super::super::{
     known::{
-        fingerprint::{self, Record},
         memory::Fingerprint,
+        object_record::{self, ObjectRecord},
         targets::Evidence,
     },
     pass::{
@@ -61,7 +61,7 @@ pub(in super::super) struct Scene<'a> {
 /// An object was looked at, and written if need be.
 pub(in super::super) struct Done {
     /// The object now; `None` if it was left to its other owner until the next period.
-    pub(in super::super) record: Option<Record>,
+    pub(in super::super) record: Option<ObjectRecord>,
     /// It was known before, and had to be written again.
     pub(in super::super) repaired: bool,
 }
@@ -150,7 +150,7 @@ impl<'a> Scene<'a> {
 
     /// Hash of everything that decides what is sent for an object, except the object as it is.
     pub(in super::super) fn intent(&self, planned: &PlannedObject) -> u64 {
-        fingerprint::hash_of_intent(&planned.manifest, &self.merge_context(planned))
+        object_record::hash_of_intent(&planned.manifest, &self.merge_context(planned))
     }
 
     fn merge_context<'b>(&'b self, planned: &'b PlannedObject) -> MergeContext<'b> {
@@ -345,8 +345,8 @@ impl Step<'_> {
 
     /// What is remembered of the object. Where the watch tells of bodies in another version of the kind than the manifest's,
     /// it is read in that version: else the two could never be compared, and each period would read the object.
-    async fn record(&self, answer: &Value) -> Record {
-        let (run, record) = (self.scene.run, Record::of_object(answer));
+    async fn record(&self, answer: &Value) -> ObjectRecord {
+        let (run, record) = (self.scene.run, ObjectRecord::of_object(answer));
         let targets = &run.controller.targets;
         let Some(watched) = targets.watched_in(&self.at.resource).filter(|_| !self.planned.ignored) else {
             return record;
@@ -355,7 +355,7 @@ impl Step<'_> {
         match told {
             Ok(told) if object::resource_version(&told) == &*record.resource_version => {
                 targets.wrote(&self.planned.key, &told, &run.writer, self.asked);
-                Record::of_object(&told)
+                ObjectRecord::of_object(&told)
             }
             // It changed since: the next period looks at it.
             Ok(_) | Err(_) => record,

@@ -10,7 +10,7 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    fingerprint::Content,
+    object_record::Content,
     snapshot::{Head, hash_of_references},
     targets::Known,
 };
@@ -222,7 +222,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::actors::managed_resource::known::fingerprint::Record;
+    use crate::actors::managed_resource::known::object_record::ObjectRecord;
 
     const CAP: Duration = Duration::from_secs(60);
 
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn what_is_forgotten_of_an_object_is_forgotten_of_no_other_and_not_by_a_look() {
-        let content = Record::of_object(&json!({"metadata": {"uid": "u"}})).content();
+        let content = ObjectRecord::of_object(&json!({"metadata": {"uid": "u"}})).content();
         let mut memory = Memory::default();
         for name in ["a", "b", "c"] {
             memory.remember(Rc::new(key(name)), Fingerprint { manifest: 7, content });

@@ -5,7 +5,7 @@
 //! * [`snapshot`]: ManagedResources, as compact bytes
 //! * [`secrets`]: which bundle needs which Secret, and what version it has
 //! * [`targets`]: the objects of all bundles: who is interested in which, and what watches know of them
-//! * [`fingerprint`]: what is remembered of such an object, in a few bytes
+//! * [`object_record`]: what is remembered of such an object, in a few bytes
 //! * `autoscalers`: which objects a HorizontalPodAutoscaler scales
 //!
 //! Of our own work:
@@ -15,8 +15,8 @@
 
 pub(super) mod autoscalers;
 pub(super) mod bodies;
-pub mod fingerprint;
 pub mod memory;
+pub mod object_record;
 pub mod secrets;
 pub mod snapshot;
 pub mod targets;

@@ -25,7 +25,7 @@ pub use self::news::{Drift, DriftListener, HealthListener, News};
 use self::{interest::Interest, origins::Origins};
 use super::{
     bodies::Bodies,
-    fingerprint::{Content, Record},
+    object_record::{Content, ObjectRecord},
 };
 use crate::{
     actors::health::{Judgement, judge, pods::PodSummary},
@@ -74,7 +74,7 @@ struct Inner {
 }
 
 struct Kind {
-    watch: Watch<Record>,
+    watch: Watch<ObjectRecord>,
     /// Since when nobody is interested in an object of the kind.
     idle_since: Option<Instant>,
     /// Tells the holders of its objects when the watch comes or goes.
@@ -94,7 +94,7 @@ pub struct Known {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Evidence {
     /// It exists and looks like this; any change would have been heard.
-    Known(Record),
+    Known(ObjectRecord),
     /// Nothing that may be relied on.
     None,
 }
@@ -380,7 +380,7 @@ impl Targets {
 impl Inner {
     /// The watch of a kind. Whoever listens to it looks at what is kept here: nothing of that is held while it is told
     /// something.
-    fn watch(&self, kind: &GroupKind) -> Option<Watch<Record>> {
+    fn watch(&self, kind: &GroupKind) -> Option<Watch<ObjectRecord>> {
         self.kinds.borrow().get(kind).map(|kind| kind.watch.clone())
     }
 
@@ -405,7 +405,7 @@ impl Inner {
 
     /// The watch of a kind, for an answer of the server about one of its objects. In another version than the watched one it
     /// may end what was known without more ado.
-    fn watch_of(&self, key: &ObjectKey, object: &Value) -> Option<Watch<Record>> {
+    fn watch_of(&self, key: &ObjectKey, object: &Value) -> Option<Watch<ObjectRecord>> {
         let watch = self.watch(&key.group_kind())?;
         if object["apiVersion"].as_str().is_some_and(|version| version != watch.resource().api_version()) {
             self.interest.borrow_mut().news_of(key);
@@ -414,7 +414,7 @@ impl Inner {
     }
 
     /// The version in which a kind is to be watched, if it is not the one in which it is.
-    fn wanted(&self, known: Option<&Watch<Record>>, resource: &Resource) -> Option<Resource> {
+    fn wanted(&self, known: Option<&Watch<ObjectRecord>>, resource: &Resource) -> Option<Resource> {
         let discovery = self.watches.cluster().discovery();
         let kind = resource.group_kind();
         let judged = judge::checked_version(&kind)

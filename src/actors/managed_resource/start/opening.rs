@@ -300,7 +300,7 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actors::managed_resource::known::fingerprint::Record;
+    use crate::actors::managed_resource::known::object_record::ObjectRecord;
 
     fn bundle(name: &str) -> NamespacedName {
         NamespacedName::new("shoot", name)
@@ -397,7 +397,7 @@ mod tests {
             (kind.bundles(), kind.claims.into_values().flatten())
         });
         let settled = config_maps.1.map(|claim| claim.key).next().unwrap();
-        let content = Record::of_metadata(&serde_json::json!({})).content();
+        let content = ObjectRecord::of_metadata(&serde_json::json!({})).content();
 
         opening.is_settled(&bundle("one"), settled.clone(), Fingerprint { manifest: 7, content });
         opening.are_absent(pods.1);

@@ -11,7 +11,7 @@ use tokio::{sync::Semaphore, time::Instant};
 use super::{
     super::{
         apply::apply_object::OWN_MANAGER,
-        known::{fingerprint::Record, memory::Fingerprint, snapshot::BundleRecord},
+        known::{memory::Fingerprint, object_record::ObjectRecord, snapshot::BundleRecord},
         shared::ManagedResources,
         wake::trigger::{self, Entry, Operation},
     },
@@ -214,7 +214,7 @@ impl ManagedResources {
         let settled =
             !settled::differs(&merged, live) || (common.trusted && settled::settled(&merged, live, OWN_MANAGER));
         if settled {
-            let seen = Fingerprint { manifest: claim.manifest_hash, content: Record::of_object(live).content() };
+            let seen = Fingerprint { manifest: claim.manifest_hash, content: ObjectRecord::of_object(live).content() };
             self.opening.is_settled(&common.bundle, claim.key.clone(), seen);
         }
     }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use cluster::{Change, How};
 
-use super::Record;
+use super::ObjectRecord;
 use crate::{
     actors::health::Judgement,
     api::object::{NamespacedName, ObjectKey},
@@ -40,7 +40,7 @@ pub enum News {
 }
 
 /// Whether anything is known now that was not known before, but for the version.
-pub(super) fn is_news(change: &Change<'_, Record>) -> bool {
+pub(super) fn is_news(change: &Change<'_, ObjectRecord>) -> bool {
     match (change.old, change.new) {
         (Some(old), Some(new)) => !old.same_content(new) || old.judgement != new.judgement,
         (Some(_), None) | (None, Some(_)) | (None, None) => true,
@@ -49,7 +49,7 @@ pub(super) fn is_news(change: &Change<'_, Record>) -> bool {
 
 /// Whether a change concerns the holders of the object, and who made it if it was this process. A change that leaves
 /// the content as it was (a status, say) concerns nobody.
-pub(super) fn drifted<'a>(change: &Change<'a, Record>) -> Option<Option<&'a str>> {
+pub(super) fn drifted<'a>(change: &Change<'a, ObjectRecord>) -> Option<Option<&'a str>> {
     let writer = match change.how {
         How::First | How::Lost => return None,
         How::Event | How::Relist => None,
@@ -64,7 +64,7 @@ pub(super) fn drifted<'a>(change: &Change<'a, Record>) -> Option<Option<&'a str>
 }
 
 /// What of a change concerns the health of the holders, whoever made it.
-pub(super) fn judged_differently(change: &Change<'_, Record>) -> Option<News> {
+pub(super) fn judged_differently(change: &Change<'_, ObjectRecord>) -> Option<News> {
     if change.how == How::First {
         return None;
     }

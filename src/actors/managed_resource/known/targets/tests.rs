@@ -105,7 +105,7 @@ fn what_changes_in_an_object_is_told_apart() {
         let verdict = |text: &str| if text.is_empty() { Verdict::Fine } else { Verdict::Bad(text.into()) };
         let judgement = Judgement { health: verdict(health), rollout: verdict(rollout), pods: None };
         let judgement = (judgement != Judgement::default()).then(|| Box::new(judgement));
-        Some(Record { judgement, ..Record::of_metadata(&json!({})) })
+        Some(ObjectRecord { judgement, ..ObjectRecord::of_metadata(&json!({})) })
     };
     let name = NamespacedName::new("shoot", "a");
     for (old, new, expected) in [
@@ -180,7 +180,7 @@ fn only_what_changes_an_object_or_its_verdict_is_news() {
     let record = |version: &str, labels: Value, bad: bool| {
         let object = json!({"metadata": {"uid": "u", "resourceVersion": version, "labels": labels}});
         let judgement = Judgement { health: Verdict::Bad("x".into()), ..Judgement::default() };
-        Record { judgement: bad.then(|| Box::new(judgement)), ..Record::of_object(&object) }
+        ObjectRecord { judgement: bad.then(|| Box::new(judgement)), ..ObjectRecord::of_object(&object) }
     };
     let (name, before) = (NamespacedName::new("shoot", "a"), record("1", json!({}), false));
     for (new, expected) in [

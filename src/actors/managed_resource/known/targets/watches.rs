@@ -5,7 +5,7 @@ use kit::Listening;
 use serde_json::Value;
 
 use super::{
-    super::fingerprint::{self, Record},
+    super::object_record::{self, ObjectRecord},
     Drift, Inner, Kind, News,
     news::{drifted, is_news, judged_differently},
 };
@@ -27,18 +27,18 @@ impl Inner {
     }
 
     /// A watch nobody is told of.
-    fn open(&self, resource: &Resource, group_kind: &GroupKind) -> Watch<Record> {
+    fn open(&self, resource: &Resource, group_kind: &GroupKind) -> Watch<ObjectRecord> {
         let covered =
-            fingerprint::generation_covers_body(&group_kind.group, &group_kind.kind) || (self.is_custom)(resource);
+            object_record::generation_covers_body(&group_kind.group, &group_kind.kind) || (self.is_custom)(resource);
         let judged = Some(resource.group_version_kind()).filter(judge::is_checked);
         let metadata_only = covered && judged.is_none();
         tracing::info!(kind = %resource, metadata_only, "watching a kind");
         let origins = self.origins.clone();
         let record = move |object: &Value| {
-            let mut record = if covered { Record::of_metadata(object) } else { Record::of_object(object) };
+            let mut record = if covered { ObjectRecord::of_metadata(object) } else { ObjectRecord::of_object(object) };
             let judgement = judged.as_ref().and_then(|kind| Judgement::of(kind, object));
             record.origin = record.origin.map(|origin| origins.shared(origin));
-            Some(Record { judgement, ..record })
+            Some(ObjectRecord { judgement, ..record })
         };
         let (interest, key_of) = (self.interest.clone(), keys_of(group_kind.clone()));
         let (places, kind) = (self.interest.clone(), group_kind.clone());
@@ -50,7 +50,7 @@ impl Inner {
         self.watches.open(if metadata_only { want.metadata() } else { want })
     }
 
-    fn tell(&self, watch: &Watch<Record>) {
+    fn tell(&self, watch: &Watch<ObjectRecord>) {
         let key_of = keys_of(watch.resource().group_kind());
         let (interest, drift, health) = (self.interest.clone(), self.drift.clone(), self.health.clone());
         watch.subscribe(move |change| {
@@ -72,7 +72,7 @@ impl Inner {
         });
     }
 
-    fn listen(&self, watch: &Watch<Record>, kind: &GroupKind) -> Listening {
+    fn listen(&self, watch: &Watch<ObjectRecord>, kind: &GroupKind) -> Listening {
         let (interest, health, kind) = (self.interest.clone(), self.health.clone(), kind.clone());
         watch.signal().listen(move || {
             let holders = interest.borrow_mut().news_of_kind(&kind);

@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::super::known::fingerprint::Record;
+use super::super::known::object_record::ObjectRecord;
 use crate::{
     api::{
         duration::{DurationError, GoDuration},
@@ -82,7 +82,7 @@ pub fn exclusion_of_object(live: &Value, garbage_collector_enabled: bool) -> Opt
 /// The same from what is remembered of the object.
 pub fn exclusion_of_record(
     gvk: &GroupVersionKind,
-    record: &Record,
+    record: &ObjectRecord,
     garbage_collector_enabled: bool,
 ) -> Option<Exclusion> {
     exclusion(gvk, record.keep_object, record.garbage_collectable && garbage_collector_enabled)

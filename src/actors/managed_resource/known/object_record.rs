@@ -38,7 +38,7 @@ const GENERATION_COVERS_BODY: [(&str, &str); 17] = [
 
 /// What is remembered of one object at one resource version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct ObjectRecord {
     /// Identity of this incarnation.
     pub uid: Box<str>,
     /// Opaque; precondition of writes.
@@ -66,7 +66,7 @@ pub struct Record {
 pub struct Content {
     /// Hash of identity, generation, metadata, and whether it is being deleted.
     object: u64,
-    /// See [`Record::body_hash`].
+    /// See [`ObjectRecord::body_hash`].
     body: Option<u64>,
 }
 
@@ -85,7 +85,7 @@ pub fn hash(value: &Value) -> u64 {
 }
 
 /// A hash of all that decides what a merge would send, except the live object and the old labels: the manifest and the
-/// context. With an equal [`Record`] of the live object, an equal hash means that a merge would find what it found
+/// context. With an equal [`ObjectRecord`] of the live object, an equal hash means that a merge would find what it found
 /// before.
 pub fn hash_of_intent(manifest: &Value, context: &MergeContext<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -180,9 +180,9 @@ fn write_number(hasher: &mut DefaultHasher, number: &Number) {
     }
 }
 
-// === impl Record ===
+// === impl ObjectRecord ===
 
-impl cluster::Record for Record {
+impl cluster::Record for ObjectRecord {
     fn uid(&self) -> &str {
         &self.uid
     }
@@ -193,7 +193,7 @@ impl cluster::Record for Record {
     }
 }
 
-impl Record {
+impl ObjectRecord {
     /// From a whole object.
     pub fn of_object(object: &Value) -> Self {
         Self { body_hash: Some(hash_of_body(object)), ..Self::of_metadata(object) }
@@ -267,18 +267,18 @@ mod tests {
 
     #[test]
     fn a_record_holds_identity_hashes_and_marks() {
-        let record = Record::of_object(&deployment());
+        let record = ObjectRecord::of_object(&deployment());
 
         assert_eq!((&*record.uid, &*record.resource_version, record.generation), ("u", "7", 3));
         assert_eq!(record.origin.as_deref(), Some("ns/mr"));
         assert!(record.keep_object && !record.garbage_collectable && !record.deleting);
         assert!(record.body_hash.is_some());
-        assert_eq!(Record::of_metadata(&deployment()), Record { body_hash: None, ..record });
+        assert_eq!(ObjectRecord::of_metadata(&deployment()), ObjectRecord { body_hash: None, ..record });
     }
 
     #[test]
     fn content_is_what_a_merge_could_change() {
-        let before = Record::of_object(&deployment());
+        let before = ObjectRecord::of_object(&deployment());
         let table = [
             ("/metadata/resourceVersion", json!("8"), true),
             ("/metadata/managedFields", json!([{}]), true),
@@ -300,7 +300,7 @@ mod tests {
             let (parent, field) = path.rsplit_once('/').unwrap();
             object.pointer_mut(parent).unwrap()[field] = value;
 
-            assert_eq!(Record::of_object(&object).same_content(&before), same, "{path}");
+            assert_eq!(ObjectRecord::of_object(&object).same_content(&before), same, "{path}");
         }
     }
 
@@ -309,7 +309,7 @@ mod tests {
         let mut object = deployment();
         object["spec"] = json!({});
 
-        assert!(Record::of_metadata(&object).same_content(&Record::of_object(&deployment())));
+        assert!(ObjectRecord::of_metadata(&object).same_content(&ObjectRecord::of_object(&deployment())));
     }
 
     #[test]
@@ -317,12 +317,12 @@ mod tests {
         let labelled = json!({"metadata": {"labels": {"a": "1"}}});
         let annotated = json!({"metadata": {"annotations": {"a": "1"}}});
 
-        assert!(!Record::of_metadata(&labelled).same_content(&Record::of_metadata(&annotated)));
+        assert!(!ObjectRecord::of_metadata(&labelled).same_content(&ObjectRecord::of_metadata(&annotated)));
     }
 
     #[test]
     fn empty_metadata_is_no_metadata() {
-        let none = Record::of_metadata(&json!({"metadata": {}}));
+        let none = ObjectRecord::of_metadata(&json!({"metadata": {}}));
         for (field, empty) in [
             ("labels", json!({})),
             ("labels", json!(null)),
@@ -330,7 +330,7 @@ mod tests {
             ("ownerReferences", json!([])),
             ("finalizers", json!([])),
         ] {
-            let record = Record::of_metadata(&json!({"metadata": {field: empty}}));
+            let record = ObjectRecord::of_metadata(&json!({"metadata": {field: empty}}));
 
             assert!(record.same_content(&none), "{field} {empty}");
         }
@@ -339,7 +339,8 @@ mod tests {
     #[test]
     fn the_store_sees_a_record_by_uid_and_version() {
         use cluster::Record as _;
-        let version = |version: &str| Record { resource_version: version.into(), ..Record::of_object(&deployment()) };
+        let version =
+            |version: &str| ObjectRecord { resource_version: version.into(), ..ObjectRecord::of_object(&deployment()) };
 
         assert_eq!(version("7").uid(), "u");
         assert_eq!((version("7").version(), version("x").version()), (7, 0));
