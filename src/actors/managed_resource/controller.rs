@@ -13,9 +13,9 @@ use super::{
     known::{
         autoscalers::Autoscalers,
         memory::Memory,
+        objects::ManagedObjects,
         secrets::{SecretRecord, Secrets},
         snapshot::BundleRecord,
-        targets::Targets,
     },
     report::status_cell::StatusCell,
     shared::{CHANGED, DRIFT, HEALTH, KIND, REJUDGE, ROLLOUT, SCALED, SECRET},
@@ -50,7 +50,7 @@ pub struct Inputs {
     /// Events on ManagedResources.
     pub recorder: Recorder,
     /// Whether a kind is defined by a CustomResourceDefinition.
-    pub is_custom: super::known::targets::IsCustom,
+    pub is_custom: super::known::objects::IsCustom,
 }
 
 /// A running controller.
@@ -88,12 +88,12 @@ impl ManagedResources {
         let selector = format!("{MANAGED_BY}={}", settings.managed_by);
         let registry = Rc::new(HealthRegistry::default());
         let (drift, health) = (wakes::tell_of_drift(waker), wakes::tell_of_health(&registry, waker));
-        let targets = Targets::new(&inputs.watches, selector, inputs.is_custom, drift, health);
-        let (scaled, pods) = (wakes::tell_of_scaling(&targets, waker), wakes::tell_of_pods(&targets, &registry, waker));
+        let objects = ManagedObjects::new(&inputs.watches, selector, inputs.is_custom, drift, health);
+        let (scaled, pods) = (wakes::tell_of_scaling(&objects, waker), wakes::tell_of_pods(&objects, &registry, waker));
         Self {
             autoscalers: Autoscalers::new(&inputs.watches, scaled),
             pods: Pods::new(&inputs.watches, pods),
-            targets,
+            objects,
             health_registry: registry,
             secrets: Secrets::new(&inputs.source, inputs.secrets),
             opening: Opening::default(),
@@ -130,7 +130,7 @@ impl Running {
     pub async fn stop(&self, patience: Duration) -> bool {
         let finished = self.supervised.stop(patience).await;
         let controller = self.supervised.controller();
-        controller.targets.stop();
+        controller.objects.stop();
         controller.autoscalers.stop();
         controller.pods.stop();
         self.opening.abort();

@@ -16,9 +16,9 @@ use super::{
     known::{
         autoscalers::Autoscalers,
         memory::{Applied, Calm},
+        objects::ManagedObjects,
         secrets::Secrets,
         snapshot::{BundleRecord, Snapshot},
-        targets::Targets,
     },
     report::status_cell::{StatusCell, writer},
     start::opening::Opening,
@@ -88,7 +88,7 @@ pub struct ManagedResources {
     pub(super) target: Cluster,
     pub(super) bundles: Watch<BundleRecord>,
     pub(super) secrets: Secrets,
-    pub(super) targets: Targets,
+    pub(super) objects: ManagedObjects,
     pub(super) autoscalers: Autoscalers,
     pub(super) recorder: Recorder,
     pub(super) health_recorder: Recorder,
@@ -172,8 +172,8 @@ impl ManagedResources {
     pub(super) fn moment(&self, bundle: &NamespacedName) -> Option<Calm> {
         let is_told = self.bundles.is_fresh_for(bundle) && !self.settings.always_update;
         let version = self.bundles.store().with(bundle, Record::version).filter(|_| is_told)?;
-        let objects = self.targets.moment(bundle)?;
-        let is_told = self.autoscalers.is_fresh() || !self.targets.holds(bundle, hpa::is_scalable);
+        let objects = self.objects.moment(bundle)?;
+        let is_told = self.autoscalers.is_fresh() || !self.objects.holds(bundle, hpa::is_scalable);
         is_told.then_some(Calm { version, objects })
     }
 

@@ -315,7 +315,7 @@ impl Clusters {
         };
         let listed = self.target.list(&context(), &resource, None, &ListQuery::default()).await.map_err(failed)?;
         // One whose target cannot be read scales nothing.
-        Ok(listed.items.iter().filter_map(|autoscaler| hpa::target(autoscaler).ok()).collect())
+        Ok(listed.items.iter().filter_map(|autoscaler| hpa::scale_target(autoscaler).ok()).collect())
     }
 }
 

@@ -13,7 +13,7 @@ use super::super::{
     known::{
         memory::Fingerprint,
         object_record::{self, ObjectRecord},
-        targets::Evidence,
+        objects::Evidence,
     },
     pass::{
         read::{self, Bundle},
@@ -93,12 +93,12 @@ pub(super) async fn apply(scene: &Scene<'_>, planned: &PlannedObject, known: Kno
         let place = scene.bundle.place(planned.document);
         return Err(ObjectError::during(&display, &format_args!("{error} ({place})")));
     }
-    let at = scene.target(planned).await.map_err(|error| ObjectError::api(&display, &error))?;
+    let at = scene.address(planned).await.map_err(|error| ObjectError::api(&display, &error))?;
     let Known { manifest, fingerprint, absent, forced } = known;
     let same_manifest = fingerprint.as_ref().is_some_and(|seen| seen.manifest == manifest);
     let asked = scene.run.controller.env.clock.monotonic();
     let step = Step { scene, planned, at, display, same_manifest, forced, asked };
-    match scene.run.controller.targets.evidence(&planned.key) {
+    match scene.run.controller.objects.evidence(&planned.key) {
         // Nobody has seen it, and no pass has written it: it will not be there.
         Evidence::None if absent || (planned.old.is_none() && fingerprint.is_none()) => step.create().await,
         Evidence::None | Evidence::Known(_) => step.update().await,
@@ -138,7 +138,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Where the object lives. A kind that was unknown when the pass began may be served by now.
-    async fn target(&self, planned: &PlannedObject) -> Result<Target, ApiError> {
+    async fn address(&self, planned: &PlannedObject) -> Result<Target, ApiError> {
         let kind = GroupVersionKind::of(&planned.manifest).unwrap_or_default();
         let resource: Resource = match self.bundle.resource(&kind) {
             Some(resource) => resource.clone(),
@@ -192,7 +192,7 @@ impl Step<'_> {
     }
 
     async fn update(&self) -> Result<Done, ObjectError> {
-        let known = self.scene.run.controller.targets.body(&self.planned.key);
+        let known = self.scene.run.controller.objects.body(&self.planned.key);
         let live = match known {
             // Drift is looked at live, and so is what may be settled: that needs the managers of the fields.
             Some(body) if !self.same_manifest && !self.scene.trusted => Some(body),
@@ -206,7 +206,7 @@ impl Step<'_> {
         match self.read().await {
             Ok(live) => Ok(Some(live)),
             Err(error) if error.is_not_found() => {
-                self.scene.run.controller.targets.gone(&self.planned.key, &self.scene.run.writer);
+                self.scene.run.controller.objects.gone(&self.planned.key, &self.scene.run.writer);
                 Ok(None)
             }
             Err(error) => Err(ObjectError::api(&self.display, &error)),
@@ -298,8 +298,8 @@ impl Step<'_> {
         };
         match run.controller.target.delete(&run.context, &self.at, &options).await {
             Ok(Deleted::Pending(live)) => self.seen(&live),
-            Ok(Deleted::Gone) => run.controller.targets.gone(&self.planned.key, &run.writer),
-            Err(gone) if gone.is_not_found() => run.controller.targets.gone(&self.planned.key, &run.writer),
+            Ok(Deleted::Gone) => run.controller.objects.gone(&self.planned.key, &run.writer),
+            Err(gone) if gone.is_not_found() => run.controller.objects.gone(&self.planned.key, &run.writer),
             Err(failed) => return invalid_update::not_deleted(&self.display, &failed.to_string()),
         }
         invalid_update::deleted(&self.display, &error.to_string())
@@ -347,14 +347,14 @@ impl Step<'_> {
     /// it is read in that version: else the two could never be compared, and each period would read the object.
     async fn record(&self, answer: &Value) -> ObjectRecord {
         let (run, record) = (self.scene.run, ObjectRecord::of_object(answer));
-        let targets = &run.controller.targets;
-        let Some(watched) = targets.watched_in(&self.at.resource).filter(|_| !self.planned.ignored) else {
+        let objects = &run.controller.objects;
+        let Some(watched) = objects.watched_in(&self.at.resource).filter(|_| !self.planned.ignored) else {
             return record;
         };
         let told = run.controller.target.get(&run.context, &watched.at(&self.at.namespace, &self.at.name)).await;
         match told {
             Ok(told) if object::resource_version(&told) == &*record.resource_version => {
-                targets.wrote(&self.planned.key, &told, &run.writer, self.asked);
+                objects.wrote(&self.planned.key, &told, &run.writer, self.asked);
                 ObjectRecord::of_object(&told)
             }
             // It changed since: the next period looks at it.
@@ -368,7 +368,7 @@ impl Step<'_> {
             return;
         }
         self.seen(object);
-        self.scene.run.controller.targets.keep_body(&self.planned.key, object);
+        self.scene.run.controller.objects.keep_body(&self.planned.key, object);
     }
 
     /// Enters what the server answered into the store of the kind. An object that is only ever created does not carry the
@@ -378,7 +378,7 @@ impl Step<'_> {
             return;
         }
         let run = self.scene.run;
-        run.controller.targets.wrote(&self.planned.key, object, &run.writer, self.asked);
+        run.controller.objects.wrote(&self.planned.key, object, &run.writer, self.asked);
     }
 }
 

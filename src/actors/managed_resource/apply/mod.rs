@@ -17,7 +17,7 @@ use self::apply_object::{ObjectError, Scene};
 use super::{
     known::{
         memory::{Applied, Fingerprint, Memory},
-        targets::Evidence,
+        objects::Evidence,
     },
     pass::{
         read::Bundle,
@@ -219,7 +219,7 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         memory.keep_objects(|key| keys.contains(key));
         // What left the bundle is nobody's business any more.
         let held = keys.into_iter().cloned().chain(run.mr().status.resources.iter().map(ResourceRef::key)).collect();
-        controller.targets.register(&run.pass.key, held);
+        controller.objects.register(&run.pass.key, held);
         // With a kind of which nothing could be told, what left the bundle is still there: that is not the end. Nor is it
         // with one that is served since the pass began: the refs of its objects may have a namespace that they are not in.
         let complete = !bundle.uncertain && bundle.all_kinds_known();
@@ -314,7 +314,7 @@ async fn apply_rank(
                 // An object that was left to its other owner keeps its old fingerprint: that does not fit, so the next
                 // period looks at it again.
                 if let Some(record) = done.record {
-                    let key = scene.run.controller.targets.shared(&object.key);
+                    let key = scene.run.controller.objects.shared(&object.key);
                     memory.remember(key, Fingerprint { manifest, content: record.content() });
                 }
             }
@@ -357,7 +357,7 @@ impl Scene<'_> {
     /// Whether the object is known to be as this manifest describes it. `done` says that it is in the ledger.
     fn is_settled(&self, object: &PlannedObject, manifest: u64, known: Option<&Fingerprint>, done: bool) -> bool {
         let Some(known) = known.filter(|known| known.manifest == manifest) else { return false };
-        match self.run.controller.targets.evidence(&object.key) {
+        match self.run.controller.objects.evidence(&object.key) {
             Evidence::Known(record) => record.content().is(&known.content),
             Evidence::None => done,
         }

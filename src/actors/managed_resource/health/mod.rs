@@ -1,7 +1,7 @@
 //! The duties `health` and `health-progressing` of a bundle's actor (spec 20): they keep the conditions
 //! `ResourcesHealthy` and `ResourcesProgressing` as the objects of the target cluster are.
 //!
-//! An object is judged where the watch delivers it (`known/targets.rs` calls the pure functions of
+//! An object is judged where the watch delivers it (`known/objects.rs` calls the pure functions of
 //! [`actors::health`](crate::actors::health)), and only the verdict is kept. A change of a verdict wakes the bundles that hold
 //! the object; their pass walks over verdicts and writes, through the status cell, if what readers see has changed.
 //!

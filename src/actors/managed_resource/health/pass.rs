@@ -14,7 +14,7 @@ use super::{
         known::snapshot::BundleRecord,
         report::{
             status,
-            status_cell::{StatusCell, StatusTarget, writer},
+            status_cell::{Destination, StatusCell, writer},
         },
         shared::{ManagedResources, REJUDGE},
     },
@@ -85,7 +85,7 @@ pub(in super::super) async fn run(
             if class.is_responsible(&mr) || class.holds(&mr) {
                 return Ok(Outcome::Done);
             }
-            controller.targets.register(&pass.key, BTreeSet::new());
+            controller.objects.register(&pass.key, BTreeSet::new());
             return Ok(Outcome::Retire);
         }
     }
@@ -103,9 +103,9 @@ impl HealthRun<'_> {
         mr: &ManagedResource,
     ) -> Result<Outcome, Failure> {
         let (controller, key) = (self.controller, &self.pass.key);
-        let (moment, stand) = (controller.targets.moment(key), self.stand());
+        let (moment, stand) = (controller.objects.moment(key), self.stand());
         let refs = &mr.status.resources;
-        controller.targets.hold(key, refs.iter().map(ResourceRef::key));
+        controller.objects.hold(key, refs.iter().map(ResourceRef::key));
         let absent = match self.duty {
             HealthDuty::Health => controller.health_registry.take_absent(key),
             HealthDuty::Progress => BTreeSet::new(),
@@ -132,7 +132,7 @@ impl HealthRun<'_> {
         absent: &BTreeSet<ObjectKey>,
     ) -> Result<Surveyed, Failure> {
         let refs = &mr.status.resources;
-        memory.keep_read(|key| self.controller.targets.is_held_by(key, &self.pass.key));
+        memory.keep_read(|key| self.controller.objects.is_held_by(key, &self.pass.key));
         let survey = survey(self, memory, refs, absent).await;
         let reports = self.reports(memory, mr, &survey).await;
         self.show(&survey, refs.len());
@@ -208,14 +208,14 @@ impl HealthRun<'_> {
         if basis.mr.metadata.uid != mr.metadata.uid {
             return Ok(None);
         }
-        let target = StatusTarget {
+        let to = Destination {
             cluster: &controller.source,
             resource: controller.bundles.resource(),
             bundles: &controller.bundles,
         };
         let now = controller.env.clock.wall();
         let (mut written, mut is_same) = (Vec::new(), false);
-        let write = cell.write(target, &self.context, &basis, |present| {
+        let write = cell.write(to, &self.context, &basis, |present| {
             let still = ManagedResource { status: present.clone(), ..basis.mr.clone() };
             let is_judged = eligibility::of(&controller.settings.class, &still) == Eligibility::Eligible;
             if !is_judged || present.resources != mr.status.resources {

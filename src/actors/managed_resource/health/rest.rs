@@ -6,8 +6,8 @@ use kit::Look;
 
 use super::{
     super::known::{
+        objects::Known,
         snapshot::{BundleRecord, Head},
-        targets::Known,
     },
     run::{HealthDuty, HealthRun, are_pods_needed, period},
 };
@@ -61,7 +61,7 @@ impl HealthRun<'_> {
         Look::new(move || {
             let class = &controller.settings.class;
             let stands = |record: &BundleRecord| Stand::of(class, duty, record.head()) == Some(stand);
-            let is_calm = controller.targets.moment(&key) == Some(objects)
+            let is_calm = controller.objects.moment(&key) == Some(objects)
                 && controller.bundles.store().with(&key, stands) == Some(true)
                 && !controller.pods.is_to_end(|| are_pods_needed(&controller));
             is_calm.then(|| controller.calm_period(period(&controller)))

@@ -38,5 +38,5 @@ pub(super) fn period(controller: &ManagedResources) -> Duration {
 
 /// Whether there are Deployments whose Pods are to be counted.
 pub(super) fn are_pods_needed(controller: &ManagedResources) -> bool {
-    controller.targets.is_interested_in(&GroupKind::new("apps", "Deployment"))
+    controller.objects.is_interested_in(&GroupKind::new("apps", "Deployment"))
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    super::{known::targets::Standing, shared::ManagedResources},
+    super::{known::objects::Standing, shared::ManagedResources},
     memory::{HealthMemory, Seen},
     pods::Counted,
     run::{HealthDuty, HealthRun},
@@ -191,7 +191,7 @@ async fn kinds(
     for kind in wanted {
         let served = match controller.target.discovery().mapping(&kind).await {
             Ok(resource) => {
-                controller.targets.watch(&resource);
+                controller.objects.watch(&resource);
                 memory.is_discovered(&kind);
                 Served::As(resource)
             }
@@ -384,8 +384,8 @@ impl HealthRun<'_> {
 
     /// Whether a Deployment has just the Pods it wants.
     fn counted(&self, deployment: &ObjectKey, quota: &Quota) -> Counted {
-        let ManagedResources { pods, targets, .. } = &**self.controller;
-        pods.count(&deployment.namespace, quota, || targets.namespaces_of(&deployment.group_kind()))
+        let ManagedResources { pods, objects, .. } = &**self.controller;
+        pods.count(&deployment.namespace, quota, || objects.namespaces_of(&deployment.group_kind()))
     }
 
     /// How an object stands, and whether a watch tells of it. `None` if that is not known and `read` says that nothing
@@ -399,7 +399,7 @@ impl HealthRun<'_> {
     ) -> (Option<State>, bool) {
         let (key, now) = (reference.key(), self.controller.env.clock.monotonic());
         let kind = key.group_kind();
-        let standing = self.controller.targets.standing(&key);
+        let standing = self.controller.objects.standing(&key);
         let is_told = matches!(standing, Standing::Known(_));
         if !matches!(standing, Standing::Failing(_)) {
             memory.is_watched(&kind);
@@ -454,7 +454,7 @@ impl HealthRun<'_> {
         let seen = match controller.target.get(&context, &at).await {
             Ok(live) => {
                 if self.is_watched(&live) {
-                    controller.targets.wrote(&key, &live, &self.writer, asked);
+                    controller.objects.wrote(&key, &live, &self.writer, asked);
                 }
                 Seen::There(Judgement::of(&resource.group_version_kind(), &live))
             }

@@ -27,7 +27,7 @@ const VERSIONS: [&str; 2] = ["v2", "v1"];
 pub(super) struct AutoscalerRecord {
     uid: Arc<str>,
     version: u64,
-    target: Option<ObjectKey>,
+    scales: Option<ObjectKey>,
 }
 
 /// Hears of objects that got their first autoscaler or lost their last one.
@@ -46,7 +46,7 @@ pub(in super::super) struct Autoscalers {
 struct Running {
     watch: Watch<AutoscalerRecord>,
     /// By what they scale.
-    targets: Index<ObjectKey>,
+    scaled: Index<ObjectKey>,
 }
 
 // === impl AutoscalerRecord ===
@@ -54,8 +54,8 @@ struct Running {
 impl AutoscalerRecord {
     /// From an autoscaler. One whose target cannot be read scales nothing, with a warning (spec 10 §11.2, DEV).
     fn of(autoscaler: &Value) -> Self {
-        let target = match hpa::target(autoscaler) {
-            Ok(target) => Some(target),
+        let scales = match hpa::scale_target(autoscaler) {
+            Ok(scaled) => Some(scaled),
             Err(broken) => {
                 tracing::warn!(
                     autoscaler = %broken.autoscaler, api_version = %broken.api_version,
@@ -65,7 +65,7 @@ impl AutoscalerRecord {
             }
         };
         let version = object::resource_version(autoscaler).parse().unwrap_or_default();
-        Self { uid: object::uid(autoscaler).into(), version, target }
+        Self { uid: object::uid(autoscaler).into(), version, scales }
     }
 }
 
@@ -104,10 +104,10 @@ impl Autoscalers {
         let configured = self.watches.cluster().options().namespaces.clone();
         let want = Want::new(resource, |autoscaler| Some(AutoscalerRecord::of(autoscaler))).everywhere();
         let watch = self.watches.open(want.narrowing(move || configured.iter().cloned().collect()));
-        let targets = watch.index(|_, record: &AutoscalerRecord| record.target.iter().cloned().collect());
-        let (index, changed) = (targets.clone(), self.changed.clone());
+        let scaled = watch.index(|_, record: &AutoscalerRecord| record.scales.iter().cloned().collect());
+        let (index, changed) = (scaled.clone(), self.changed.clone());
         watch.subscribe(move |change| moved(change, &index).into_iter().for_each(|key| changed(key)));
-        Running { watch, targets }
+        Running { watch, scaled }
     }
 
     /// The moment to wait for while the first list is under way: before its end nothing is known of what is scaled. It
@@ -135,8 +135,8 @@ impl Autoscalers {
     /// Whether an autoscaler scales the object, under any equivalent group and kind.
     pub(in super::super) fn scales(&self, key: &ObjectKey, equivalences: &Equivalences) -> bool {
         let running = self.running.borrow();
-        let Some(Running { targets, .. }) = running.as_ref() else { return false };
-        targets.contains(key) || equivalences.of_key(key).any(|key| targets.contains(&key))
+        let Some(Running { scaled, .. }) = running.as_ref() else { return false };
+        scaled.contains(key) || equivalences.of_key(key).any(|key| scaled.contains(&key))
     }
 
     /// Ends the watch for good.
@@ -151,8 +151,8 @@ impl Autoscalers {
 
 /// The objects that got their first autoscaler by a change, or lost their last one. The index is as it is after the change.
 fn moved<'a>(change: &Change<'a, AutoscalerRecord>, index: &Index<ObjectKey>) -> Vec<&'a ObjectKey> {
-    let old = change.old.and_then(|record| record.target.as_ref());
-    let new = change.new.and_then(|record| record.target.as_ref());
+    let old = change.old.and_then(|record| record.scales.as_ref());
+    let new = change.new.and_then(|record| record.scales.as_ref());
     // Who applies waits for the first list.
     if old == new || change.how == How::First {
         return Vec::new();

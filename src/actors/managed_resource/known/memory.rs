@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use super::{
     object_record::Content,
+    objects::Known,
     snapshot::{Head, hash_of_references},
-    targets::Known,
 };
 use crate::api::{
     conditions::RESOURCES_APPLIED,
@@ -23,8 +23,8 @@ use crate::api::{
 /// A ref that drifts is repaired at once, then after 1, 2, 4 s … up to the sync period, until it is quiet.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Objects as they were when they were right.
-pub type Objects = BTreeMap<Rc<ObjectKey>, Fingerprint>;
+/// The fingerprints of objects that were right.
+pub type Fingerprints = BTreeMap<Rc<ObjectKey>, Fingerprint>;
 
 /// Memory of the duty `managedresource`.
 #[derive(Default)]
@@ -34,7 +34,7 @@ pub struct Memory {
     /// What the last pass was about in which objects failed.
     pub failed: Option<Applied>,
     /// The objects that were right when last looked at.
-    pub objects: Rc<Objects>,
+    pub objects: Rc<Fingerprints>,
     /// The set that was announced in the conditions, by generation and checksum: it is not announced again.
     pub announced: Option<(i64, String)>,
     /// Refs that drifted lately.
@@ -361,7 +361,7 @@ mod tests {
 
         memory.forget(&key("b"));
         memory.forget(&key("x"));
-        let names = |objects: &Objects| objects.keys().map(|key| key.name.clone()).collect::<Vec<_>>();
+        let names = |objects: &Fingerprints| objects.keys().map(|key| key.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&memory.objects), ["a", "c"]);
         memory.keep_objects(|key| key.name == "c");
 

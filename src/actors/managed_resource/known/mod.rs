@@ -4,7 +4,7 @@
 //!
 //! * [`snapshot`]: ManagedResources, as compact bytes
 //! * [`secrets`]: which bundle needs which Secret, and what version it has
-//! * [`targets`]: the objects of all bundles: who is interested in which, and what watches know of them
+//! * [`objects`]: the objects of all bundles: who is interested in which, and what watches know of them
 //! * [`object_record`]: what is remembered of such an object, in a few bytes
 //! * `autoscalers`: which objects a HorizontalPodAutoscaler scales
 //!
@@ -17,6 +17,6 @@ pub(super) mod autoscalers;
 pub(super) mod bodies;
 pub mod memory;
 pub mod object_record;
+pub mod objects;
 pub mod secrets;
 pub mod snapshot;
-pub mod targets;

@@ -43,7 +43,7 @@ pub(super) async fn run(
 ) -> Result<Outcome, Failure> {
     let context = controller.context(pass);
     let Some(bundle) = controller.bundle(status, &context, &pass.key).await? else {
-        controller.targets.register(&pass.key, BTreeSet::new());
+        controller.objects.register(&pass.key, BTreeSet::new());
         controller.opening.leaves(&pass.key);
         return Ok(Outcome::Retire);
     };
@@ -77,13 +77,13 @@ pub(super) async fn run(
                 Entry::Ignored => {
                     let now = controller.env.clock.wall();
                     run.write_status(|status| status::ignored(status, now)).await?;
-                    controller.targets.register(&pass.key, BTreeSet::new());
+                    controller.objects.register(&pass.key, BTreeSet::new());
                     pass.note("ignored");
                     Ok(Outcome::Done)
                 }
                 Entry::Delete => clean_up::delete_bundle(&mut run, memory).await,
                 Entry::NotResponsible => {
-                    controller.targets.register(&pass.key, BTreeSet::new());
+                    controller.objects.register(&pass.key, BTreeSet::new());
                     Ok(Outcome::Retire)
                 }
                 Entry::WaitingForCleanup | Entry::Apply => Ok(Outcome::Done),
@@ -192,7 +192,7 @@ impl Run<'_> {
 
     /// Whether an object is known to look as it did when it was last right.
     fn is_as_remembered(&self, memory: &Memory, key: &ObjectKey) -> bool {
-        memory.objects.get(key).is_some_and(|seen| self.controller.targets.are_still([(key, seen.content)]))
+        memory.objects.get(key).is_some_and(|seen| self.controller.objects.are_still([(key, seen.content)]))
     }
 
     /// Reports a Secret that cannot be read (spec 10 §9.1) and gives the error of the pass.

@@ -242,12 +242,12 @@ impl Bundle {
         let controller = run.controller;
         let old = run.mr().status.resources.iter().map(ResourceRef::key);
         let keys = self.plan.objects.iter().map(|object| object.key.clone()).chain(old).collect();
-        controller.targets.register(&run.pass.key, keys);
+        controller.objects.register(&run.pass.key, keys);
         for resource in self.kinds.values().flatten() {
-            controller.targets.watch(resource);
+            controller.objects.watch(resource);
         }
         let kinds: BTreeSet<GroupKind> = self.kinds.keys().map(GroupVersionKind::group_kind).collect();
-        let starting = controller.targets.starting(&kinds);
+        let starting = controller.objects.starting(&kinds);
         controller.autoscalers.start();
         starting
     }

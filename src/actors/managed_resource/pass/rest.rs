@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     super::{
-        known::memory::{Applied, Calm, Memory, Objects},
+        known::memory::{Applied, Calm, Fingerprints, Memory},
         shared::ManagedResources,
         wake::trigger::{self, Entry, Operation},
     },
@@ -20,7 +20,7 @@ struct Rest {
     controller: Rc<ManagedResources>,
     bundle: NamespacedName,
     applied: Rc<Applied>,
-    objects: Rc<Objects>,
+    objects: Rc<Fingerprints>,
     /// The moment of the last look that found all as it was left: as long as it lasts, no other is necessary.
     calm: Cell<Option<Calm>>,
 }
@@ -74,7 +74,7 @@ impl Rest {
                 && trigger::entry(class, &head.mr) == Entry::Apply
         });
         asks_for_nothing == Some(true)
-            && controller.targets.are_still(objects.iter().map(|(key, seen)| (key.as_ref(), seen.content)))
+            && controller.objects.are_still(objects.iter().map(|(key, seen)| (key.as_ref(), seen.content)))
     }
 
     fn period(&self) -> Duration {

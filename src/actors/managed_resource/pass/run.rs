@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::super::{
     known::snapshot::Snapshot,
-    report::status_cell::{StatusCell, StatusTarget},
+    report::status_cell::{Destination, StatusCell},
     shared::ManagedResources,
     wake::trigger,
 };
@@ -73,12 +73,12 @@ impl Run<'_> {
     ) -> Result<(), Failure> {
         let own_time = Deadline::after(STATUS_TIME);
         let context = Context { deadline: self.context.deadline.max(own_time), ..self.context.clone() };
-        let target = StatusTarget {
+        let to = Destination {
             cluster: &self.controller.source,
             resource: self.controller.bundles.resource(),
             bundles: &self.controller.bundles,
         };
-        match self.status.write(target, &context, &self.bundle, change).await {
+        match self.status.write(to, &context, &self.bundle, change).await {
             Ok(written) => {
                 self.bundle = written;
                 Ok(())

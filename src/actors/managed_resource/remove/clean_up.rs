@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{
     super::{
         apply::apply_object::in_request,
-        known::{memory::Memory, targets::Evidence},
+        known::{memory::Memory, objects::Evidence},
         pass::run::Run,
         report::status,
     },
@@ -52,14 +52,14 @@ pub(in super::super) async fn delete_bundle(run: &mut Run<'_>, memory: &mut Memo
     if !keep {
         let references = run.mr().status.resources.clone();
         let keys: BTreeSet<_> = references.iter().map(ResourceRef::key).collect();
-        controller.targets.register(&run.pass.key, keys);
+        controller.objects.register(&run.pass.key, keys);
         let Some(pending) = clean(run, memory, &references).await else { return Ok(Outcome::Continue) };
         if !pending.is_empty() {
             return report_pending(run, &pending).await;
         }
     }
     remove_finalizer(run).await?;
-    controller.targets.register(&run.pass.key, BTreeSet::new());
+    controller.objects.register(&run.pass.key, BTreeSet::new());
     Ok(Outcome::Retire)
 }
 
@@ -133,7 +133,7 @@ async fn clean_one(run: &Run<'_>, reference: &ResourceRef) -> Cleaned {
         Ok(cleaned) => cleaned,
         // An object with a name that no request can carry cannot be there.
         Err(error) if error.is_not_found() || error.is_no_match() || matches!(error, ApiError::BadRequest(_)) => {
-            run.controller.targets.gone(&reference.key(), &run.writer);
+            run.controller.objects.gone(&reference.key(), &run.writer);
             Cleaned::Done
         }
         Err(error) => Cleaned::Pending(Some(error.to_string())),
@@ -146,9 +146,9 @@ async fn try_clean(run: &Run<'_>, reference: &ResourceRef) -> Result<Cleaned, Ap
     let key = reference.key();
     let resource = controller.target.discovery().mapping(&reference.group_version_kind()).await?;
     let at = resource.at(namespace_of(&resource, reference), &reference.name);
-    controller.targets.watch(&resource);
+    controller.objects.watch(&resource);
     let needs_claims = run.mr().spec.delete_persistent_volume_claims && is_stateful_set(reference);
-    if let Evidence::Known(record) = controller.targets.evidence(&key)
+    if let Evidence::Known(record) = controller.objects.evidence(&key)
         && !record.deleting
         && !needs_claims
     {
@@ -194,7 +194,7 @@ async fn clean_live(
 ) -> Result<Cleaned, ApiError> {
     let controller = run.controller;
     let key = reference.key();
-    controller.targets.wrote(&key, live, &run.writer, asked);
+    controller.objects.wrote(&key, live, &run.writer, asked);
     let origin = object::annotation(live, ORIGIN);
     if clean::exclusion_of_object(live, controller.settings.garbage_collector).is_some() {
         return Ok(Cleaned::Done);
@@ -225,11 +225,11 @@ fn deleted(run: &Run<'_>, reference: &ResourceRef, answer: Deleted, asked: Insta
     let key = reference.key();
     match answer {
         Deleted::Gone => {
-            run.controller.targets.gone(&key, &run.writer);
+            run.controller.objects.gone(&key, &run.writer);
             Cleaned::Done
         }
         Deleted::Pending(object) => {
-            run.controller.targets.wrote(&key, &object, &run.writer, asked);
+            run.controller.objects.wrote(&key, &object, &run.writer, asked);
             // Its grace time begins now; that it cannot be read is told at once.
             let grace = clean::forced_finalization(&object, run.controller.env.clock.wall());
             Cleaned::Pending(grace.err().map(|error| error.to_string()))

@@ -32,7 +32,7 @@ pub struct StatusCell {
 const LINEAGE: usize = 8;
 
 /// Where the ManagedResource lives.
-pub struct StatusTarget<'a> {
+pub struct Destination<'a> {
     /// The source cluster.
     pub cluster: &'a Cluster,
     /// The kind.
@@ -51,7 +51,7 @@ impl StatusCell {
     /// A conflict if somebody else wrote since `basis`; whatever the request ends with.
     pub async fn write(
         &self,
-        to: StatusTarget<'_>,
+        to: Destination<'_>,
         context: &Context,
         basis: &Snapshot,
         change: impl FnOnce(&Status) -> Status,
@@ -94,7 +94,7 @@ impl StatusCell {
     }
 
     /// The newest snapshot that differs from `basis` by our own status writes alone.
-    fn present(&self, to: &StatusTarget<'_>, basis: &Snapshot) -> Snapshot {
+    fn present(&self, to: &Destination<'_>, basis: &Snapshot) -> Snapshot {
         let lineage = self.lineage.borrow();
         let place = |record: &BundleRecord| lineage.iter().position(|version| *version == record.version());
         let newest = to.bundles.store().get(&basis.mr.key());

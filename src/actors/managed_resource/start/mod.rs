@@ -47,7 +47,7 @@ pub(super) async fn claim(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure>
         let Ok(wanted) = serde_json::to_vec(&(&object.manifest, &object.old)) else { continue };
         let claim = Claim {
             common: common.clone(),
-            key: run.controller.targets.shared(&object.key),
+            key: run.controller.objects.shared(&object.key),
             manifest_hash: scene.intent(object),
             wanted: wanted.into(),
         };

@@ -11,7 +11,7 @@ use std::{
 use cluster::Resource;
 use kit::{Moment, Signal};
 
-use super::super::known::memory::{Applied, Fingerprint, Memory, Objects};
+use super::super::known::memory::{Applied, Fingerprint, Fingerprints, Memory};
 use crate::{
     api::object::{GroupVersionKind, NamespacedName, ObjectKey},
     bundle::identity::Equivalences,
@@ -89,7 +89,7 @@ pub(super) struct Common {
 struct Verdicts {
     /// What the bundle is if all its objects are settled.
     applied: Option<Applied>,
-    settled: Objects,
+    settled: Fingerprints,
     absent: BTreeSet<Rc<ObjectKey>>,
     claimed: usize,
     /// Kinds of its claims that are still to be listed.

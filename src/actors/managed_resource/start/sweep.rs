@@ -135,19 +135,19 @@ impl ManagedResources {
     async fn sweep(&self, mut kind: Kind, turns: &Semaphore) -> Result<(), ApiError> {
         let context = self.start_context();
         let group_kind = kind.resource.group_kind();
-        let scopes = self.targets.scopes(&group_kind);
+        let scopes = self.objects.scopes(&group_kind);
         self.watched(&kind).await;
         if self.autoscalers_starting(&kind).is_some() {
             // How many replicas are right is not known yet: the bundles look themselves, when it is.
             return Ok(());
         }
-        self.targets.watch(&kind.resource);
-        if self.targets.scopes(&group_kind) != scopes {
+        self.objects.watch(&kind.resource);
+        if self.objects.scopes(&group_kind) != scopes {
             // Without the right to watch it everywhere, it is watched in namespaces: those watches have to begin too.
             self.watched(&kind).await;
         }
         let mut swept = Ok(());
-        for scope in self.targets.scopes(&group_kind) {
+        for scope in self.objects.scopes(&group_kind) {
             swept = swept.and(self.sweep_scope(&mut kind, scope, &context, turns).await);
         }
         swept
@@ -184,7 +184,7 @@ impl ManagedResources {
 
     /// Waits until changes of the kind are heard of, or that takes too long.
     async fn watched(&self, kind: &Kind) {
-        let starting = self.targets.starting([&kind.resource.group_kind()]);
+        let starting = self.objects.starting([&kind.resource.group_kind()]);
         for moment in starting.into_iter().chain(self.autoscalers_starting(kind)) {
             drop(tokio::time::timeout(CLAIMING, Signal::raised_after(&moment)).await);
         }
@@ -195,7 +195,7 @@ impl ManagedResources {
     }
 
     fn compare(&self, claim: &Claim, live: &Value, asked: Instant) {
-        if self.targets.found(&claim.key, live, asked) == Found::Removed {
+        if self.objects.found(&claim.key, live, asked) == Found::Removed {
             // No event will tell of it again: the bundle has to look.
             return;
         }

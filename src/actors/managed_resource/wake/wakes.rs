@@ -14,9 +14,9 @@ use super::{
         health::{pods, registry::HealthRegistry},
         known::{
             autoscalers,
+            objects::{Drift, DriftListener, HealthListener, ManagedObjects, News},
             secrets::SecretRecord,
             snapshot::{BundleRecord, Head},
-            targets::{Drift, DriftListener, HealthListener, News, Targets},
         },
         shared::{CHANGED, DRIFT, HEALTH, KIND, ManagedResources, REJUDGE, ROLLOUT, SCALED, SECRET},
     },
@@ -107,7 +107,7 @@ pub(in super::super) async fn tell_of_kinds(
 ) {
     while changes.changed().await.is_ok() {
         let Some(controller) = controller.upgrade() else { return };
-        controller.targets.follow_discovery();
+        controller.objects.follow_discovery();
         let awaiting = controller.awaiting_kinds.take();
         for bundle in awaiting {
             waker.wake(&bundle, Wake::live(KIND));
@@ -146,21 +146,21 @@ pub(in super::super) fn tell_of_health(registry: &Rc<HealthRegistry>, waker: &Wa
 
 /// Wakes the bundles with Deployments for which a Pod counts, or did.
 pub(in super::super) fn tell_of_pods(
-    targets: &Targets,
+    objects: &ManagedObjects,
     registry: &Rc<HealthRegistry>,
     waker: &Waker,
 ) -> pods::Listener {
-    let (targets, registry, waker) = (targets.clone(), registry.clone(), waker.clone());
+    let (objects, registry, waker) = (objects.clone(), registry.clone(), waker.clone());
     Rc::new(move |namespace, pods| {
         let bundles: BTreeSet<NamespacedName> = match namespace {
             Some(namespace) => {
-                let deployments = targets.deployments_of(namespace, pods);
-                deployments.iter().flat_map(|deployment| targets.holders(deployment)).collect()
+                let deployments = objects.deployments_of(namespace, pods);
+                deployments.iter().flat_map(|deployment| objects.holders(deployment)).collect()
             }
-            None => targets.holders_of(&GroupKind::new("apps", "Deployment")),
+            None => objects.holders_of(&GroupKind::new("apps", "Deployment")),
         };
         for bundle in &bundles {
-            targets.news_for(bundle);
+            objects.news_for(bundle);
         }
         for bundle in bundles.iter().filter(|bundle| registry.is_judged(bundle)) {
             waker.wake(bundle, Wake::live(ROLLOUT));
@@ -179,12 +179,12 @@ pub(in super::super) fn tell_of_drift(waker: &Waker) -> DriftListener {
 }
 
 /// Wakes the bundles of which an object got its first autoscaler or lost its last one.
-pub(in super::super) fn tell_of_scaling(targets: &Targets, waker: &Waker) -> autoscalers::Listener {
-    let (waker, targets) = (waker.clone(), targets.clone());
+pub(in super::super) fn tell_of_scaling(objects: &ManagedObjects, waker: &Waker) -> autoscalers::Listener {
+    let (waker, objects) = (waker.clone(), objects.clone());
     Rc::new(move |object: &ObjectKey| {
         // The bundle may hold it under an equivalent group.
         for key in Equivalences::predefined().of_key(object).chain([object.clone()]) {
-            for bundle in targets.holders(&key) {
+            for bundle in objects.holders(&key) {
                 waker.wake(&bundle, Wake::live(SCALED).about(key.clone()));
             }
         }

@@ -37,8 +37,13 @@ fn a_kind_is_watched_in_the_preferred_version_and_in_another_when_that_is_no_lon
         let cluster = server.cluster();
         let watches = Watches::new(&cluster, &universe.env);
         watches.start();
-        let targets =
-            Targets::new(&watches, "a=b".to_owned(), Rc::new(|_| true), Rc::new(|_, _, _| {}), Rc::new(|_, _, _| {}));
+        let objects = ManagedObjects::new(
+            &watches,
+            "a=b".to_owned(),
+            Rc::new(|_| true),
+            Rc::new(|_, _, _| {}),
+            Rc::new(|_, _, _| {}),
+        );
         let kind = GroupKind::new("g.io", "A");
         let mut watched = Vec::new();
         for (served_now, asked) in
@@ -49,18 +54,18 @@ fn a_kind_is_watched_in_the_preferred_version_and_in_another_when_that_is_no_lon
             tokio::time::sleep(Duration::from_secs(11)).await;
             let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", asked, "A")).await.unwrap();
 
-            targets.watch(&resource);
+            objects.watch(&resource);
 
-            let kinds = targets.inner.kinds.borrow();
+            let kinds = objects.inner.kinds.borrow();
             watched.push(kinds.get(&kind).unwrap().watch.resource().version.to_string());
         }
         *versions.lock().unwrap() = served(&["v2"]);
         cluster.discovery().refresh_requested("g.io");
         tokio::time::sleep(Duration::from_secs(11)).await;
         cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v2", "A")).await.unwrap();
-        targets.follow_discovery();
-        watched.push(targets.inner.kinds.borrow().get(&kind).unwrap().watch.resource().version.to_string());
-        targets.stop();
+        objects.follow_discovery();
+        watched.push(objects.inner.kinds.borrow().get(&kind).unwrap().watch.resource().version.to_string());
+        objects.stop();
 
         assert_eq!(watched, ["v1beta1", "v1beta1", "v1", "v2"]);
     });
@@ -209,23 +214,23 @@ fn a_watch_that_nobody_needs_any_more_ends_after_a_while() {
         let (drift, health): (DriftListener, HealthListener) = (Rc::new(|_, _, _| {}), Rc::new(|_, _, _| {}));
         let watches = Watches::new(&cluster, &universe.env);
         watches.start();
-        let targets = Targets::new(&watches, "a=b".to_owned(), Rc::new(|_| true), drift, health);
+        let objects = ManagedObjects::new(&watches, "a=b".to_owned(), Rc::new(|_| true), drift, health);
         let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v1", "A")).await.unwrap();
         let held = ObjectKey { group: "g.io".into(), ..key("A", "a") };
-        targets.register(&bundle("one"), BTreeSet::from([held]));
-        targets.watch(&resource);
+        objects.register(&bundle("one"), BTreeSet::from([held]));
+        objects.watch(&resource);
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let is_watched = || targets.inner.kinds.borrow().contains_key(&resource.group_kind());
+        let is_watched = || objects.inner.kinds.borrow().contains_key(&resource.group_kind());
 
-        targets.register(&bundle("one"), BTreeSet::new());
+        objects.register(&bundle("one"), BTreeSet::new());
         tokio::time::sleep(Duration::from_secs(299)).await;
-        targets.register(&bundle("two"), BTreeSet::new());
+        objects.register(&bundle("two"), BTreeSet::new());
         assert!(is_watched());
         tokio::time::sleep(Duration::from_secs(2)).await;
-        targets.register(&bundle("two"), BTreeSet::new());
+        objects.register(&bundle("two"), BTreeSet::new());
 
         assert!(!is_watched());
-        targets.stop();
+        objects.stop();
     });
 }
 
@@ -246,11 +251,12 @@ fn a_watch_that_changed_its_version_still_tells_the_holders_of_its_kind() {
         let listener: HealthListener = Rc::new(move |_, _, _| count.set(count.get() + 1));
         let watches = Watches::new(&cluster, &universe.env);
         watches.start();
-        let targets = Targets::new(&watches, "a=b".to_owned(), Rc::new(|_| true), Rc::new(|_, _, _| {}), listener);
+        let objects =
+            ManagedObjects::new(&watches, "a=b".to_owned(), Rc::new(|_| true), Rc::new(|_, _, _| {}), listener);
         let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v1", "A")).await.unwrap();
         let held = ObjectKey { group: "g.io".into(), ..key("A", "a") };
-        targets.register(&bundle("one"), BTreeSet::from([held]));
-        targets.watch(&resource);
+        objects.register(&bundle("one"), BTreeSet::from([held]));
+        objects.watch(&resource);
         tokio::time::sleep(Duration::from_secs(5)).await;
         assert!(told.get() > 0, "the first watch is refused");
         *versions.lock().unwrap() = served(&["v2"]);
@@ -258,11 +264,11 @@ fn a_watch_that_changed_its_version_still_tells_the_holders_of_its_kind() {
         tokio::time::sleep(Duration::from_secs(11)).await;
         cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v2", "A")).await.unwrap();
 
-        targets.follow_discovery();
+        objects.follow_discovery();
         told.set(0); // the end of the first watch was told
         tokio::time::sleep(Duration::from_secs(5)).await;
         let heard = told.get();
-        targets.stop();
+        objects.stop();
 
         assert!(heard > 0, "the second one is refused too");
     });
@@ -280,26 +286,27 @@ fn who_is_told_that_a_watch_ends_or_begins_may_look_at_what_is_known_and_start_w
             _ => text(403, "no\n"),
         });
         let cluster = server.cluster();
-        let (own, told): (Rc<RefCell<Option<Targets>>>, Rc<Cell<usize>>) = Default::default();
+        let (own, told): (Rc<RefCell<Option<ManagedObjects>>>, Rc<Cell<usize>>) = Default::default();
         let held = ObjectKey { group: "g.io".into(), ..key("A", "a") };
         let (seen, count, object) = (own.clone(), told.clone(), held.clone());
         let discovery = cluster.clone();
         let listener: HealthListener = Rc::new(move |_, _, _| {
             // The end of all is told too.
-            let Some(targets) = seen.borrow().clone() else { return };
-            targets.standing(&object);
+            let Some(objects) = seen.borrow().clone() else { return };
+            objects.standing(&object);
             let resource = discovery.discovery().known_preferred(&object.group_kind());
-            resource.iter().for_each(|resource| targets.watch(resource));
-            targets.register(&bundle("two"), BTreeSet::from([object.clone()]));
+            resource.iter().for_each(|resource| objects.watch(resource));
+            objects.register(&bundle("two"), BTreeSet::from([object.clone()]));
             count.set(count.get() + 1);
         });
         let watches = Watches::new(&cluster, &universe.env);
         watches.start();
-        let targets = Targets::new(&watches, "a=b".to_owned(), Rc::new(|_| true), Rc::new(|_, _, _| {}), listener);
-        own.replace(Some(targets.clone()));
+        let objects =
+            ManagedObjects::new(&watches, "a=b".to_owned(), Rc::new(|_| true), Rc::new(|_, _, _| {}), listener);
+        own.replace(Some(objects.clone()));
         let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v1", "A")).await.unwrap();
-        targets.register(&bundle("one"), BTreeSet::from([held.clone()]));
-        targets.watch(&resource);
+        objects.register(&bundle("one"), BTreeSet::from([held.clone()]));
+        objects.watch(&resource);
         for (version, follows) in [("v2", true), ("v3", false)] {
             tokio::time::sleep(Duration::from_secs(5)).await;
             *versions.lock().unwrap() = served(&[version]);
@@ -309,16 +316,16 @@ fn who_is_told_that_a_watch_ends_or_begins_may_look_at_what_is_known_and_start_w
             told.set(0);
 
             if follows {
-                targets.follow_discovery()
+                objects.follow_discovery()
             } else {
-                targets.watch(&next)
+                objects.watch(&next)
             }
 
             assert!(told.get() > 0, "{version}: that the watch ends is told at once");
-            let watched = targets.inner.kinds.borrow().get(&held.group_kind()).unwrap().watch.resource().clone();
+            let watched = objects.inner.kinds.borrow().get(&held.group_kind()).unwrap().watch.resource().clone();
             assert_eq!(&*watched.version, version);
         }
         own.take();
-        targets.stop();
+        objects.stop();
     });
 }

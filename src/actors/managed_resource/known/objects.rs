@@ -54,7 +54,7 @@ pub type IsCustom = Rc<dyn Fn(&Resource) -> bool>;
 
 /// The watched objects of all bundles. Cheap to clone.
 #[derive(Clone)]
-pub struct Targets {
+pub struct ManagedObjects {
     inner: Rc<Inner>,
 }
 
@@ -99,9 +99,9 @@ pub enum Evidence {
     None,
 }
 
-// === impl Targets ===
+// === impl ManagedObjects ===
 
-impl Targets {
+impl ManagedObjects {
     /// Nothing is watched yet.
     pub fn new(
         watches: &Watches,
