@@ -15,7 +15,7 @@ use super::{
     health::{pods::Pods, registry::HealthRegistry},
     known::{
         autoscalers::Autoscalers,
-        memory::{Applied, Calm},
+        memory::{Applied, BundleRevision},
         objects::ManagedObjects,
         secrets::Secrets,
         snapshot::{BundleRecord, Snapshot},
@@ -168,13 +168,13 @@ impl ManagedResources {
         })
     }
 
-    /// The present moment for a bundle and its objects; `None` if something can only be known by asking.
-    pub(super) fn moment(&self, bundle: &NamespacedName) -> Option<Calm> {
+    /// The present revision of a bundle and its objects; `None` if something can only be known by asking.
+    pub(super) fn revision(&self, bundle: &NamespacedName) -> Option<BundleRevision> {
         let is_told = self.bundles.is_fresh_for(bundle) && !self.settings.always_update;
         let version = self.bundles.store().with(bundle, Record::version).filter(|_| is_told)?;
-        let objects = self.objects.moment(bundle)?;
+        let objects = self.objects.revision(bundle)?;
         let is_told = self.autoscalers.is_fresh() || !self.objects.holds(bundle, hpa::is_scalable);
-        is_told.then_some(Calm { version, objects })
+        is_told.then_some(BundleRevision { version, objects })
     }
 
     /// The time to the end of a period of about this length: where it ends for other bundles too, so that the process wakes

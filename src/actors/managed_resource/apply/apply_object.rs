@@ -74,7 +74,7 @@ pub(super) struct ObjectError {
 }
 
 /// What is known of an object before it is looked at.
-pub(in super::super) struct Known {
+pub(in super::super) struct Task {
     /// What is to be sent for it, see [`Scene::intent`].
     pub(in super::super) manifest: u64,
     /// What this process remembers of it.
@@ -86,7 +86,7 @@ pub(in super::super) struct Known {
 }
 
 /// Applies one object.
-pub(super) async fn apply(scene: &Scene<'_>, planned: &PlannedObject, known: Known) -> Result<Done, ObjectError> {
+pub(super) async fn apply(scene: &Scene<'_>, planned: &PlannedObject, task: Task) -> Result<Done, ObjectError> {
     let display = identity::display_of_object(&planned.manifest);
     if let Some(error) = &planned.error {
         // Its display string may not tell which document it is.
@@ -94,7 +94,7 @@ pub(super) async fn apply(scene: &Scene<'_>, planned: &PlannedObject, known: Kno
         return Err(ObjectError::during(&display, &format_args!("{error} ({place})")));
     }
     let at = scene.address(planned).await.map_err(|error| ObjectError::api(&display, &error))?;
-    let Known { manifest, fingerprint, absent, forced } = known;
+    let Task { manifest, fingerprint, absent, forced } = task;
     let same_manifest = fingerprint.as_ref().is_some_and(|seen| seen.manifest == manifest);
     let asked = scene.run.controller.env.clock.monotonic();
     let step = Step { scene, planned, at, display, same_manifest, forced, asked };

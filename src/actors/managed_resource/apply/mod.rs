@@ -294,9 +294,9 @@ async fn apply_rank(
             }
             in_work.insert(object.key.clone());
             let absent = memory.absent.contains(&object.key);
-            let known = apply_object::Known { manifest, fingerprint: known, absent, forced };
+            let task = apply_object::Task { manifest, fingerprint: known, absent, forced };
             running.push(async move {
-                let result = apply_object::apply(scene, object, known).await;
+                let result = apply_object::apply(scene, object, task).await;
                 (object, manifest, result)
             });
         }

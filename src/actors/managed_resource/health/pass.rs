@@ -103,7 +103,7 @@ impl HealthRun<'_> {
         mr: &ManagedResource,
     ) -> Result<Outcome, Failure> {
         let (controller, key) = (self.controller, &self.pass.key);
-        let (moment, stand) = (controller.objects.moment(key), self.stand());
+        let (revision, stand) = (controller.objects.revision(key), self.stand());
         let refs = &mr.status.resources;
         controller.objects.hold(key, refs.iter().map(ResourceRef::key));
         let absent = match self.duty {
@@ -116,7 +116,7 @@ impl HealthRun<'_> {
             absent.iter().for_each(|object| controller.health_registry.note_absence(key, object));
         }
         let Surveyed { next, is_calm, stand } = surveyed?;
-        Ok(match moment.filter(|_| is_calm).zip(stand) {
+        Ok(match revision.filter(|_| is_calm).zip(stand) {
             _ if !absent.is_empty() => Outcome::Continue,
             Some((objects, stand)) => Outcome::Rest(next, self.next_look(objects, stand)),
             None => Outcome::After(next),

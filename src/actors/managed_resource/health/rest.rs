@@ -6,7 +6,7 @@ use kit::Look;
 
 use super::{
     super::known::{
-        objects::Known,
+        objects::ObjectsRevision,
         snapshot::{BundleRecord, Head},
     },
     run::{HealthDuty, HealthRun, are_pods_needed, period},
@@ -55,13 +55,13 @@ impl HealthRun<'_> {
         self.controller.bundles.store().with(&self.pass.key, stand).flatten()
     }
 
-    /// Looks whether all is still as at the moment when the objects were settled.
-    pub(super) fn next_look(&self, objects: Known, stand: Stand) -> Look {
+    /// Looks whether all is still as it was when the objects were settled.
+    pub(super) fn next_look(&self, objects: ObjectsRevision, stand: Stand) -> Look {
         let (controller, key, duty) = (self.controller.clone(), self.pass.key.clone(), self.duty);
         Look::new(move || {
             let class = &controller.settings.class;
             let stands = |record: &BundleRecord| Stand::of(class, duty, record.head()) == Some(stand);
-            let is_calm = controller.objects.moment(&key) == Some(objects)
+            let is_calm = controller.objects.revision(&key) == Some(objects)
                 && controller.bundles.store().with(&key, stands) == Some(true)
                 && !controller.pods.is_to_end(|| are_pods_needed(&controller));
             is_calm.then(|| controller.calm_period(period(&controller)))

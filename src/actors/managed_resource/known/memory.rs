@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{
     object_record::Content,
-    objects::Known,
+    objects::ObjectsRevision,
     snapshot::{Head, hash_of_references},
 };
 use crate::api::{
@@ -71,13 +71,13 @@ pub struct Applied {
     pub status: u64,
 }
 
-/// The moment of a look at a bundle that found nothing to do. As long as it lasts, another look would find the same.
+/// What a look at a bundle went by that found nothing to do. As long as it is the same, another look would find the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Calm {
+pub struct BundleRevision {
     /// Version of the ManagedResource.
     pub version: u64,
     /// Of its objects.
-    pub objects: Known,
+    pub objects: ObjectsRevision,
 }
 
 /// An object that was as described.

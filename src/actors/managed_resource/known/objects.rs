@@ -81,9 +81,9 @@ struct Kind {
     _listening: Listening,
 }
 
-/// A moment in what is known of the objects of a bundle.
+/// A revision of what is known of the objects of a bundle: it changes with each news of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Known {
+pub struct ObjectsRevision {
     /// Of the objects.
     news: u64,
     /// Of the kinds that are served.
@@ -160,14 +160,14 @@ impl ManagedObjects {
         self.inner.interest.borrow().shared(key).unwrap_or_else(|| Rc::new(key.clone()))
     }
 
-    /// The present moment for a bundle: as long as it is the same, nothing that is known of the bundle's objects has
+    /// The present revision for a bundle: as long as it is the same, nothing that is known of the bundle's objects has
     /// changed. `None` if something can only be known by asking: a kind is not watched, or was not heard of for too long.
-    pub fn moment(&self, bundle: &NamespacedName) -> Option<Known> {
+    pub fn revision(&self, bundle: &NamespacedName) -> Option<ObjectsRevision> {
         let interest = self.inner.interest.borrow();
         let (news, mut held) = interest.last_news(bundle)?;
         let kinds = self.inner.kinds.borrow();
         let is_fresh = held.all(|kind| kinds.get(kind).is_some_and(|kind| kind.watch.is_fresh()));
-        is_fresh.then(|| Known { news, served: self.inner.watches.cluster().discovery().version() })
+        is_fresh.then(|| ObjectsRevision { news, served: self.inner.watches.cluster().discovery().version() })
     }
 
     /// There is news for a bundle that does not come from the watches of its objects.

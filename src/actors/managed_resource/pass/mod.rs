@@ -104,7 +104,7 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
         }
     }
     let now = controller.env.clock.monotonic();
-    let moment = controller.moment(&run.pass.key);
+    let revision = controller.revision(&run.pass.key);
     let is_period = memory.period.is_none_or(|period| period <= now);
     let before = (memory.period, memory.damping.clone());
     let todo = todo(run, memory, now);
@@ -113,7 +113,7 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
             return Ok(Outcome::Again);
         }
         // Only for its period does a pass look at all objects.
-        return Ok(rest::until_due(run, memory, now, moment.filter(|_| is_period)));
+        return Ok(rest::until_due(run, memory, now, revision.filter(|_| is_period)));
     }
     run.ensure_finalizer().await?;
     let bundle = match read::read(run).await {

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     super::{
-        known::memory::{Applied, Calm, Fingerprints, Memory},
+        known::memory::{Applied, BundleRevision, Fingerprints, Memory},
         shared::ManagedResources,
         wake::trigger::{self, Entry, Operation},
     },
@@ -21,15 +21,20 @@ struct Rest {
     bundle: NamespacedName,
     applied: Rc<Applied>,
     objects: Rc<Fingerprints>,
-    /// The moment of the last look that found all as it was left: as long as it lasts, no other is necessary.
-    calm: Cell<Option<Calm>>,
+    /// The revision at which a look found all as it was left last: as long as it is the same, no other look is necessary.
+    calm: Cell<Option<BundleRevision>>,
 }
 
 /// How a pass ends that left nothing undone: the next one is due by a repair that was put off, or by the period, unless there
-/// is nothing for it to do then. `calm` is the moment at which this pass found all as it was left, if it looked at all.
+/// is nothing for it to do then. `calm` is the revision at which this pass found all as it was left, if it looked at all.
 ///
 /// A look leaves `memory.period` where it is: a pass that comes for another reason later looks at all objects.
-pub(in super::super) fn until_due(run: &Run<'_>, memory: &Memory, now: Instant, calm: Option<Calm>) -> Outcome {
+pub(in super::super) fn until_due(
+    run: &Run<'_>,
+    memory: &Memory,
+    now: Instant,
+    calm: Option<BundleRevision>,
+) -> Outcome {
     let next = memory.next(now, run.controller.settings.sync_period);
     let Some(applied) = memory.applied.clone().filter(|_| memory.is_at_rest()) else { return Outcome::After(next) };
     let rest = Rest {
@@ -55,10 +60,10 @@ pub(in super::super) fn period(controller: &ManagedResources, memory: &Memory) -
 impl Rest {
     /// Whether a pass would find nothing to do.
     fn goes_on(&self) -> bool {
-        let Some(moment) = self.controller.moment(&self.bundle) else { return false };
+        let Some(revision) = self.controller.revision(&self.bundle) else { return false };
         let goes_on = self.controller.has_secrets_of(&self.bundle, &self.applied)
-            && (self.calm.get() == Some(moment) || self.is_as_left());
-        self.calm.set(goes_on.then_some(moment));
+            && (self.calm.get() == Some(revision) || self.is_as_left());
+        self.calm.set(goes_on.then_some(revision));
         goes_on
     }
 
