@@ -19,7 +19,7 @@ use super::{
     },
     report::status_cell::StatusCell,
     shared::{CHANGED, DRIFT, HEALTH, KIND, REJUDGE, ROLLOUT, SCALED, SECRET},
-    start::opening::Opening,
+    start::claims::Claims,
     wake::wakes,
 };
 use crate::api::{keys::MANAGED_BY, object::NamespacedName};
@@ -56,7 +56,7 @@ pub struct Inputs {
 /// A running controller.
 pub struct Running {
     supervised: Supervised<ManagedResources>,
-    opening: JoinHandle<()>,
+    start: JoinHandle<()>,
 }
 
 /// What the duties of a bundle remember; each duty has one, and only its own part is there.
@@ -75,12 +75,12 @@ pub fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
     let supervised =
         Supervised::start_cyclic(|waker| Rc::new(ManagedResources::new(settings, inputs, env, waker)), env);
     let (controller, waker) = (supervised.controller(), supervised.weak());
-    let opening = actix::spawn(open(controller.clone()));
+    let start = actix::spawn(open(controller.clone()));
     wakes::subscribe_bundles(&controller, &bundles, &waker);
     wakes::subscribe_secrets(&controller, &secrets, index, &waker);
     let kinds = controller.target.discovery().subscribe();
     actix::spawn(wakes::tell_of_kinds(Rc::downgrade(&controller), waker, kinds));
-    Running { supervised, opening }
+    Running { supervised, start }
 }
 
 impl ManagedResources {
@@ -96,7 +96,7 @@ impl ManagedResources {
             objects,
             health_registry: registry,
             secrets: Secrets::new(&inputs.source, inputs.secrets),
-            opening: Opening::default(),
+            claims: Claims::default(),
             source: inputs.source,
             target: inputs.target,
             bundles: inputs.bundles,
@@ -116,7 +116,7 @@ async fn open(controller: Rc<ManagedResources>) {
     if AssertUnwindSafe(controller.clone().open()).catch_unwind().await.is_err() {
         tracing::error!("the start over many bundles panicked; bundles read their objects one by one");
     }
-    controller.opening.end();
+    controller.claims.end();
     controller.secrets.drop_preloaded();
 }
 
@@ -133,8 +133,8 @@ impl Running {
         controller.objects.stop();
         controller.autoscalers.stop();
         controller.pods.stop();
-        self.opening.abort();
-        controller.opening.end();
+        self.start.abort();
+        controller.claims.end();
         controller.secrets.drop_preloaded();
         finished
     }

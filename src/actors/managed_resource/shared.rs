@@ -21,7 +21,7 @@ use super::{
         snapshot::{BundleRecord, Snapshot},
     },
     report::status_cell::{StatusCell, writer},
-    start::opening::Opening,
+    start::claims::Claims,
 };
 use crate::{
     api::{class::OwnClass, object::NamespacedName},
@@ -94,7 +94,7 @@ pub struct ManagedResources {
     pub(super) health_recorder: Recorder,
     pub(super) health_registry: Rc<HealthRegistry>,
     pub(super) pods: Pods,
-    pub(super) opening: Opening,
+    pub(super) claims: Claims,
     pub(super) started: Instant,
     /// Bundles that wait until a kind is served.
     pub(super) awaiting_kinds: RefCell<BTreeSet<NamespacedName>>,

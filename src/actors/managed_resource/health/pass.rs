@@ -60,7 +60,7 @@ pub(in super::super) async fn run(
     pass: &Pass<NamespacedName>,
     duty: HealthDuty,
 ) -> Result<Outcome, Failure> {
-    if let Some(moment) = controller.opening.under_way(&pass.key) {
+    if let Some(moment) = controller.claims.under_way(&pass.key) {
         // The lists of the start enter what would have to be read one by one.
         return Ok(Outcome::Wait(vec![moment]));
     }

@@ -63,7 +63,7 @@ struct Inner {
     /// Label selector of the watches: `resources.gardener.cloud/managed-by=<value>`.
     selector: String,
     is_custom: IsCustom,
-    kinds: RefCell<BTreeMap<GroupKind, Kind>>,
+    kinds: RefCell<BTreeMap<GroupKind, WatchedKind>>,
     /// What still runs when the controller has stopped must not start watches again.
     ended: Cell<bool>,
     interest: Rc<RefCell<Interest>>,
@@ -73,7 +73,7 @@ struct Inner {
     origins: Rc<Origins>,
 }
 
-struct Kind {
+struct WatchedKind {
     watch: Watch<ObjectRecord>,
     /// Since when nobody is interested in an object of the kind.
     idle_since: Option<Instant>,
@@ -220,8 +220,9 @@ impl ManagedObjects {
     pub fn follow_discovery(&self) {
         let outdated: Vec<(Resource, Option<Instant>)> = {
             let kinds = self.inner.kinds.borrow();
-            let wanted =
-                |kind: &Kind| Some((self.inner.wanted(Some(&kind.watch), kind.watch.resource())?, kind.idle_since));
+            let wanted = |kind: &WatchedKind| {
+                Some((self.inner.wanted(Some(&kind.watch), kind.watch.resource())?, kind.idle_since))
+            };
             kinds.values().filter_map(wanted).collect()
         };
         for (resource, idle_since) in outdated {
@@ -258,7 +259,7 @@ impl ManagedObjects {
     /// What is known of an object without asking.
     pub fn evidence(&self, key: &ObjectKey) -> Evidence {
         let kinds = self.inner.kinds.borrow();
-        let record = kinds.get(&key.group_kind()).and_then(|Kind { watch, .. }| {
+        let record = kinds.get(&key.group_kind()).and_then(|WatchedKind { watch, .. }| {
             let name = name_in_store(watch.resource(), key);
             watch.store().get(&name).filter(|_| watch.is_fresh_for(&name))
         });
@@ -268,14 +269,14 @@ impl ManagedObjects {
     /// Whether these objects are known to exist, with these contents. Quick if they are sorted.
     pub fn are_still<'a>(&self, objects: impl IntoIterator<Item = (&'a ObjectKey, Content)>) -> bool {
         let kinds = self.inner.kinds.borrow();
-        let mut last: Option<(&ObjectKey, Option<&Kind>)> = None;
+        let mut last: Option<(&ObjectKey, Option<&WatchedKind>)> = None;
         objects.into_iter().all(|(key, content)| {
             let kind = match last {
                 Some((last, kind)) if last.kind == key.kind && last.group == key.group => kind,
                 _ => kinds.get(&key.group_kind()),
             };
             last = Some((key, kind));
-            kind.is_some_and(|Kind { watch, .. }| {
+            kind.is_some_and(|WatchedKind { watch, .. }| {
                 let name = name_in_store(watch.resource(), key);
                 watch.is_fresh_for(&name)
                     && watch.store().with(&name, |record| record.content().is(&content)) == Some(true)
@@ -362,7 +363,7 @@ impl ManagedObjects {
 
     fn end_idle_watches(&self) {
         let now = self.inner.watches.cluster().clock().monotonic();
-        let is_over = |group_kind: &GroupKind, kind: &mut Kind| {
+        let is_over = |group_kind: &GroupKind, kind: &mut WatchedKind| {
             if self.inner.interest.borrow().has_kind(group_kind) {
                 kind.idle_since = None;
                 return false;
@@ -395,7 +396,7 @@ impl Inner {
         if self.ended.get() || self.watch(&group_kind).is_some_and(|watch| watch.resource() == resource) {
             return;
         }
-        let kind = Kind { idle_since, ..self.start(resource) };
+        let kind = WatchedKind { idle_since, ..self.start(resource) };
         let other = self.kinds.borrow_mut().insert(group_kind.clone(), kind);
         if let Some(other) = other {
             other.watch.stop();

@@ -29,7 +29,7 @@ use super::{
         status_cell::{StatusCell, writer},
     },
     shared::{CHANGED, DRIFT, KIND, ManagedResources, SCALED, SECRET},
-    start::opening::Start,
+    start::claims::StartStep,
     wake::trigger::{self, Entry, Operation},
 };
 use crate::api::object::{NamespacedName, ObjectKey};
@@ -44,13 +44,13 @@ pub(super) async fn run(
     let context = controller.context(pass);
     let Some(bundle) = controller.bundle(status, &context, &pass.key).await? else {
         controller.objects.register(&pass.key, BTreeSet::new());
-        controller.opening.leaves(&pass.key);
+        controller.claims.leaves(&pass.key);
         return Ok(Outcome::Retire);
     };
     let mut run = Run { controller, status, pass, context, writer: writer(&pass.key), bundle };
     match trigger::operation(&run.bundle.mr) {
         Operation::Stop => {
-            controller.opening.leaves(&pass.key);
+            controller.claims.leaves(&pass.key);
             return Ok(Outcome::Done);
         }
         Operation::RemoveAndContinue => {
@@ -67,7 +67,7 @@ pub(super) async fn run(
     match trigger::entry(&controller.settings.class, &run.bundle.mr) {
         Entry::Apply => apply_path(&mut run, memory).await,
         other => {
-            controller.opening.leaves(&pass.key);
+            controller.claims.leaves(&pass.key);
             memory.forget_objects();
             if other != Entry::Delete {
                 // A deletion can take several passes; anything else begins anew.
@@ -94,10 +94,10 @@ pub(super) async fn run(
 
 async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, Failure> {
     let controller = run.controller;
-    match controller.opening.turn(&run.pass.key, memory) {
-        Start::Over => {}
-        Start::Wait(moments) => return Ok(Outcome::Wait(moments)),
-        Start::Claim => {
+    match controller.claims.step(&run.pass.key, memory) {
+        StartStep::Over => {}
+        StartStep::Wait(moments) => return Ok(Outcome::Wait(moments)),
+        StartStep::Claim => {
             if let Some(moments) = super::start::claim(run).await? {
                 return Ok(Outcome::Wait(moments));
             }

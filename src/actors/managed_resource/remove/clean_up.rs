@@ -15,7 +15,7 @@ use super::{
         pass::run::Run,
         report::status,
     },
-    clean::{self, ForcedFinalization, claims},
+    clean::{self, ForcedFinalization, volume_claims},
     own_refs,
 };
 use crate::{
@@ -306,22 +306,22 @@ async fn belongs_to_another(run: &Run<'_>, reference: &ResourceRef, origin: Opti
 
 /// Deletes the claims of a StatefulSet, before it is deleted itself (spec 10 §13.3).
 async fn delete_claims(run: &Run<'_>, stateful_set: &Value) -> Result<(), String> {
-    let selector = match claims::claims_to_delete(stateful_set) {
+    let selector = match volume_claims::claims_to_delete(stateful_set) {
         Ok(Some(selector)) => selector,
         Ok(None) => return Ok(()),
-        Err(error) => return Err(claims::not_cleaned(&error.to_string())),
+        Err(error) => return Err(volume_claims::not_cleaned(&error.to_string())),
     };
     let resource = Resource::new("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", true);
     let namespace = object::namespace(stateful_set);
     let target = &run.controller.target;
     let query = ListQuery { limit: Some(1), metadata_only: true, ..ListQuery::labelled(&selector) };
     let found = target.list(&run.context, &resource, Some(namespace), &query).await;
-    let found = found.map_err(|error| claims::not_listed(&error.to_string()))?;
+    let found = found.map_err(|error| volume_claims::not_listed(&error.to_string()))?;
     if found.items.is_empty() {
         return Ok(());
     }
     let deleted = target.delete_collection(&run.context, &resource, namespace, &selector).await;
-    deleted.map_err(|error| claims::not_cleaned(&error.to_string()))
+    deleted.map_err(|error| volume_claims::not_cleaned(&error.to_string()))
 }
 
 /// The item of the message for an object that is still there (spec 10 §13.6).

@@ -6,16 +6,16 @@
 //!
 //! * here: the claims
 //! * `sweep`: the course of the start, the lists and the comparison
-//! * `opening`: its state: who is to claim, what is claimed, and what was found
+//! * `claims`: its state: who is to claim, what is claimed, and what was found
 
-pub(super) mod opening;
+pub(super) mod claims;
 mod sweep;
 
 use std::rc::Rc;
 
 use kit::{Failure, Moment};
 
-use self::opening::{Claim, Common};
+use self::claims::{Claim, Common};
 use super::{
     apply::{self, apply_object::Scene},
     known::memory::Applied,
@@ -29,9 +29,9 @@ use crate::api::{object::GroupVersionKind, origin::Origin};
 
 /// Leaves the claims of a bundle. `None` means that the pass goes on by itself.
 pub(super) async fn claim(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure> {
-    let opening = &run.controller.opening;
+    let claims = &run.controller.claims;
     let Ok(bundle) = read::read(run).await else {
-        opening.has_nothing_to_claim(&run.pass.key);
+        claims.has_nothing_to_claim(&run.pass.key);
         return Ok(None);
     };
     // The watches begin before the lists, so that no change gets lost in between.
@@ -40,7 +40,7 @@ pub(super) async fn claim(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure>
     let everything = Todo::All { forced: false };
     let scene = Scene::new(run, &bundle, false, &everything);
     let (applied, wanted) = (applied(run, &bundle), bundle.plan.objects.len());
-    let Some(moment) = opening.begin_claims(&run.pass.key, wanted, applied) else { return Ok(None) };
+    let Some(moment) = claims.begin_claims(&run.pass.key, wanted, applied) else { return Ok(None) };
     for object in &bundle.plan.objects {
         let kind = GroupVersionKind::of(&object.manifest).unwrap_or_default();
         let (Some(resource), None, false) = (bundle.resource(&kind), &object.error, object.ignored) else { continue };
@@ -51,11 +51,11 @@ pub(super) async fn claim(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure>
             manifest_hash: scene.intent(object),
             wanted: wanted.into(),
         };
-        if !opening.add(kind, resource, claim) {
+        if !claims.add(kind, resource, claim) {
             break;
         }
     }
-    opening.has_nothing_to_claim(&run.pass.key);
+    claims.has_nothing_to_claim(&run.pass.key);
     Ok(Some(vec![moment]))
 }
 

@@ -15,7 +15,7 @@ use super::{
         shared::ManagedResources,
         wake::trigger::{self, Entry, Operation},
     },
-    opening::{Claim, Kind},
+    claims::{Claim, ClaimedKind},
 };
 use crate::{
     api::{
@@ -82,11 +82,11 @@ impl ManagedResources {
         }
         // Only now: the pass of a bundle that claims nothing may have come and gone meanwhile.
         let expected = self.applied_now().filter(|(_, mr)| is_known(mr)).map(|(name, _)| name).collect();
-        self.opening.begin_claiming(expected);
+        self.claims.begin_claiming(expected);
         let claimed = async {
-            while !self.opening.all_claimed() {
-                let moment = self.opening.moment();
-                if !self.opening.all_claimed() {
+            while !self.claims.all_claimed() {
+                let moment = self.claims.moment();
+                if !self.claims.all_claimed() {
                     Signal::raised_after(&moment).await;
                 }
             }
@@ -94,9 +94,9 @@ impl ManagedResources {
         // After the time is over the sweep goes on with what was claimed.
         drop(tokio::time::timeout(CLAIMING, claimed).await);
         let turns = Semaphore::new(SIDE_BY_SIDE);
-        let kinds = self.opening.begin_sweeping().into_values();
+        let kinds = self.claims.begin_sweeping().into_values();
         join_all(kinds.map(|kind| self.sweep_or_pass_over(kind, &turns))).await;
-        self.opening.end();
+        self.claims.end();
         // There are more bundles than permits: the turn of many is still to come.
         tokio::time::sleep(PRELOADED).await;
     }
@@ -123,16 +123,16 @@ impl ManagedResources {
         Context { lane: Lane::Background, deadline: Deadline::after(LISTING), key: "start".into() }
     }
 
-    async fn sweep_or_pass_over(&self, kind: Kind, turns: &Semaphore) {
+    async fn sweep_or_pass_over(&self, kind: ClaimedKind, turns: &Semaphore) {
         let (name, bundles) = (kind.resource.to_string(), kind.bundles());
         if let Err(error) = self.sweep(kind, turns).await {
             tracing::info!(resource = %name, error = %error, "a kind cannot be listed; its objects are read one by one");
         }
-        self.opening.swept(bundles);
+        self.claims.swept(bundles);
     }
 
     /// Lists one kind and compares each object with its claims.
-    async fn sweep(&self, mut kind: Kind, turns: &Semaphore) -> Result<(), ApiError> {
+    async fn sweep(&self, mut kind: ClaimedKind, turns: &Semaphore) -> Result<(), ApiError> {
         let context = self.start_context();
         let group_kind = kind.resource.group_kind();
         let scopes = self.objects.scopes(&group_kind);
@@ -156,7 +156,7 @@ impl ManagedResources {
     /// Lists one kind in one namespace, or everywhere.
     async fn sweep_scope(
         &self,
-        kind: &mut Kind,
+        kind: &mut ClaimedKind,
         scope: Option<String>,
         context: &Context,
         turns: &Semaphore,
@@ -178,19 +178,19 @@ impl ManagedResources {
         // It is created without reading.
         let in_scope = |name: &NamespacedName| scope.as_ref().is_none_or(|scope| *scope == name.namespace);
         let left = kind.claims.extract_if(.., |name, _| in_scope(name));
-        self.opening.are_absent(left.flat_map(|(_, claims)| claims));
+        self.claims.are_absent(left.flat_map(|(_, claims)| claims));
         Ok(())
     }
 
     /// Waits until changes of the kind are heard of, or that takes too long.
-    async fn watched(&self, kind: &Kind) {
+    async fn watched(&self, kind: &ClaimedKind) {
         let starting = self.objects.starting([&kind.resource.group_kind()]);
         for moment in starting.into_iter().chain(self.autoscalers_starting(kind)) {
             drop(tokio::time::timeout(CLAIMING, Signal::raised_after(&moment)).await);
         }
     }
 
-    fn autoscalers_starting(&self, kind: &Kind) -> Option<Moment> {
+    fn autoscalers_starting(&self, kind: &ClaimedKind) -> Option<Moment> {
         if hpa::is_scalable(&kind.resource.group_kind()) { self.autoscalers.pending() } else { None }
     }
 
@@ -215,7 +215,7 @@ impl ManagedResources {
             !settled::differs(&merged, live) || (common.trusted && settled::settled(&merged, live, OWN_MANAGER));
         if settled {
             let seen = Fingerprint { manifest: claim.manifest_hash, content: ObjectRecord::of_object(live).content() };
-            self.opening.is_settled(&common.bundle, claim.key.clone(), seen);
+            self.claims.is_settled(&common.bundle, claim.key.clone(), seen);
         }
     }
 }

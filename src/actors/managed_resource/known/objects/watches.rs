@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     super::object_record::{self, ObjectRecord},
-    Drift, Inner, Kind, News,
+    Drift, Inner, News, WatchedKind,
     news::{drifted, is_news, judged_differently},
 };
 use crate::{
@@ -18,12 +18,12 @@ use crate::{
 impl Inner {
     /// Watches a kind, from now on, and tells of drift and health, and of health whenever the watch comes or goes. Where
     /// that is denied everywhere, it watches in the namespaces somebody is interested in.
-    pub(super) fn start(&self, resource: &Resource) -> Kind {
+    pub(super) fn start(&self, resource: &Resource) -> WatchedKind {
         let group_kind = resource.group_kind();
         let watch = self.open(resource, &group_kind);
         self.tell(&watch);
         let listening = self.listen(&watch, &group_kind);
-        Kind { watch, idle_since: None, _listening: listening }
+        WatchedKind { watch, idle_since: None, _listening: listening }
     }
 
     /// A watch nobody is told of.

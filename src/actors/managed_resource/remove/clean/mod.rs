@@ -4,7 +4,7 @@
 //!
 //! * [`exclusion_of_object`], [`exclusion_of_record`]: objects that stay
 //! * [`other_owner`]: objects that belong to another bundle now (decision 10)
-//! * [`claims`]: which PersistentVolumeClaims go with a StatefulSet
+//! * [`volume_claims`]: which PersistentVolumeClaims go with a StatefulSet
 //! * [`propagation`]: how the object is deleted
 //! * [`forced_finalization`]: when finalizers are taken away
 //! * [`still_pending`]: what is reported meanwhile
@@ -26,8 +26,8 @@ use crate::{
     bundle::identity,
 };
 
-pub mod claims;
 pub mod invalid_update;
+pub mod volume_claims;
 
 #[cfg(test)]
 mod tests;
