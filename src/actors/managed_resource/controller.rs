@@ -1,9 +1,8 @@
 //! The controller of ManagedResources as the kit sees it: how it starts and stops, its duties, and what a pass is.
 
-use std::{cell::RefCell, panic::AssertUnwindSafe, rc::Rc, time::Duration};
+use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use cluster::{Cluster, Index, Recorder, Watch, Watches};
-use futures::FutureExt;
 use kit::{Controller, Duty, Env, Failure, Outcome, Pass, Supervised, WeakSupervised};
 use tokio::task::JoinHandle;
 
@@ -19,8 +18,8 @@ use super::{
     },
     report::status_cell::StatusCell,
     shared::{CHANGED, DRIFT, HEALTH, KIND, REJUDGE, ROLLOUT, SCALED, SECRET},
-    start::claims::Claims,
-    wake::wakes,
+    start::{self, claims::Claims},
+    wake::{drift, wakes},
 };
 use crate::api::{keys::MANAGED_BY, object::NamespacedName};
 
@@ -75,7 +74,7 @@ pub fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
     let supervised =
         Supervised::start_cyclic(|waker| Rc::new(ManagedResources::new(settings, inputs, env, waker)), env);
     let (controller, waker) = (supervised.controller(), supervised.weak());
-    let start = actix::spawn(open(controller.clone()));
+    let start = actix::spawn(start::run(controller.clone()));
     wakes::subscribe_bundles(&controller, &bundles, &waker);
     wakes::subscribe_secrets(&controller, &secrets, index, &waker);
     let kinds = controller.target.discovery().subscribe();
@@ -87,7 +86,7 @@ impl ManagedResources {
     fn new(settings: Settings, inputs: Inputs, env: &Env, waker: &WeakSupervised<Self>) -> Self {
         let selector = format!("{MANAGED_BY}={}", settings.managed_by);
         let registry = Rc::new(HealthRegistry::default());
-        let (drift, health) = (wakes::tell_of_drift(waker), wakes::tell_of_health(&registry, waker));
+        let (drift, health) = (drift::tell_of_drift(waker), wakes::tell_of_health(&registry, waker));
         let objects = ManagedObjects::new(&inputs.watches, selector, inputs.is_custom, drift, health);
         let (scaled, pods) = (wakes::tell_of_scaling(&objects, waker), wakes::tell_of_pods(&objects, &registry, waker));
         Self {
@@ -109,15 +108,6 @@ impl ManagedResources {
             settings,
         }
     }
-}
-
-/// The start over many bundles. They wait for its end, however it ends.
-async fn open(controller: Rc<ManagedResources>) {
-    if AssertUnwindSafe(controller.clone().open()).catch_unwind().await.is_err() {
-        tracing::error!("the start over many bundles panicked; bundles read their objects one by one");
-    }
-    controller.claims.end();
-    controller.secrets.drop_preloaded();
 }
 
 impl Running {

@@ -15,7 +15,6 @@ use super::{
     health::{pods::Pods, registry::HealthRegistry},
     known::{
         autoscalers::Autoscalers,
-        memory::{Applied, BundleRevision},
         objects::ManagedObjects,
         secrets::Secrets,
         snapshot::{BundleRecord, Snapshot},
@@ -23,10 +22,7 @@ use super::{
     report::status_cell::{StatusCell, writer},
     start::claims::Claims,
 };
-use crate::{
-    api::{class::OwnClass, object::NamespacedName},
-    bundle::hpa,
-};
+use crate::api::{class::OwnClass, object::NamespacedName};
 
 /// A ManagedResource changed in a way that asks for a pass (spec 10 §5.1).
 pub(super) const CHANGED: Causes = Causes::own(0);
@@ -160,66 +156,8 @@ impl ManagedResources {
         is_news
     }
 
-    /// Whether the Secrets of a bundle have the versions they had when it was applied.
-    pub(super) fn has_secrets_of(&self, bundle: &NamespacedName, applied: &Applied) -> bool {
-        applied.secrets.iter().all(|(secret, version)| {
-            let name = NamespacedName::new(&bundle.namespace, secret);
-            !self.secrets.changed_since(&name, *version)
-        })
-    }
-
-    /// The present revision of a bundle and its objects; `None` if something can only be known by asking.
-    pub(super) fn revision(&self, bundle: &NamespacedName) -> Option<BundleRevision> {
-        let is_told = self.bundles.is_fresh_for(bundle) && !self.settings.always_update;
-        let version = self.bundles.store().with(bundle, Record::version).filter(|_| is_told)?;
-        let objects = self.objects.revision(bundle)?;
-        let is_told = self.autoscalers.is_fresh() || !self.objects.holds(bundle, hpa::is_scalable);
-        is_told.then_some(BundleRevision { version, objects })
-    }
-
-    /// The time to the end of a period of about this length: where it ends for other bundles too, so that the process wakes
-    /// once for many.
-    pub(super) fn calm_period(&self, period: Duration) -> Duration {
-        in_step(self.env.clock.monotonic().saturating_duration_since(self.started), period)
-    }
-
     /// On whose behalf a pass makes its requests.
     pub(super) fn context(&self, pass: &Pass<NamespacedName>) -> Context {
         Context { lane: pass.lane(), deadline: pass.deadline, key: pass.key.to_string().into() }
-    }
-}
-
-/// The period by at most a 60th and half a second longer or shorter, so that it ends where many others do, also such as are
-/// a little longer or shorter. `elapsed` is the time since a beginning that all have in common.
-fn in_step(elapsed: Duration, period: Duration) -> Duration {
-    // A power of two, so that each end of long steps is one of shorter ones.
-    let longest = u64::try_from(period.as_millis() / 30).unwrap_or(u64::MAX).min(1024);
-    let step = u128::from(longest.checked_ilog2().map_or(1, |exponent| 1_u64 << exponent)) * 1_000_000;
-    let due = (elapsed + period).as_nanos();
-    let rounded = (due + step / 2) / step * step;
-    Duration::from_nanos(u64::try_from(rounded).unwrap_or(u64::MAX)).saturating_sub(elapsed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn periods_of_calm_bundles_end_together_and_do_not_grow() {
-        for (elapsed, period, due) in [
-            (0, 60_000, 59 * 1024),
-            (59 * 1024, 60_000, 118 * 1024),
-            (59 * 1024, 54_000, 112 * 1024),
-            (59 * 1024, 66_000, 123 * 1024),
-            (119_700, 60_000, 175 * 1024),
-            (119_800, 60_000, 176 * 1024),
-            (1_024, 600, 1_024 + 38 * 16),
-            (1_040, 600, 1_024 + 39 * 16),
-            (7, 0, 7),
-        ] {
-            let (elapsed, period) = (Duration::from_millis(elapsed), Duration::from_millis(period));
-
-            assert_eq!(elapsed + in_step(elapsed, period), Duration::from_millis(due), "{elapsed:?} {period:?}");
-        }
     }
 }

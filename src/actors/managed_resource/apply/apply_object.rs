@@ -17,7 +17,8 @@ use super::super::{
     },
     pass::{
         read::{self, Bundle},
-        run::{Run, Todo},
+        run::Run,
+        todo::Todo,
     },
     remove::clean::{
         self,

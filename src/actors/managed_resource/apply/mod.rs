@@ -16,13 +16,14 @@ use tokio::time::Instant;
 use self::apply_object::{ObjectError, Scene};
 use super::{
     known::{
-        memory::{Applied, Fingerprint, Memory},
+        memory::{Fingerprint, Memory},
         objects::Evidence,
     },
     pass::{
         read::Bundle,
-        rest,
-        run::{Run, Todo},
+        rest::{self, Applied},
+        run::Run,
+        todo::Todo,
     },
     remove::{clean_up, release},
     report::status,
@@ -309,7 +310,7 @@ async fn apply_rank(
                 memory.ledger.get_or_insert_default().has_applied(&object.key, manifest);
                 memory.absent.remove(&object.key);
                 if done.repaired {
-                    memory.repaired(&object.key, now, scene.run.controller.settings.sync_period);
+                    memory.damping.repaired(&object.key, now, scene.run.controller.settings.sync_period);
                 }
                 // An object that was left to its other owner keeps its old fingerprint: that does not fit, so the next
                 // period looks at it again.
@@ -330,27 +331,6 @@ async fn apply_rank(
     (!held_up, unfinished)
 }
 
-impl Todo {
-    /// Whether an object is to be looked at.
-    pub(super) fn concerns(&self, key: &ObjectKey) -> bool {
-        match self {
-            Self::Nothing => false,
-            Self::Some(keys) => keys.contains(key),
-            Self::All { .. } => true,
-        }
-    }
-
-    /// Whether all objects are to be looked at.
-    fn is_for_all(&self) -> bool {
-        matches!(self, Self::All { .. })
-    }
-
-    /// Whether an update is sent even if nothing differs.
-    pub(super) fn is_forced(&self) -> bool {
-        matches!(self, Self::All { forced: true })
-    }
-}
-
 // === impl Scene ===
 
 impl Scene<'_> {
@@ -368,6 +348,6 @@ impl Scene<'_> {
         let same = memory.objects.get(&object.key).is_some_and(|known| known.manifest == manifest);
         // Who asks for a run, or changes the bundle, gets it.
         let asked = self.run.pass.because_of(CHANGED);
-        same && !asked && self.todo.is_for_all() && !memory.drifted(&object.key, now)
+        same && !asked && self.todo.is_for_all() && !memory.damping.drifted(&object.key, now)
     }
 }

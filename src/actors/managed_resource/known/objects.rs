@@ -5,9 +5,9 @@
 //! interest are kept.
 
 mod interest;
-mod news;
 mod origins;
-mod watches;
+mod revision;
+mod watch;
 
 use std::{
     cell::{Cell, RefCell},
@@ -21,12 +21,10 @@ use kit::{Listening, Moment};
 use serde_json::Value;
 use tokio::time::Instant;
 
-pub use self::news::{Drift, DriftListener, HealthListener, News};
+pub use self::revision::ObjectsRevision;
+pub use self::watch::{Drift, DriftListener, HealthListener, News};
 use self::{interest::Interest, origins::Origins};
-use super::{
-    bodies::Bodies,
-    object_record::{Content, ObjectRecord},
-};
+use super::{bodies::Bodies, object_record::ObjectRecord};
 use crate::{
     actors::health::{Judgement, judge, pods::PodSummary},
     api::object::{GroupKind, GroupVersionKind, NamespacedName, ObjectKey},
@@ -79,15 +77,6 @@ struct WatchedKind {
     idle_since: Option<Instant>,
     /// Tells the holders of its objects when the watch comes or goes.
     _listening: Listening,
-}
-
-/// A revision of what is known of the objects of a bundle: it changes with each news of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ObjectsRevision {
-    /// Of the objects.
-    news: u64,
-    /// Of the kinds that are served.
-    served: u64,
 }
 
 /// What is known of an object without asking.
@@ -158,16 +147,6 @@ impl ManagedObjects {
     /// The key, kept once for all who remember something of the object.
     pub fn shared(&self, key: &ObjectKey) -> Rc<ObjectKey> {
         self.inner.interest.borrow().shared(key).unwrap_or_else(|| Rc::new(key.clone()))
-    }
-
-    /// The present revision for a bundle: as long as it is the same, nothing that is known of the bundle's objects has
-    /// changed. `None` if something can only be known by asking: a kind is not watched, or was not heard of for too long.
-    pub fn revision(&self, bundle: &NamespacedName) -> Option<ObjectsRevision> {
-        let interest = self.inner.interest.borrow();
-        let (news, mut held) = interest.last_news(bundle)?;
-        let kinds = self.inner.kinds.borrow();
-        let is_fresh = held.all(|kind| kinds.get(kind).is_some_and(|kind| kind.watch.is_fresh()));
-        is_fresh.then(|| ObjectsRevision { news, served: self.inner.watches.cluster().discovery().version() })
     }
 
     /// There is news for a bundle that does not come from the watches of its objects.
@@ -264,24 +243,6 @@ impl ManagedObjects {
             watch.store().get(&name).filter(|_| watch.is_fresh_for(&name))
         });
         record.map_or(Evidence::None, Evidence::Known)
-    }
-
-    /// Whether these objects are known to exist, with these contents. Quick if they are sorted.
-    pub fn are_still<'a>(&self, objects: impl IntoIterator<Item = (&'a ObjectKey, Content)>) -> bool {
-        let kinds = self.inner.kinds.borrow();
-        let mut last: Option<(&ObjectKey, Option<&WatchedKind>)> = None;
-        objects.into_iter().all(|(key, content)| {
-            let kind = match last {
-                Some((last, kind)) if last.kind == key.kind && last.group == key.group => kind,
-                _ => kinds.get(&key.group_kind()),
-            };
-            last = Some((key, kind));
-            kind.is_some_and(|WatchedKind { watch, .. }| {
-                let name = name_in_store(watch.resource(), key);
-                watch.is_fresh_for(&name)
-                    && watch.store().with(&name, |record| record.content().is(&content)) == Some(true)
-            })
-        })
     }
 
     /// How an object stands, for health.

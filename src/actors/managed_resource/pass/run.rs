@@ -1,6 +1,6 @@
 //! A pass under way: what every step of it needs, and the writes to the ManagedResource itself.
 
-use std::{collections::BTreeSet, rc::Rc, time::Duration};
+use std::{rc::Rc, time::Duration};
 
 use cluster::{ApiError, Context, Reference};
 use kit::{Causes, Deadline, Failure, Pass};
@@ -14,7 +14,7 @@ use super::super::{
 };
 use crate::api::{
     managed_resource::{ManagedResource, Status},
-    object::{NamespacedName, ObjectKey},
+    object::NamespacedName,
 };
 
 /// Time of its own that a status write has, whatever the pass has used up (contract rule 7).
@@ -35,17 +35,6 @@ pub(in super::super) struct Run<'a> {
 /// A pass gets so much time for objects, whatever it has used up before: else a bundle that takes long to read would
 /// never get on.
 const OBJECTS_TIME: Duration = Duration::from_secs(1);
-
-/// What a pass has to look at.
-#[derive(Debug, PartialEq, Eq)]
-pub(in super::super) enum Todo {
-    /// Everything is as it was left.
-    Nothing,
-    /// These objects; the rest is settled.
-    Some(BTreeSet<ObjectKey>),
-    /// Everything; `forced` sends one update per object and run, even if it does not differ (spec 10 scenario 39).
-    All { forced: bool },
-}
 
 // === impl Run ===
 

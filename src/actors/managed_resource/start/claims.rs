@@ -11,7 +11,10 @@ use std::{
 use cluster::Resource;
 use kit::{Moment, Signal};
 
-use super::super::known::memory::{Applied, Fingerprint, Fingerprints, Memory};
+use super::super::{
+    known::memory::{Fingerprint, Fingerprints, Memory},
+    pass::rest::Applied,
+};
 use crate::{
     api::object::{GroupVersionKind, NamespacedName, ObjectKey},
     bundle::identity::Equivalences,

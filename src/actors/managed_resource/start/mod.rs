@@ -4,31 +4,48 @@
 //! decodes and leaves its *claims*: which objects it wants, and how. When all have, or after five seconds, each claimed
 //! kind is listed once; each object is compared with its claim, and only the verdict is kept.
 //!
-//! * here: the claims
+//! * here: how it begins and ends, and the part of each bundle: its claims
 //! * `sweep`: the course of the start, the lists and the comparison
 //! * `claims`: its state: who is to claim, what is claimed, and what was found
 
 pub(super) mod claims;
 mod sweep;
 
-use std::rc::Rc;
+use std::{panic::AssertUnwindSafe, rc::Rc};
 
+use futures::FutureExt;
 use kit::{Failure, Moment};
 
-use self::claims::{Claim, Common};
+use self::claims::{Claim, Common, StartStep};
 use super::{
     apply::{self, apply_object::Scene},
-    known::memory::Applied,
-    pass::{
-        read,
-        run::{Run, Todo},
-    },
+    known::memory::Memory,
+    pass::{read, rest::Applied, run::Run, todo::Todo},
     report::status,
+    shared::ManagedResources,
 };
 use crate::api::{object::GroupVersionKind, origin::Origin};
 
+/// Runs the start over many bundles. They wait for its end, however it ends.
+pub(super) async fn run(controller: Rc<ManagedResources>) {
+    if AssertUnwindSafe(controller.clone().claim_and_sweep()).catch_unwind().await.is_err() {
+        tracing::error!("the start over many bundles panicked; bundles read their objects one by one");
+    }
+    controller.claims.end();
+    controller.secrets.drop_preloaded();
+}
+
+/// What the pass of a bundle does for the start. Gives the moments to wait for; `None` means that the pass goes on by itself.
+pub(super) async fn take_part(run: &Run<'_>, memory: &mut Memory) -> Result<Option<Vec<Moment>>, Failure> {
+    match run.controller.claims.step(&run.pass.key, memory) {
+        StartStep::Over => Ok(None),
+        StartStep::Wait(moments) => Ok(Some(moments)),
+        StartStep::Claim => claim(run).await,
+    }
+}
+
 /// Leaves the claims of a bundle. `None` means that the pass goes on by itself.
-pub(super) async fn claim(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure> {
+async fn claim(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure> {
     let claims = &run.controller.claims;
     let Ok(bundle) = read::read(run).await else {
         claims.has_nothing_to_claim(&run.pass.key);

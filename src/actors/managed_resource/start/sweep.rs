@@ -71,7 +71,7 @@ async fn next_page(pages: &mut Pages, turns: &Semaphore) -> Option<Result<Page, 
 
 impl ManagedResources {
     /// Runs the start, from the first list of ManagedResources to the last verdict.
-    pub(in super::super) async fn open(self: Rc<Self>) {
+    pub(super) async fn claim_and_sweep(self: Rc<Self>) {
         self.bundles.need().met().await;
         let needed = self.needed_secrets();
         if !needed.is_empty() {

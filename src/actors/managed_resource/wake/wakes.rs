@@ -14,13 +14,12 @@ use super::{
         health::{pods, registry::HealthRegistry},
         known::{
             autoscalers,
-            objects::{Drift, DriftListener, HealthListener, ManagedObjects, News},
+            objects::{HealthListener, ManagedObjects, News},
             secrets::SecretRecord,
             snapshot::{BundleRecord, Head},
         },
-        shared::{CHANGED, DRIFT, HEALTH, KIND, ManagedResources, REJUDGE, ROLLOUT, SCALED, SECRET},
+        shared::{CHANGED, HEALTH, KIND, ManagedResources, REJUDGE, ROLLOUT, SCALED, SECRET},
     },
-    moment::Moments,
     trigger::{self, SecretWake},
 };
 use crate::{
@@ -165,16 +164,6 @@ pub(in super::super) fn tell_of_pods(
         for bundle in bundles.iter().filter(|bundle| registry.is_judged(bundle)) {
             waker.wake(bundle, Wake::live(ROLLOUT));
         }
-    })
-}
-
-/// Wakes bundles of which an object is no longer as it was: at once if it is gone, else when the moment is over.
-pub(in super::super) fn tell_of_drift(waker: &Waker) -> DriftListener {
-    let waker = waker.clone();
-    let moments = Moments::new(move |bundle, due| waker.wake(bundle, due));
-    Rc::new(move |bundle: &NamespacedName, object: &ObjectKey, what: Drift| match what {
-        Drift::Changed => moments.soon(bundle, object, Wake::live(DRIFT)),
-        Drift::Gone => moments.now(bundle, Wake::live(DRIFT).about(object.clone())),
     })
 }
 

@@ -10,7 +10,7 @@ use kit::testing::{Universe, universe};
 use serde_json::json;
 
 use super::{
-    news::{is_news, judged_differently},
+    watch::{is_news, judged_differently},
     *,
 };
 use crate::actors::health::Verdict;
