@@ -8,7 +8,7 @@ use crate::api::{
 
 /// Whether a bundle is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Eligibility {
+pub(crate) enum Eligibility {
     /// Its objects are judged.
     Eligible,
     /// Not now: they are not applied. It is looked at again.
@@ -21,7 +21,7 @@ pub enum Eligibility {
 ///
 /// A bundle that another class has not finished with is not judged: its objects may be in another cluster still
 /// ("Better than upstream" 15).
-pub fn of(own: &OwnClass, mr: &ManagedResource) -> Eligibility {
+pub(crate) fn of(own: &OwnClass, mr: &ManagedResource) -> Eligibility {
     if mr.is_ignored() || !own.is_responsible(mr) || mr.is_deleting() {
         return Eligibility::Excluded;
     }
@@ -35,7 +35,7 @@ pub fn of(own: &OwnClass, mr: &ManagedResource) -> Eligibility {
 
 /// Whether the step from `old` to `new` asks for a pass at once (spec 20 §5.1). No `old` is a creation, no `new` a
 /// deletion. `references` tells whether `status.resources` differ; those of `old` and `new` are not looked at.
-pub fn is_triggered(
+pub(crate) fn is_triggered(
     own: &OwnClass,
     old: Option<&ManagedResource>,
     new: Option<&ManagedResource>,

@@ -10,13 +10,13 @@
 //!
 //! The shell, which watches, waits and writes, is `managed_resource/health`.
 
-pub mod eligibility;
-pub mod fields;
-pub mod judge;
-pub mod judgement;
-pub mod pods;
-pub mod progressing;
-pub mod report;
-pub mod warnings;
+pub(crate) mod eligibility;
+pub(crate) mod fields;
+pub(crate) mod judge;
+pub(crate) mod judgement;
+pub(crate) mod pods;
+pub(crate) mod progressing;
+pub(crate) mod report;
+pub(crate) mod warnings;
 
-pub use judgement::{Judgement, Verdict};
+pub(crate) use judgement::{Judgement, Verdict};

@@ -14,16 +14,19 @@
 //!
 //! Beside them: `module` (what is watched, when the actors start), [`controller`] (start and stop, duties) and `shared` (what all steps use).
 
-pub(crate) mod apply;
-pub mod controller;
+mod apply;
+mod controller;
 mod health;
-pub mod known;
+mod known;
 mod module;
-pub(crate) mod pass;
-pub mod remove;
-pub mod report;
+mod pass;
+mod remove;
+mod report;
 mod shared;
 mod start;
-pub mod wake;
+mod wake;
+
+pub(crate) use apply::OWN_MANAGER;
+pub(crate) use remove::clean;
 
 pub use module::MODULE;

@@ -12,15 +12,10 @@ use kit::{Causes, Env, Failure, Pass};
 use tokio::time::Instant;
 
 use super::{
-    health::{pods::Pods, registry::HealthRegistry},
-    known::{
-        autoscalers::Autoscalers,
-        objects::ManagedObjects,
-        secrets::Secrets,
-        snapshot::{BundleRecord, Snapshot},
-    },
-    report::status_cell::{StatusCell, writer},
-    start::claims::Claims,
+    health::{HealthRegistry, Pods},
+    known::{Autoscalers, BundleRecord, ManagedObjects, Secrets, Snapshot},
+    report::{StatusCell, writer},
+    start::Claims,
 };
 use crate::api::{class::OwnClass, object::NamespacedName};
 
@@ -48,36 +43,36 @@ const REPORT_AGAIN: Duration = Duration::from_secs(3600);
 
 /// Settings of the health duties (spec 20 §3).
 #[derive(Debug, Clone)]
-pub struct HealthSettings {
+pub(super) struct HealthSettings {
     /// Passes at once, of each of the two duties.
-    pub concurrent_syncs: usize,
+    pub(super) concurrent_syncs: usize,
     /// Period of a bundle, and the time one pass may take.
-    pub sync_period: Duration,
+    pub(super) sync_period: Duration,
 }
 
 /// Settings of the controller (spec 10 §3.1).
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub(super) struct Settings {
     /// Passes at once.
-    pub concurrent_syncs: usize,
+    pub(super) concurrent_syncs: usize,
     /// Period of a bundle, and the time one pass may take.
-    pub sync_period: Duration,
+    pub(super) sync_period: Duration,
     /// Send an update even if nothing differs.
-    pub always_update: bool,
+    pub(super) always_update: bool,
     /// Value of the managed-by label.
-    pub managed_by: String,
+    pub(super) managed_by: String,
     /// The class of this process.
-    pub class: OwnClass,
+    pub(super) class: OwnClass,
     /// Cluster id of origin values; empty for none.
-    pub cluster_id: String,
+    pub(super) cluster_id: String,
     /// Whether the garbage collector runs: what it collects is left to it (spec 10 §13.2).
-    pub garbage_collector: bool,
+    pub(super) garbage_collector: bool,
     /// Of the duties that judge.
-    pub health: HealthSettings,
+    pub(super) health: HealthSettings,
 }
 
 /// The controller, in the hands of its actors.
-pub struct ManagedResources {
+pub(super) struct ManagedResources {
     pub(super) settings: Settings,
     pub(super) env: Env,
     pub(super) source: Cluster,

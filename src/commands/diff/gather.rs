@@ -15,8 +15,8 @@ use super::{
 };
 use crate::{
     actors::managed_resource::{
-        apply::apply_object::OWN_MANAGER,
-        remove::clean::{self, Exclusion},
+        OWN_MANAGER,
+        clean::{self, Exclusion},
     },
     api::{
         keys,

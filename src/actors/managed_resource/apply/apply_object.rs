@@ -10,16 +10,8 @@ use serde_json::Value;
 use tokio::{sync::Mutex, time::Instant};
 
 use super::super::{
-    known::{
-        memory::Fingerprint,
-        object_record::{self, ObjectRecord},
-        objects::Evidence,
-    },
-    pass::{
-        read::{self, Bundle},
-        run::Run,
-        todo::Todo,
-    },
+    known::{self, Evidence, Fingerprint, ObjectRecord},
+    pass::{self, Bundle, Run, Todo},
     remove::clean::{
         self,
         invalid_update::{self, Reaction},
@@ -46,25 +38,25 @@ pub(crate) const OWN_MANAGER: &str = "gardener-resource-manager";
 const CONFLICTS: usize = 3;
 
 /// What the objects of one pass have in common.
-pub(in super::super) struct Scene<'a> {
-    pub(in super::super) run: &'a Run<'a>,
-    pub(in super::super) bundle: &'a Bundle,
+pub(crate) struct Scene<'a> {
+    pub(crate) run: &'a Run<'a>,
+    pub(crate) bundle: &'a Bundle,
     /// Origin value of the bundle.
     origin: Origin,
     origin_text: String,
     /// The status says that this very set was applied.
     trusted: bool,
-    pub(in super::super) todo: &'a Todo,
+    pub(crate) todo: &'a Todo,
     /// What other bundles give away, as far as it was asked for.
     given_away: Mutex<BTreeMap<NamespacedName, BTreeSet<ObjectKey>>>,
 }
 
 /// An object was looked at, and written if need be.
-pub(in super::super) struct Done {
+pub(crate) struct Done {
     /// The object now; `None` if it was left to its other owner until the next period.
-    pub(in super::super) record: Option<ObjectRecord>,
+    pub(crate) record: Option<ObjectRecord>,
     /// It was known before, and had to be written again.
-    pub(in super::super) repaired: bool,
+    pub(crate) repaired: bool,
 }
 
 /// Why an object could not be applied. The text is the condition's (spec 10 §11.7).
@@ -75,15 +67,15 @@ pub(super) struct ObjectError {
 }
 
 /// What is known of an object before it is looked at.
-pub(in super::super) struct Task {
+pub(super) struct Task {
     /// What is to be sent for it, see [`Scene::intent`].
-    pub(in super::super) manifest: u64,
+    pub(crate) manifest: u64,
     /// What this process remembers of it.
-    pub(in super::super) fingerprint: Option<Fingerprint>,
+    pub(crate) fingerprint: Option<Fingerprint>,
     /// A complete list did not hold it.
-    pub(in super::super) absent: bool,
+    pub(crate) absent: bool,
     /// It is to be sent even if nothing differs.
-    pub(in super::super) forced: bool,
+    pub(crate) forced: bool,
 }
 
 /// Applies one object.
@@ -122,7 +114,7 @@ struct Step<'a> {
 // === impl Scene ===
 
 impl<'a> Scene<'a> {
-    pub(in super::super) fn new(run: &'a Run<'a>, bundle: &'a Bundle, trusted: bool, todo: &'a Todo) -> Self {
+    pub(crate) fn new(run: &'a Run<'a>, bundle: &'a Bundle, trusted: bool, todo: &'a Todo) -> Self {
         let origin = Origin::new(run.controller.settings.cluster_id.clone(), run.pass.key.clone());
         let origin_text = origin.to_string();
         Self { run, bundle, origin, origin_text, trusted, todo, given_away: Mutex::default() }
@@ -132,7 +124,7 @@ impl<'a> Scene<'a> {
     async fn is_given_away(&self, owner: &NamespacedName, object: &ObjectKey) -> bool {
         let mut known = self.given_away.lock().await;
         if !known.contains_key(owner) {
-            known.insert(owner.clone(), read::given_away(self.run, owner).await);
+            known.insert(owner.clone(), pass::given_away(self.run, owner).await);
         }
         let Some(given) = known.get(owner) else { return false };
         given.contains(object) || self.bundle.equivalences.of_key(object).any(|key| given.contains(&key))
@@ -150,8 +142,8 @@ impl<'a> Scene<'a> {
     }
 
     /// Hash of everything that decides what is sent for an object, except the object as it is.
-    pub(in super::super) fn intent(&self, planned: &PlannedObject) -> u64 {
-        object_record::hash_of_intent(&planned.manifest, &self.merge_context(planned))
+    pub(crate) fn intent(&self, planned: &PlannedObject) -> u64 {
+        known::hash_of_intent(&planned.manifest, &self.merge_context(planned))
     }
 
     fn merge_context<'b>(&'b self, planned: &'b PlannedObject) -> MergeContext<'b> {
@@ -414,7 +406,7 @@ impl PostError {
 
 impl ObjectError {
     fn during(display: &str, error: &dyn fmt::Display) -> Self {
-        Self { text: format!("error during apply of object \"{display}\": {error}"), no_match: false }
+        Self { text: invalid_update::apply_error(display, &error.to_string()), no_match: false }
     }
 
     /// A conflict stands as it is (spec 10 §11.7).
@@ -426,7 +418,7 @@ impl ObjectError {
     }
 
     /// Whether the target does not serve the kind.
-    pub(in super::super) fn is_no_match(&self) -> bool {
+    pub(crate) fn is_no_match(&self) -> bool {
         self.no_match
     }
 }
@@ -438,7 +430,7 @@ impl fmt::Display for ObjectError {
 }
 
 /// A propagation policy, as requests take it.
-pub(in super::super) fn in_request(policy: clean::Propagation) -> Propagation {
+pub(crate) fn in_request(policy: clean::Propagation) -> Propagation {
     match policy {
         clean::Propagation::Background => Propagation::Background,
         clean::Propagation::Foreground => Propagation::Foreground,

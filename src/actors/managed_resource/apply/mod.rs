@@ -5,7 +5,10 @@
 //!
 //! What is sent is decided in [`bundle`](crate::bundle): `order`, `merge`, `settled`.
 
-pub(crate) mod apply_object;
+mod apply_object;
+
+pub(crate) use apply_object::OWN_MANAGER;
+pub(super) use apply_object::{Scene, in_request};
 
 use std::collections::BTreeSet;
 
@@ -13,19 +16,11 @@ use futures::{StreamExt, stream::FuturesUnordered};
 use kit::{Failure, Outcome};
 use tokio::time::Instant;
 
-use self::apply_object::{ObjectError, Scene};
+use self::apply_object::ObjectError;
 use super::{
-    known::{
-        memory::{Fingerprint, Memory},
-        objects::Evidence,
-    },
-    pass::{
-        read::Bundle,
-        rest::{self, Applied},
-        run::Run,
-        todo::Todo,
-    },
-    remove::{clean_up, release},
+    known::{Evidence, Fingerprint, Memory},
+    pass::{self, Applied, Bundle, Run, Todo},
+    remove,
     report::status,
     shared::CHANGED,
 };
@@ -132,13 +127,13 @@ async fn prune(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Resul
     if bundle.plan.removed.is_empty() {
         return Ok(None);
     }
-    let Some(pending) = clean_up::clean(run, memory, &bundle.plan.removed).await else {
+    let Some(pending) = remove::clean_up(run, memory, &bundle.plan.removed).await else {
         return Ok(Some(Outcome::Continue));
     };
     if pending.is_empty() {
         return Ok(None);
     }
-    clean_up::report_pending(run, &pending).await.map(Some)
+    remove::report_pending(run, &pending).await.map(Some)
 }
 
 async fn release_orphans(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Result<(), Failure> {
@@ -148,7 +143,7 @@ async fn release_orphans(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle
     for reference in &bundle.plan.released {
         memory.forget(&reference.key());
     }
-    let errors = release::release(run, &bundle.plan.released).await;
+    let errors = remove::release(run, &bundle.plan.released).await;
     if errors.is_empty() {
         return Ok(());
     }
@@ -230,7 +225,7 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         memory.failing.clear();
         memory.absent.clear();
         if complete || memory.period.is_none_or(|period| period <= now) {
-            memory.period = Some(now + rest::period(controller, memory));
+            memory.period = Some(now + pass::period(controller, memory));
         }
     }
     let count = bundle.plan.objects.len();
@@ -243,7 +238,7 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         return Ok(Outcome::Again);
     }
     // Objects that this pass did not apply it did not look at, and of others the events have yet to come.
-    Ok(rest::until_due(run, memory, now, None))
+    Ok(pass::until_due(run, memory, now, None))
 }
 
 // === objects ===

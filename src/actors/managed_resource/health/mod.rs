@@ -14,11 +14,17 @@
 //! * [`service`]: the Events about a Service without an address
 //! * [`memory`]: what a duty remembers
 
-pub(super) mod memory;
-pub(super) mod pass;
-pub(super) mod pods;
-pub(super) mod registry;
+mod memory;
+mod pass;
+mod pods;
+mod registry;
 mod rest;
-pub(super) mod run;
+mod run;
 mod service;
 mod survey;
+
+pub(super) use memory::HealthMemory;
+pub(super) use pass::run;
+pub(super) use pods::{Pods, PodsListener};
+pub(super) use registry::HealthRegistry;
+pub(super) use run::HealthDuty;

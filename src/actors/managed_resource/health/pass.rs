@@ -11,11 +11,8 @@ use kit::{Causes, Failure, Outcome, Pass};
 
 use super::{
     super::{
-        known::snapshot::BundleRecord,
-        report::{
-            status,
-            status_cell::{Destination, StatusCell, writer},
-        },
+        known::BundleRecord,
+        report::{Destination, StatusCell, status, writer},
         shared::{ManagedResources, REJUDGE},
     },
     memory::HealthMemory,
@@ -53,7 +50,7 @@ struct Surveyed {
 type NewCondition = (&'static str, Report);
 
 /// Runs a pass.
-pub(in super::super) async fn run(
+pub(crate) async fn run(
     controller: &Rc<ManagedResources>,
     cell: &StatusCell,
     memory: &mut HealthMemory,

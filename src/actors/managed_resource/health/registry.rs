@@ -12,7 +12,7 @@ use crate::api::object::{NamespacedName, ObjectKey};
 
 /// The registry of the bundles that are judged.
 #[derive(Default)]
-pub(in super::super) struct HealthRegistry {
+pub(crate) struct HealthRegistry {
     /// Bundles that are judged, with the objects that were found gone since the condition was last written.
     judged: RefCell<BTreeMap<NamespacedName, BTreeSet<ObjectKey>>>,
     /// Bundles that wait until a kind is served.
@@ -23,7 +23,7 @@ pub(in super::super) struct HealthRegistry {
 
 impl HealthRegistry {
     /// A bundle is judged, or not.
-    pub(in super::super) fn set(&self, bundle: &NamespacedName, is_judged: bool) {
+    pub(crate) fn set(&self, bundle: &NamespacedName, is_judged: bool) {
         let mut judged = self.judged.borrow_mut();
         if !is_judged {
             judged.remove(bundle);
@@ -33,19 +33,19 @@ impl HealthRegistry {
     }
 
     /// Whether the bundle is judged.
-    pub(in super::super) fn is_judged(&self, bundle: &NamespacedName) -> bool {
+    pub(crate) fn is_judged(&self, bundle: &NamespacedName) -> bool {
         self.judged.borrow().contains_key(bundle)
     }
 
     /// An object of the bundle is gone.
-    pub(in super::super) fn note_absence(&self, bundle: &NamespacedName, object: &ObjectKey) {
+    pub(crate) fn note_absence(&self, bundle: &NamespacedName, object: &ObjectKey) {
         if let Some(absent) = self.judged.borrow_mut().get_mut(bundle) {
             absent.insert(object.clone());
         }
     }
 
     /// Takes the objects that were found gone.
-    pub(in super::super) fn take_absent(&self, bundle: &NamespacedName) -> BTreeSet<ObjectKey> {
+    pub(crate) fn take_absent(&self, bundle: &NamespacedName) -> BTreeSet<ObjectKey> {
         self.judged.borrow_mut().get_mut(bundle).map(std::mem::take).unwrap_or_default()
     }
 
@@ -55,7 +55,7 @@ impl HealthRegistry {
     }
 
     /// Takes the bundles that wait for a kind.
-    pub(in super::super) fn take_awaiting_kinds(&self) -> BTreeSet<NamespacedName> {
+    pub(crate) fn take_awaiting_kinds(&self) -> BTreeSet<NamespacedName> {
         std::mem::take(&mut self.awaiting_kinds.borrow_mut())
     }
 }

@@ -5,10 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use kit::Look;
 
 use super::{
-    super::known::{
-        objects::ObjectsRevision,
-        snapshot::{BundleRecord, Head},
-    },
+    super::known::{BundleRecord, Head, ObjectsRevision},
     run::{HealthDuty, HealthRun, are_pods_needed, period},
 };
 use crate::{

@@ -13,7 +13,7 @@ use crate::api::object::{GroupKind, NamespacedName};
 /// Both look at both conditions where they can, so that what changes together is written together: the first one writes,
 /// and for the other one nothing is left to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum HealthDuty {
+pub(crate) enum HealthDuty {
     /// `health`: all objects, both conditions.
     Health,
     /// `health-progressing`: workloads, and their condition alone.

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    super::{known::objects::Standing, shared::ManagedResources},
+    super::{known::Standing, shared::ManagedResources},
     memory::{HealthMemory, Seen},
     pods::Counted,
     run::{HealthDuty, HealthRun},

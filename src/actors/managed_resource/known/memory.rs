@@ -8,58 +8,58 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    super::pass::{rest::Applied, todo::Damping},
+    super::pass::{Applied, Damping},
     object_record::Content,
 };
 use crate::api::object::ObjectKey;
 
 /// The fingerprints of objects that were right.
-pub type Fingerprints = BTreeMap<Rc<ObjectKey>, Fingerprint>;
+pub(crate) type Fingerprints = BTreeMap<Rc<ObjectKey>, Fingerprint>;
 
 /// Memory of the duty `managedresource`.
 #[derive(Default)]
-pub struct Memory {
+pub(crate) struct Memory {
     /// What the last full success was about.
-    pub applied: Option<Rc<Applied>>,
+    pub(crate) applied: Option<Rc<Applied>>,
     /// What the last pass was about in which objects failed.
-    pub failed: Option<Applied>,
+    pub(crate) failed: Option<Applied>,
     /// The objects that were right when last looked at.
-    pub objects: Rc<Fingerprints>,
+    pub(crate) objects: Rc<Fingerprints>,
     /// The set that was announced in the conditions, by generation and checksum: it is not announced again.
-    pub announced: Option<(i64, String)>,
+    pub(crate) announced: Option<(i64, String)>,
     /// Refs that drifted lately.
-    pub damping: Damping,
+    pub(crate) damping: Damping,
     /// Objects that failed, and since when.
-    pub failing: BTreeMap<ObjectKey, Instant>,
+    pub(crate) failing: BTreeMap<ObjectKey, Instant>,
     /// When the next period is due.
-    pub period: Option<Instant>,
+    pub(crate) period: Option<Instant>,
     /// Objects that a complete list at start did not hold.
-    pub absent: BTreeSet<Rc<ObjectKey>>,
+    pub(crate) absent: BTreeSet<Rc<ObjectKey>>,
     /// What was done before the time slice ended, for the pass that goes on.
-    pub ledger: Option<Ledger>,
+    pub(crate) ledger: Option<Ledger>,
 }
 
 /// What is done already, by passes that together look at all objects, each for a time slice.
 #[derive(Debug, Clone, Default)]
-pub struct Ledger {
+pub(crate) struct Ledger {
     /// Objects that are applied, with the hash of their manifest.
-    pub applied: BTreeMap<ObjectKey, u64>,
+    pub(crate) applied: BTreeMap<ObjectKey, u64>,
     /// Objects that were to be deleted; with an item of the message if they are still there.
-    pub cleaned: BTreeMap<ObjectKey, Option<String>>,
+    pub(crate) cleaned: BTreeMap<ObjectKey, Option<String>>,
 }
 
 /// An object that was as described.
 #[derive(Debug, Clone, Copy)]
-pub struct Fingerprint {
+pub(crate) struct Fingerprint {
     /// Hash of the manifest with all that a merge adds to it.
-    pub manifest: u64,
+    pub(crate) manifest: u64,
     /// The object then.
-    pub content: Content,
+    pub(crate) content: Content,
 }
 
 impl Ledger {
     /// Takes note that an object is applied.
-    pub fn has_applied(&mut self, key: &ObjectKey, manifest: u64) {
+    pub(crate) fn has_applied(&mut self, key: &ObjectKey, manifest: u64) {
         self.cleaned.remove(key);
         self.applied.insert(key.clone(), manifest);
     }
@@ -67,26 +67,26 @@ impl Ledger {
 
 impl Memory {
     /// Takes note that an object is right.
-    pub fn remember(&mut self, key: Rc<ObjectKey>, seen: Fingerprint) {
+    pub(crate) fn remember(&mut self, key: Rc<ObjectKey>, seen: Fingerprint) {
         debug_assert_eq!(Rc::strong_count(&self.objects), 1, "a rest ends before a pass, else this would copy the map");
         Rc::make_mut(&mut self.objects).insert(key, seen);
     }
 
     /// Takes note that it is not known whether an object is right.
-    pub fn forget(&mut self, key: &ObjectKey) {
+    pub(crate) fn forget(&mut self, key: &ObjectKey) {
         if self.objects.contains_key(key) {
             Rc::make_mut(&mut self.objects).remove(key);
         }
     }
 
     /// Forgets all other objects. The map is built anew, which takes half of the memory of one that grew.
-    pub fn keep_objects(&mut self, is_kept: impl Fn(&ObjectKey) -> bool) {
+    pub(crate) fn keep_objects(&mut self, is_kept: impl Fn(&ObjectKey) -> bool) {
         let kept = self.objects.iter().filter(|(key, _)| is_kept(key));
         self.objects = Rc::new(kept.map(|(key, seen)| (key.clone(), *seen)).collect());
     }
 
     /// Forgets what is known of objects and what was told of them.
-    pub fn forget_objects(&mut self) {
+    pub(crate) fn forget_objects(&mut self) {
         self.announced = None;
         self.applied = None;
         self.failed = None;

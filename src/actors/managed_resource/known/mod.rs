@@ -13,10 +13,19 @@
 //! * [`memory`]: what the actor of a bundle remembers between passes. All of it can be lost
 //! * `bodies`: bodies last answered: they save the GET before a PUT
 
-pub(super) mod autoscalers;
-pub(super) mod bodies;
-pub mod memory;
-pub mod object_record;
-pub mod objects;
-pub mod secrets;
-pub mod snapshot;
+mod autoscalers;
+mod bodies;
+mod memory;
+mod object_record;
+mod objects;
+mod secrets;
+mod snapshot;
+
+pub(super) use autoscalers::{Autoscalers, ScalingListener};
+pub(super) use memory::{Fingerprint, Fingerprints, Memory};
+pub(super) use object_record::{ObjectRecord, hash_of_intent};
+pub(super) use objects::{
+    Drift, DriftListener, Evidence, HealthListener, IsCustom, ManagedObjects, News, ObjectsRevision, Standing,
+};
+pub(super) use secrets::{SecretRecord, Secrets};
+pub(super) use snapshot::{BundleRecord, Head, Snapshot, hash_of_references};

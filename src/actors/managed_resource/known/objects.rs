@@ -21,8 +21,8 @@ use kit::{Listening, Moment};
 use serde_json::Value;
 use tokio::time::Instant;
 
-pub use self::revision::ObjectsRevision;
-pub use self::watch::{Drift, DriftListener, HealthListener, News};
+pub(crate) use self::revision::ObjectsRevision;
+pub(crate) use self::watch::{Drift, DriftListener, HealthListener, News};
 use self::{interest::Interest, origins::Origins};
 use super::{bodies::Bodies, object_record::ObjectRecord};
 use crate::{
@@ -35,7 +35,7 @@ const WATCH_AFTER_LAST: Duration = Duration::from_secs(300);
 
 /// How an object stands, for health (spec 20 §10.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub(crate) enum Standing {
     /// It exists; what is wrong with it. It may be of before a connection was lost: until there is one again nothing else
     /// is known.
     Known(Option<Box<Judgement>>),
@@ -48,11 +48,11 @@ pub enum Standing {
 }
 
 /// Tells whether a kind is defined by a CustomResourceDefinition: such kinds count generations.
-pub type IsCustom = Rc<dyn Fn(&Resource) -> bool>;
+pub(crate) type IsCustom = Rc<dyn Fn(&Resource) -> bool>;
 
 /// The watched objects of all bundles. Cheap to clone.
 #[derive(Clone)]
-pub struct ManagedObjects {
+pub(crate) struct ManagedObjects {
     inner: Rc<Inner>,
 }
 
@@ -81,7 +81,7 @@ struct WatchedKind {
 
 /// What is known of an object without asking.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Evidence {
+pub(crate) enum Evidence {
     /// It exists and looks like this; any change would have been heard.
     Known(ObjectRecord),
     /// Nothing that may be relied on.
@@ -92,7 +92,7 @@ pub enum Evidence {
 
 impl ManagedObjects {
     /// Nothing is watched yet.
-    pub fn new(
+    pub(crate) fn new(
         watches: &Watches,
         selector: String,
         is_custom: IsCustom,
@@ -115,7 +115,7 @@ impl ManagedObjects {
     }
 
     /// Sets the objects a bundle is interested in; an empty set ends its interest.
-    pub fn register(&self, bundle: &NamespacedName, keys: BTreeSet<ObjectKey>) {
+    pub(crate) fn register(&self, bundle: &NamespacedName, keys: BTreeSet<ObjectKey>) {
         let lost = self.inner.interest.borrow_mut().replace(bundle, keys);
         for key in lost {
             if let Some(watch) = self.inner.watch(&key.group_kind()) {
@@ -126,7 +126,7 @@ impl ManagedObjects {
     }
 
     /// Adds to what a bundle is interested in.
-    pub fn hold(&self, bundle: &NamespacedName, keys: impl Iterator<Item = ObjectKey>) {
+    pub(crate) fn hold(&self, bundle: &NamespacedName, keys: impl Iterator<Item = ObjectKey>) {
         let more = {
             let interest = self.inner.interest.borrow();
             let mut more: BTreeSet<_> = keys.filter(|key| !interest.is_held_by(key, bundle)).collect();
@@ -140,44 +140,44 @@ impl ManagedObjects {
     }
 
     /// Whether a bundle is interested in an object.
-    pub fn is_held_by(&self, key: &ObjectKey, bundle: &NamespacedName) -> bool {
+    pub(crate) fn is_held_by(&self, key: &ObjectKey, bundle: &NamespacedName) -> bool {
         self.inner.interest.borrow().is_held_by(key, bundle)
     }
 
     /// The key, kept once for all who remember something of the object.
-    pub fn shared(&self, key: &ObjectKey) -> Rc<ObjectKey> {
+    pub(crate) fn shared(&self, key: &ObjectKey) -> Rc<ObjectKey> {
         self.inner.interest.borrow().shared(key).unwrap_or_else(|| Rc::new(key.clone()))
     }
 
     /// There is news for a bundle that does not come from the watches of its objects.
-    pub fn news_for(&self, bundle: &NamespacedName) {
+    pub(crate) fn news_for(&self, bundle: &NamespacedName) {
         self.inner.interest.borrow_mut().news_for(bundle);
     }
 
     /// Whether a bundle is interested in an object of a kind.
-    pub fn is_interested_in(&self, kind: &GroupKind) -> bool {
+    pub(crate) fn is_interested_in(&self, kind: &GroupKind) -> bool {
         self.inner.interest.borrow().has_kind(kind)
     }
 
     /// Whether a bundle is interested in an object of such a kind.
-    pub fn holds(&self, bundle: &NamespacedName, is_such: impl Fn(&GroupKind) -> bool) -> bool {
+    pub(crate) fn holds(&self, bundle: &NamespacedName, is_such: impl Fn(&GroupKind) -> bool) -> bool {
         self.inner.interest.borrow().last_news(bundle).is_some_and(|(_, mut kinds)| kinds.any(is_such))
     }
 
     /// The bundles that are interested in objects of a kind.
-    pub fn holders_of(&self, kind: &GroupKind) -> BTreeSet<NamespacedName> {
+    pub(crate) fn holders_of(&self, kind: &GroupKind) -> BTreeSet<NamespacedName> {
         self.inner.interest.borrow().holders_of(kind)
     }
 
     /// The namespaces of the objects of a kind that somebody is interested in.
-    pub fn namespaces_of(&self, kind: &GroupKind) -> BTreeSet<String> {
+    pub(crate) fn namespaces_of(&self, kind: &GroupKind) -> BTreeSet<String> {
         self.inner.interest.borrow().namespaces(kind)
     }
 
     /// Starts to watch a kind, if it is not watched yet: in the version by which its health is judged, or else the one the
     /// server prefers, whatever the manifests say, so that bundles that use different versions see the same. A version that
     /// is no longer served is given up for another.
-    pub fn watch(&self, resource: &Resource) {
+    pub(crate) fn watch(&self, resource: &Resource) {
         if self.inner.ended.get() {
             return;
         }
@@ -196,7 +196,7 @@ impl ManagedObjects {
     }
 
     /// The server serves other kinds than before: what is watched in a version that is gone is watched in another.
-    pub fn follow_discovery(&self) {
+    pub(crate) fn follow_discovery(&self) {
         let outdated: Vec<(Resource, Option<Instant>)> = {
             let kinds = self.inner.kinds.borrow();
             let wanted = |kind: &WatchedKind| {
@@ -210,7 +210,7 @@ impl ManagedObjects {
     }
 
     /// How the watch of a kind tells of its objects, if that is another version than this one and bodies count.
-    pub fn watched_in(&self, resource: &Resource) -> Option<Resource> {
+    pub(crate) fn watched_in(&self, resource: &Resource) -> Option<Resource> {
         let kinds = self.inner.kinds.borrow();
         let watch = &kinds.get(&resource.group_kind())?.watch;
         let differs = watch.resource().version != resource.version && watch.tells_of_bodies();
@@ -218,14 +218,14 @@ impl ManagedObjects {
     }
 
     /// Where the objects of a kind are watched: in these namespaces, or everywhere (`None`).
-    pub fn scopes(&self, kind: &GroupKind) -> Vec<Option<String>> {
+    pub(crate) fn scopes(&self, kind: &GroupKind) -> Vec<Option<String>> {
         let kinds = self.inner.kinds.borrow();
         kinds.get(kind).map_or(vec![None], |kind| kind.watch.scopes())
     }
 
     /// Moments to wait for until each of these watched kinds has begun to be heard of. Kinds that cannot be watched are
     /// not waited for: their objects are read live.
-    pub fn starting<'a>(&self, kinds: impl IntoIterator<Item = &'a GroupKind>) -> Vec<Moment> {
+    pub(crate) fn starting<'a>(&self, kinds: impl IntoIterator<Item = &'a GroupKind>) -> Vec<Moment> {
         let watched = self.inner.kinds.borrow();
         let starting = kinds.into_iter().filter_map(|kind| {
             let watch = &watched.get(kind)?.watch;
@@ -236,7 +236,7 @@ impl ManagedObjects {
     }
 
     /// What is known of an object without asking.
-    pub fn evidence(&self, key: &ObjectKey) -> Evidence {
+    pub(crate) fn evidence(&self, key: &ObjectKey) -> Evidence {
         let kinds = self.inner.kinds.borrow();
         let record = kinds.get(&key.group_kind()).and_then(|WatchedKind { watch, .. }| {
             let name = name_in_store(watch.resource(), key);
@@ -246,7 +246,7 @@ impl ManagedObjects {
     }
 
     /// How an object stands, for health.
-    pub fn standing(&self, key: &ObjectKey) -> Standing {
+    pub(crate) fn standing(&self, key: &ObjectKey) -> Standing {
         let kinds = self.inner.kinds.borrow();
         let Some(watch) = kinds.get(&key.group_kind()).map(|kind| &kind.watch) else { return Standing::Starting };
         match watch.store().state() {
@@ -260,7 +260,7 @@ impl ManagedObjects {
     }
 
     /// The Deployments of a namespace for which one of these Pods counts.
-    pub fn deployments_of(&self, namespace: &str, pods: &[&PodSummary]) -> Vec<ObjectKey> {
+    pub(crate) fn deployments_of(&self, namespace: &str, pods: &[&PodSummary]) -> Vec<ObjectKey> {
         let kinds = self.inner.kinds.borrow();
         let Some(kind) = kinds.get(&GroupKind::new("apps", "Deployment")) else { return Vec::new() };
         let mut counted = Vec::new();
@@ -274,12 +274,12 @@ impl ManagedObjects {
     }
 
     /// The bundles that are interested in an object.
-    pub fn holders(&self, key: &ObjectKey) -> BTreeSet<NamespacedName> {
+    pub(crate) fn holders(&self, key: &ObjectKey) -> BTreeSet<NamespacedName> {
         self.inner.interest.borrow().holders(key).iter().map(|holder| NamespacedName::clone(holder)).collect()
     }
 
     /// The object itself, if what is known of it is just what the last write was answered with.
-    pub fn body(&self, key: &ObjectKey) -> Option<Value> {
+    pub(crate) fn body(&self, key: &ObjectKey) -> Option<Value> {
         match self.evidence(key) {
             Evidence::Known(record) => self.inner.bodies.take(key, &record.resource_version),
             Evidence::None => None,
@@ -287,12 +287,12 @@ impl ManagedObjects {
     }
 
     /// Keeps what a write was answered with, for the next one.
-    pub fn keep_body(&self, key: &ObjectKey, object: &Value) {
+    pub(crate) fn keep_body(&self, key: &ObjectKey, object: &Value) {
         self.inner.bodies.keep(self.shared(key), object);
     }
 
     /// Enters what a read or a write of this process was answered with that was sent at `asked` or later.
-    pub fn wrote(&self, key: &ObjectKey, object: &Value, writer: &str, asked: Instant) {
+    pub(crate) fn wrote(&self, key: &ObjectKey, object: &Value, writer: &str, asked: Instant) {
         if let Some(watch) = self.inner.watch_of(key, object) {
             watch.wrote(object, writer, asked);
         }
@@ -300,12 +300,12 @@ impl ManagedObjects {
 
     /// Enters an object of a list that this process read, and tells what is known of it. No drift: whoever listed it
     /// compares it.
-    pub fn found(&self, key: &ObjectKey, object: &Value, asked: Instant) -> Found {
+    pub(crate) fn found(&self, key: &ObjectKey, object: &Value, asked: Instant) -> Found {
         self.inner.watch_of(key, object).map_or(Found::Known, |watch| watch.found(object, asked))
     }
 
     /// Enters that an object is gone: a DELETE or a GET of this process said so.
-    pub fn gone(&self, key: &ObjectKey, writer: &str) {
+    pub(crate) fn gone(&self, key: &ObjectKey, writer: &str) {
         if let Some(watch) = self.inner.watch(&key.group_kind()) {
             watch.deleted(&name_in_store(watch.resource(), key), writer);
         }
@@ -316,7 +316,7 @@ impl ManagedObjects {
     }
 
     /// Ends all watches for good.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.inner.ended.set(true);
         let kinds = self.inner.kinds.take();
         kinds.values().for_each(|kind| kind.watch.stop());

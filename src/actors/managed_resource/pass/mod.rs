@@ -8,28 +8,26 @@
 //!
 //! What is to be done is in the rooms `apply` and `remove`.
 
-pub(crate) mod read;
-pub(super) mod rest;
-pub(super) mod run;
-pub(super) mod todo;
+mod read;
+mod rest;
+mod run;
+mod todo;
+
+pub(super) use read::{Bundle, given_away, read};
+pub(super) use rest::{Applied, period, until_due};
+pub(super) use run::Run;
+pub(super) use todo::{Damping, Todo};
 
 use std::{collections::BTreeSet, rc::Rc};
 
 use kit::{Causes, Failure, Outcome, Pass};
 
-use self::{
-    read::ReadError,
-    run::Run,
-    todo::{Todo, todo},
-};
+use self::{read::ReadError, todo::todo};
 use super::{
     apply,
-    known::memory::Memory,
-    remove::clean_up,
-    report::{
-        status,
-        status_cell::{StatusCell, writer},
-    },
+    known::Memory,
+    remove,
+    report::{StatusCell, status, writer},
     shared::ManagedResources,
     start,
     wake::trigger::{self, Entry, Operation},
@@ -83,7 +81,7 @@ pub(super) async fn run(
                     pass.note("ignored");
                     Ok(Outcome::Done)
                 }
-                Entry::Delete => clean_up::delete_bundle(&mut run, memory).await,
+                Entry::Delete => remove::delete_bundle(&mut run, memory).await,
                 Entry::NotResponsible => {
                     controller.objects.register(&pass.key, BTreeSet::new());
                     Ok(Outcome::Retire)

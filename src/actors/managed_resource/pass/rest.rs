@@ -13,11 +13,7 @@ use tokio::time::Instant;
 
 use super::{
     super::{
-        known::{
-            memory::{Fingerprints, Memory},
-            objects::ObjectsRevision,
-            snapshot::{Head, hash_of_references},
-        },
+        known::{Fingerprints, Head, Memory, ObjectsRevision, hash_of_references},
         shared::ManagedResources,
         wake::trigger::{self, Entry, Operation},
     },
@@ -34,24 +30,24 @@ use crate::{
 
 /// A full success: for this ManagedResource, generation and Secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Applied {
+pub(crate) struct Applied {
     /// `metadata.uid` of the ManagedResource.
-    pub uid: String,
+    pub(crate) uid: String,
     /// Its generation.
-    pub generation: i64,
+    pub(crate) generation: i64,
     /// The Secrets, in order, with the versions they had.
-    pub secrets: Vec<(String, u64)>,
+    pub(crate) secrets: Vec<(String, u64)>,
     /// Hash of what the status says of the set: refs, checksum, generation, condition. Somebody may have changed it.
-    pub status: u64,
+    pub(crate) status: u64,
 }
 
 /// What a look at a bundle went by that found nothing to do. As long as it is the same, another look would find the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BundleRevision {
+pub(crate) struct BundleRevision {
     /// Version of the ManagedResource.
-    pub version: u64,
+    pub(crate) version: u64,
     /// Of its objects.
-    pub objects: ObjectsRevision,
+    pub(crate) objects: ObjectsRevision,
 }
 
 /// What a look goes by.
@@ -68,12 +64,7 @@ struct Rest {
 /// is nothing for it to do then. `calm` is the revision at which this pass found all as it was left, if it looked at all.
 ///
 /// A look leaves `memory.period` where it is: a pass that comes for another reason later looks at all objects.
-pub(in super::super) fn until_due(
-    run: &Run<'_>,
-    memory: &Memory,
-    now: Instant,
-    calm: Option<BundleRevision>,
-) -> Outcome {
+pub(crate) fn until_due(run: &Run<'_>, memory: &Memory, now: Instant, calm: Option<BundleRevision>) -> Outcome {
     let next = memory.next(now, run.controller.settings.sync_period);
     let Some(applied) = memory.applied.clone().filter(|_| memory.is_at_rest()) else { return Outcome::After(next) };
     let rest = Rest {
@@ -88,7 +79,7 @@ pub(in super::super) fn until_due(
 
 /// The time to the end of the next period: exact where something is written for it, be it each update (spec 10 §3.1) or a repair
 /// that was put off, which comes as often. Else in step with other bundles.
-pub(in super::super) fn period(controller: &ManagedResources, memory: &Memory) -> Duration {
+pub(crate) fn period(controller: &ManagedResources, memory: &Memory) -> Duration {
     let period = controller.settings.sync_period;
     let is_exact = controller.settings.always_update || !memory.damping.is_empty();
     if is_exact { period } else { controller.calm_period(period) }
@@ -130,7 +121,7 @@ impl Rest {
 
 impl Applied {
     /// The ManagedResource as it is now, with these Secrets.
-    pub fn of(mr: &ManagedResource, secrets: &[(String, u64)]) -> Self {
+    pub(crate) fn of(mr: &ManagedResource, secrets: &[(String, u64)]) -> Self {
         Self {
             uid: mr.metadata.uid.clone(),
             generation: mr.metadata.generation,
@@ -140,12 +131,12 @@ impl Applied {
     }
 
     /// Whether it was about this ManagedResource, as far as the ManagedResource itself tells; the Secrets are the caller's.
-    pub fn is_about(&self, mr: &ManagedResource) -> bool {
+    pub(super) fn is_about(&self, mr: &ManagedResource) -> bool {
         self.fits(mr, || hash_of_references(&mr.status.resources))
     }
 
     /// The same for one of which the references are not there.
-    pub fn is_about_head(&self, head: &Head) -> bool {
+    fn is_about_head(&self, head: &Head) -> bool {
         self.fits(&head.mr, || head.references)
     }
 
@@ -168,13 +159,13 @@ fn status_hash(status: &Status, references: u64) -> u64 {
 
 impl Memory {
     /// How long until the next pass is due: by the period, or by a repair that was put off.
-    pub fn next(&self, now: Instant, sync_period: Duration) -> Duration {
+    pub(crate) fn next(&self, now: Instant, sync_period: Duration) -> Duration {
         let period = self.period.unwrap_or(now + sync_period);
         self.damping.next_due().map_or(period, |due| due.min(period)).saturating_duration_since(now)
     }
 
     /// Whether there is nothing to go on with, now or later.
-    pub fn is_at_rest(&self) -> bool {
+    fn is_at_rest(&self) -> bool {
         self.applied.is_some() && self.damping.is_empty() && self.ledger.is_none()
     }
 }
@@ -183,7 +174,7 @@ impl Memory {
 
 impl ManagedResources {
     /// Whether the Secrets of a bundle have the versions they had when it was applied.
-    pub(in super::super) fn has_secrets_of(&self, bundle: &NamespacedName, applied: &Applied) -> bool {
+    pub(super) fn has_secrets_of(&self, bundle: &NamespacedName, applied: &Applied) -> bool {
         applied.secrets.iter().all(|(secret, version)| {
             let name = NamespacedName::new(&bundle.namespace, secret);
             !self.secrets.changed_since(&name, *version)
@@ -191,7 +182,7 @@ impl ManagedResources {
     }
 
     /// The present revision of a bundle and its objects; `None` if something can only be known by asking.
-    pub(in super::super) fn revision(&self, bundle: &NamespacedName) -> Option<BundleRevision> {
+    pub(crate) fn revision(&self, bundle: &NamespacedName) -> Option<BundleRevision> {
         let is_told = self.bundles.is_fresh_for(bundle) && !self.settings.always_update;
         let version = self.bundles.store().with(bundle, Record::version).filter(|_| is_told)?;
         let objects = self.objects.revision(bundle)?;
@@ -201,7 +192,7 @@ impl ManagedResources {
 
     /// The time to the end of a period of about this length: where it ends for other bundles too, so that the process wakes
     /// once for many.
-    pub(in super::super) fn calm_period(&self, period: Duration) -> Duration {
+    pub(crate) fn calm_period(&self, period: Duration) -> Duration {
         in_step(self.env.clock.monotonic().saturating_duration_since(self.started), period)
     }
 }
@@ -222,7 +213,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{actors::managed_resource::known::memory::Ledger, api::object::ObjectKey};
+    use crate::api::object::ObjectKey;
 
     const CAP: Duration = Duration::from_secs(60);
 
@@ -285,7 +276,7 @@ mod tests {
         forgetful.forget_objects();
 
         assert!(!damped.is_at_rest() && !forgetful.is_at_rest());
-        assert!(!Memory { ledger: Some(Ledger::default()), ..applied() }.is_at_rest());
+        assert!(!Memory { ledger: Some(Default::default()), ..applied() }.is_at_rest());
     }
 
     #[test]

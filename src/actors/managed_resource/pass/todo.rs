@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{
     super::{
-        known::memory::Memory,
+        known::Memory,
         shared::{CHANGED, DRIFT, KIND, SCALED, SECRET},
     },
     rest::{self, Applied},
@@ -24,7 +24,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// What a pass has to look at.
 #[derive(Debug, PartialEq, Eq)]
-pub(in super::super) enum Todo {
+pub(crate) enum Todo {
     /// Everything is as it was left.
     Nothing,
     /// These objects; the rest is settled.
@@ -109,7 +109,7 @@ impl Run<'_> {
 
 impl Todo {
     /// Whether an object is to be looked at.
-    pub(in super::super) fn concerns(&self, key: &ObjectKey) -> bool {
+    pub(crate) fn concerns(&self, key: &ObjectKey) -> bool {
         match self {
             Self::Nothing => false,
             Self::Some(keys) => keys.contains(key),
@@ -118,12 +118,12 @@ impl Todo {
     }
 
     /// Whether all objects are to be looked at.
-    pub(in super::super) fn is_for_all(&self) -> bool {
+    pub(crate) fn is_for_all(&self) -> bool {
         matches!(self, Self::All { .. })
     }
 
     /// Whether an update is sent even if nothing differs.
-    pub(in super::super) fn is_forced(&self) -> bool {
+    pub(crate) fn is_forced(&self) -> bool {
         matches!(self, Self::All { forced: true })
     }
 }
@@ -150,7 +150,7 @@ impl Damping {
 
     /// Takes out the refs whose repair was put off and is due; forgets those that have been quiet for a pause. They are
     /// due no longer: if the drift has ended by itself there is nothing to repair, and no repair would say so.
-    pub(super) fn take_due(&mut self, now: Instant) -> BTreeSet<ObjectKey> {
+    fn take_due(&mut self, now: Instant) -> BTreeSet<ObjectKey> {
         self.refs.retain(|_, pause| pause.due || now < pause.end + pause.length);
         let due = self.refs.iter_mut().filter(|(_, pause)| pause.due && pause.end <= now);
         due.map(|(key, pause)| {

@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use super::{
     super::{
-        apply::apply_object::in_request,
-        known::{memory::Memory, objects::Evidence},
-        pass::run::Run,
+        apply::in_request,
+        known::{Evidence, Memory},
+        pass::Run,
         report::status,
     },
     clean::{self, ForcedFinalization, volume_claims},
@@ -44,7 +44,7 @@ enum Cleaned {
 // === the deletion path ===
 
 /// Deletes a bundle's objects, then gives the ManagedResource free (spec 10 §15).
-pub(in super::super) async fn delete_bundle(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, Failure> {
+pub(crate) async fn delete_bundle(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, Failure> {
     let controller = run.controller;
     let now = controller.env.clock.wall();
     let keep = run.mr().spec.keep_objects;
@@ -53,7 +53,7 @@ pub(in super::super) async fn delete_bundle(run: &mut Run<'_>, memory: &mut Memo
         let references = run.mr().status.resources.clone();
         let keys: BTreeSet<_> = references.iter().map(ResourceRef::key).collect();
         controller.objects.register(&run.pass.key, keys);
-        let Some(pending) = clean(run, memory, &references).await else { return Ok(Outcome::Continue) };
+        let Some(pending) = clean_up(run, memory, &references).await else { return Ok(Outcome::Continue) };
         if !pending.is_empty() {
             return report_pending(run, &pending).await;
         }
@@ -79,7 +79,7 @@ async fn remove_finalizer(run: &mut Run<'_>) -> Result<(), Failure> {
 }
 
 /// Reports what is still there; the pass ends with it (spec 10 §9.8, §15).
-pub(in super::super) async fn report_pending(run: &mut Run<'_>, pending: &[String]) -> Result<Outcome, Failure> {
+pub(crate) async fn report_pending(run: &mut Run<'_>, pending: &[String]) -> Result<Outcome, Failure> {
     let text = status::aggregate(status::CLEAN_PREFIX, pending);
     let now = run.controller.env.clock.wall();
     run.write_status(|status| status::deletion_pending(status, &text, now)).await?;
@@ -91,11 +91,7 @@ pub(in super::super) async fn report_pending(run: &mut Run<'_>, pending: &[Strin
 
 /// Deletes objects, workloads before what they need. Gives the items of the message for those that are still there;
 /// `None` if the time slice ended before all were looked at.
-pub(in super::super) async fn clean(
-    run: &Run<'_>,
-    memory: &mut Memory,
-    references: &[ResourceRef],
-) -> Option<Vec<String>> {
+pub(crate) async fn clean_up(run: &Run<'_>, memory: &mut Memory, references: &[ResourceRef]) -> Option<Vec<String>> {
     let begin = run.controller.env.clock.monotonic();
     let mut cleaned = std::mem::take(&mut memory.ledger.get_or_insert_default().cleaned);
     let list: Vec<(_, &ResourceRef)> = references.iter().map(|reference| (reference.key(), reference)).collect();

@@ -6,7 +6,10 @@
 //! * `release`: objects in Ignore mode stay, without our marks (spec 10 §14)
 //! * `own_refs`: what a bundle holds of itself
 
-pub mod clean;
-pub(super) mod clean_up;
-pub(super) mod own_refs;
-pub(super) mod release;
+pub(crate) mod clean;
+mod clean_up;
+mod own_refs;
+mod release;
+
+pub(super) use clean_up::{clean_up, delete_bundle, report_pending};
+pub(super) use release::release;

@@ -12,8 +12,8 @@ use cluster::Resource;
 use kit::{Moment, Signal};
 
 use super::super::{
-    known::memory::{Fingerprint, Fingerprints, Memory},
-    pass::rest::Applied,
+    known::{Fingerprint, Fingerprints, Memory},
+    pass::Applied,
 };
 use crate::{
     api::object::{GroupVersionKind, NamespacedName, ObjectKey},
@@ -24,7 +24,7 @@ use crate::{
 const CLAIM_BYTES: usize = 64 << 20;
 
 /// What a pass has to do for the start.
-pub(in super::super) enum StartStep {
+pub(super) enum StartStep {
     /// Nothing: the start is over for this bundle.
     Over,
     /// Leave its claims.
@@ -35,7 +35,7 @@ pub(in super::super) enum StartStep {
 
 /// The state of the start.
 #[derive(Default)]
-pub(in super::super) struct Claims {
+pub(crate) struct Claims {
     state: RefCell<State>,
     signal: Signal,
 }
@@ -60,31 +60,31 @@ enum Phase {
 }
 
 /// What is claimed of one kind.
-pub(in super::super) struct ClaimedKind {
-    pub(in super::super) resource: Resource,
+pub(super) struct ClaimedKind {
+    pub(crate) resource: Resource,
     /// By namespace, which is empty for cluster-scoped objects, and name.
-    pub(in super::super) claims: BTreeMap<NamespacedName, Vec<Claim>>,
+    pub(crate) claims: BTreeMap<NamespacedName, Vec<Claim>>,
 }
 
 /// One object that one bundle wants.
-pub(in super::super) struct Claim {
+pub(super) struct Claim {
     pub(super) common: Rc<Common>,
-    pub(in super::super) key: Rc<ObjectKey>,
+    pub(crate) key: Rc<ObjectKey>,
     pub(super) manifest_hash: u64,
     /// JSON of the manifest and of what was applied before: trees would take five times as much.
-    pub(in super::super) wanted: Box<[u8]>,
+    pub(crate) wanted: Box<[u8]>,
 }
 
 /// What the claims of one bundle have in common.
 pub(super) struct Common {
-    pub(in super::super) bundle: NamespacedName,
-    pub(in super::super) origin: String,
-    pub(in super::super) labels: BTreeMap<String, String>,
-    pub(in super::super) equivalences: Equivalences,
-    pub(in super::super) force_overwrite_labels: bool,
-    pub(in super::super) force_overwrite_annotations: bool,
+    pub(crate) bundle: NamespacedName,
+    pub(crate) origin: String,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) equivalences: Equivalences,
+    pub(crate) force_overwrite_labels: bool,
+    pub(crate) force_overwrite_annotations: bool,
     /// The status says that this very set was applied.
-    pub(in super::super) trusted: bool,
+    pub(crate) trusted: bool,
 }
 
 /// What the sweep found for one bundle.
@@ -105,7 +105,7 @@ struct Verdicts {
 
 impl Claims {
     /// What the pass of a bundle has to do. At the end of the start the bundle's memory is filled with what was found.
-    pub(in super::super) fn step(&self, bundle: &NamespacedName, memory: &mut Memory) -> StartStep {
+    pub(super) fn step(&self, bundle: &NamespacedName, memory: &mut Memory) -> StartStep {
         let mut state = self.state.borrow_mut();
         match state.phase {
             Phase::Listing => StartStep::Wait(vec![self.signal.moment()]),
@@ -132,7 +132,7 @@ impl Claims {
     }
 
     /// The moment to wait for as long as a list of the start may bring objects of a bundle.
-    pub(in super::super) fn under_way(&self, bundle: &NamespacedName) -> Option<Moment> {
+    pub(crate) fn under_way(&self, bundle: &NamespacedName) -> Option<Moment> {
         let state = self.state.borrow();
         let verdicts = state.verdicts.get(bundle);
         match state.phase {
@@ -155,7 +155,7 @@ impl Claims {
     }
 
     /// A bundle is gone, or what it wanted counts no more: nothing is kept for it.
-    pub(in super::super) fn leaves(&self, bundle: &NamespacedName) {
+    pub(crate) fn leaves(&self, bundle: &NamespacedName) {
         let verdicts = self.state.borrow_mut().verdicts.remove(bundle);
         if let Some(verdicts) = verdicts {
             verdicts.complete.raise(); // another of its duties may wait
@@ -164,7 +164,7 @@ impl Claims {
     }
 
     /// Ends the start: everybody reads live.
-    pub(in super::super) fn end(&self) {
+    pub(crate) fn end(&self) {
         let mut state = self.state.borrow_mut();
         state.phase = Phase::Over;
         state.claims.clear();
@@ -204,7 +204,7 @@ impl Claims {
     }
 
     /// Takes a claim; `false` when there is no room for more.
-    pub(in super::super) fn add(&self, kind: GroupVersionKind, resource: &Resource, claim: Claim) -> bool {
+    pub(super) fn add(&self, kind: GroupVersionKind, resource: &Resource, claim: Claim) -> bool {
         let mut state = self.state.borrow_mut();
         if state.bytes + claim.wanted.len() > CLAIM_BYTES {
             return false;
@@ -230,14 +230,14 @@ impl Claims {
     }
 
     /// An object is as its bundle wants it.
-    pub(in super::super) fn is_settled(&self, bundle: &NamespacedName, key: Rc<ObjectKey>, seen: Fingerprint) {
+    pub(super) fn is_settled(&self, bundle: &NamespacedName, key: Rc<ObjectKey>, seen: Fingerprint) {
         if let Some(verdicts) = self.state.borrow_mut().verdicts.get_mut(bundle) {
             verdicts.settled.insert(key, seen);
         }
     }
 
     /// The moment of the next news about the start as a whole.
-    pub(in super::super) fn moment(&self) -> Moment {
+    pub(super) fn moment(&self) -> Moment {
         self.signal.moment()
     }
 
@@ -295,7 +295,7 @@ impl Memory {
 
 impl ClaimedKind {
     /// The bundles that claim an object of it.
-    pub(in super::super) fn bundles(&self) -> BTreeSet<NamespacedName> {
+    pub(super) fn bundles(&self) -> BTreeSet<NamespacedName> {
         self.claims.values().flatten().map(|claim| claim.common.bundle.clone()).collect()
     }
 }
@@ -303,7 +303,7 @@ impl ClaimedKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actors::managed_resource::known::object_record::ObjectRecord;
+    use crate::actors::managed_resource::known::ObjectRecord;
 
     fn bundle(name: &str) -> NamespacedName {
         NamespacedName::new("shoot", name)

@@ -8,8 +8,10 @@
 //! * `sweep`: the course of the start, the lists and the comparison
 //! * `claims`: its state: who is to claim, what is claimed, and what was found
 
-pub(super) mod claims;
+mod claims;
 mod sweep;
+
+pub(super) use claims::Claims;
 
 use std::{panic::AssertUnwindSafe, rc::Rc};
 
@@ -18,9 +20,9 @@ use kit::{Failure, Moment};
 
 use self::claims::{Claim, Common, StartStep};
 use super::{
-    apply::{self, apply_object::Scene},
-    known::memory::Memory,
-    pass::{read, rest::Applied, run::Run, todo::Todo},
+    apply::{self, Scene},
+    known::Memory,
+    pass::{self, Applied, Bundle, Run, Todo},
     report::status,
     shared::ManagedResources,
 };
@@ -47,7 +49,7 @@ pub(super) async fn take_part(run: &Run<'_>, memory: &mut Memory) -> Result<Opti
 /// Leaves the claims of a bundle. `None` means that the pass goes on by itself.
 async fn claim(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure> {
     let claims = &run.controller.claims;
-    let Ok(bundle) = read::read(run).await else {
+    let Ok(bundle) = pass::read(run).await else {
         claims.has_nothing_to_claim(&run.pass.key);
         return Ok(None);
     };
@@ -76,7 +78,7 @@ async fn claim(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure> {
     Ok(Some(vec![moment]))
 }
 
-fn common(run: &Run<'_>, bundle: &read::Bundle) -> Common {
+fn common(run: &Run<'_>, bundle: &Bundle) -> Common {
     let mr = run.mr();
     Common {
         bundle: run.pass.key.clone(),
@@ -90,7 +92,7 @@ fn common(run: &Run<'_>, bundle: &read::Bundle) -> Common {
 }
 
 /// What the bundle is if the sweep finds all its objects settled: applied, with nothing left to report.
-fn applied(run: &Run<'_>, bundle: &read::Bundle) -> Option<Applied> {
+fn applied(run: &Run<'_>, bundle: &Bundle) -> Option<Applied> {
     let mr = run.mr();
     let reported = status::is_reported_applied(&mr.status);
     let complete = reported

@@ -10,8 +10,8 @@ use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
     super::{
-        apply::apply_object::OWN_MANAGER,
-        known::{memory::Fingerprint, object_record::ObjectRecord, snapshot::BundleRecord},
+        apply::OWN_MANAGER,
+        known::{BundleRecord, Fingerprint, ObjectRecord},
         shared::ManagedResources,
         wake::trigger::{self, Entry, Operation},
     },

@@ -9,7 +9,7 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 use kit::{Wake, WeakSupervised};
 
 use super::super::{
-    known::objects::{Drift, DriftListener},
+    known::{Drift, DriftListener},
     shared::{DRIFT, ManagedResources},
 };
 use crate::api::object::{NamespacedName, ObjectKey};
@@ -28,7 +28,7 @@ struct Debounce {
 }
 
 /// Wakes bundles of which an object is no longer as it was: at once if it is gone, else when no edit is to be waited for any more.
-pub(in super::super) fn tell_of_drift(waker: &WeakSupervised<ManagedResources>) -> DriftListener {
+pub(crate) fn tell_of_drift(waker: &WeakSupervised<ManagedResources>) -> DriftListener {
     let waker = waker.clone();
     let debounce = Debounce::new(move |bundle, due| waker.wake(bundle, due));
     Rc::new(move |bundle: &NamespacedName, object: &ObjectKey, what: Drift| match what {

@@ -11,13 +11,8 @@ use tokio::sync::watch;
 
 use super::{
     super::{
-        health::{pods, registry::HealthRegistry},
-        known::{
-            autoscalers,
-            objects::{HealthListener, ManagedObjects, News},
-            secrets::SecretRecord,
-            snapshot::{BundleRecord, Head},
-        },
+        health::{HealthRegistry, PodsListener},
+        known::{BundleRecord, Head, HealthListener, ManagedObjects, News, ScalingListener, SecretRecord},
         shared::{CHANGED, HEALTH, KIND, ManagedResources, REJUDGE, ROLLOUT, SCALED, SECRET},
     },
     trigger::{self, SecretWake},
@@ -36,11 +31,7 @@ type Waker = WeakSupervised<ManagedResources>;
 
 // === filters ===
 
-pub(in super::super) fn subscribe_bundles(
-    controller: &Rc<ManagedResources>,
-    bundles: &Watch<BundleRecord>,
-    waker: &Waker,
-) {
+pub(crate) fn subscribe_bundles(controller: &Rc<ManagedResources>, bundles: &Watch<BundleRecord>, waker: &Waker) {
     let (class, waker, registry) =
         (controller.settings.class.clone(), waker.clone(), controller.health_registry.clone());
     bundles.subscribe(move |change| {
@@ -66,7 +57,7 @@ fn bundle_causes(class: &OwnClass, how: How<'_>, old: Option<&Head>, new: Option
     }
 }
 
-pub(in super::super) fn subscribe_secrets(
+pub(crate) fn subscribe_secrets(
     controller: &Rc<ManagedResources>,
     secrets: &Watch<SecretRecord>,
     index: Index<NamespacedName>,
@@ -99,11 +90,7 @@ pub(in super::super) fn subscribe_secrets(
 // === listeners ===
 
 /// Wakes the bundles that wait for a kind whenever the target serves other kinds than before.
-pub(in super::super) async fn tell_of_kinds(
-    controller: Weak<ManagedResources>,
-    waker: Waker,
-    mut changes: watch::Receiver<u64>,
-) {
+pub(crate) async fn tell_of_kinds(controller: Weak<ManagedResources>, waker: Waker, mut changes: watch::Receiver<u64>) {
     while changes.changed().await.is_ok() {
         let Some(controller) = controller.upgrade() else { return };
         controller.objects.follow_discovery();
@@ -118,7 +105,7 @@ pub(in super::super) async fn tell_of_kinds(
 }
 
 /// Wakes bundles for which an object, or a kind, stands differently now.
-pub(in super::super) fn tell_of_health(registry: &Rc<HealthRegistry>, waker: &Waker) -> HealthListener {
+pub(crate) fn tell_of_health(registry: &Rc<HealthRegistry>, waker: &Waker) -> HealthListener {
     let (registry, waker) = (registry.clone(), waker.clone());
     Rc::new(move |bundle, object, news| {
         if !registry.is_judged(bundle) {
@@ -144,11 +131,7 @@ pub(in super::super) fn tell_of_health(registry: &Rc<HealthRegistry>, waker: &Wa
 }
 
 /// Wakes the bundles with Deployments for which a Pod counts, or did.
-pub(in super::super) fn tell_of_pods(
-    objects: &ManagedObjects,
-    registry: &Rc<HealthRegistry>,
-    waker: &Waker,
-) -> pods::Listener {
+pub(crate) fn tell_of_pods(objects: &ManagedObjects, registry: &Rc<HealthRegistry>, waker: &Waker) -> PodsListener {
     let (objects, registry, waker) = (objects.clone(), registry.clone(), waker.clone());
     Rc::new(move |namespace, pods| {
         let bundles: BTreeSet<NamespacedName> = match namespace {
@@ -168,7 +151,7 @@ pub(in super::super) fn tell_of_pods(
 }
 
 /// Wakes the bundles of which an object got its first autoscaler or lost its last one.
-pub(in super::super) fn tell_of_scaling(objects: &ManagedObjects, waker: &Waker) -> autoscalers::Listener {
+pub(crate) fn tell_of_scaling(objects: &ManagedObjects, waker: &Waker) -> ScalingListener {
     let (waker, objects) = (waker.clone(), objects.clone());
     Rc::new(move |object: &ObjectKey| {
         // The bundle may hold it under an equivalent group.

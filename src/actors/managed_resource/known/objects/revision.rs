@@ -6,7 +6,7 @@ use crate::api::object::{NamespacedName, ObjectKey};
 
 /// A revision of what is known of the objects of a bundle: it changes with each news of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ObjectsRevision {
+pub(crate) struct ObjectsRevision {
     /// Of the objects.
     news: u64,
     /// Of the kinds that are served.
@@ -18,7 +18,7 @@ pub struct ObjectsRevision {
 impl ManagedObjects {
     /// The present revision for a bundle: as long as it is the same, nothing that is known of the bundle's objects has
     /// changed. `None` if something can only be known by asking: a kind is not watched, or was not heard of for too long.
-    pub fn revision(&self, bundle: &NamespacedName) -> Option<ObjectsRevision> {
+    pub(crate) fn revision(&self, bundle: &NamespacedName) -> Option<ObjectsRevision> {
         let interest = self.inner.interest.borrow();
         let (news, mut held) = interest.last_news(bundle)?;
         let kinds = self.inner.kinds.borrow();
@@ -27,7 +27,7 @@ impl ManagedObjects {
     }
 
     /// Whether these objects are known to exist, with these contents. Quick if they are sorted.
-    pub fn are_still<'a>(&self, objects: impl IntoIterator<Item = (&'a ObjectKey, Content)>) -> bool {
+    pub(crate) fn are_still<'a>(&self, objects: impl IntoIterator<Item = (&'a ObjectKey, Content)>) -> bool {
         let kinds = self.inner.kinds.borrow();
         let mut last: Option<(&ObjectKey, Option<&WatchedKind>)> = None;
         objects.into_iter().all(|(key, content)| {

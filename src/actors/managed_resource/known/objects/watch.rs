@@ -17,11 +17,11 @@ use crate::{
 };
 
 /// Told of drift: the bundle, the object that is no longer as it was, and what happened to it.
-pub type DriftListener = Rc<dyn Fn(&NamespacedName, &ObjectKey, Drift)>;
+pub(crate) type DriftListener = Rc<dyn Fn(&NamespacedName, &ObjectKey, Drift)>;
 
 /// What happened to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Drift {
+pub(crate) enum Drift {
     /// It is there and looks different.
     Changed,
     /// It is not there any more.
@@ -29,11 +29,11 @@ pub enum Drift {
 }
 
 /// Told of what may change the health of a bundle: the bundle, the object or none in particular, and what became known.
-pub type HealthListener = Rc<dyn Fn(&NamespacedName, Option<&ObjectKey>, News)>;
+pub(crate) type HealthListener = Rc<dyn Fn(&NamespacedName, Option<&ObjectKey>, News)>;
 
 /// What became known of an object, or of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum News {
+pub(crate) enum News {
     /// It is judged differently now, or its kind's watch came or went.
     Judged {
         /// Its health, or whether it exists.
@@ -114,7 +114,7 @@ impl Inner {
 }
 
 /// Makes the keys of a kind's objects.
-pub(super) fn keys_of(kind: GroupKind) -> impl Fn(&NamespacedName) -> ObjectKey {
+fn keys_of(kind: GroupKind) -> impl Fn(&NamespacedName) -> ObjectKey {
     move |name| identity::index_key(&kind.group, &kind.kind, &name.namespace, &name.name)
 }
 
