@@ -1,4 +1,4 @@
-//! Whether a bundle is judged at all, and which of its changes ask for that: the gate of spec 20 (§4.1, §5.1, §10.1).
+//! Whether a bundle is judged at all, and which of its changes ask for that (spec 20 §4.1, the gate; §5.1, §10.1).
 
 use crate::api::{
     class::OwnClass,

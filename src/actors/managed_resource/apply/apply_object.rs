@@ -46,13 +46,13 @@ pub(crate) struct Scene<'a> {
     origin_text: String,
     /// The status says that this very set was applied.
     trusted: bool,
-    pub(crate) todo: &'a Todo,
+    pub(super) todo: &'a Todo,
     /// What other bundles give away, as far as it was asked for.
     given_away: Mutex<BTreeMap<NamespacedName, BTreeSet<ObjectKey>>>,
 }
 
 /// An object was looked at, and written if need be.
-pub(crate) struct Done {
+pub(super) struct Done {
     /// The object now; `None` if it was left to its other owner until the next period.
     pub(crate) record: Option<ObjectRecord>,
     /// It was known before, and had to be written again.
@@ -71,11 +71,11 @@ pub(super) struct Task {
     /// What is to be sent for it, see [`Scene::intent`].
     pub(crate) manifest: u64,
     /// What this process remembers of it.
-    pub(crate) fingerprint: Option<Fingerprint>,
+    pub(super) fingerprint: Option<Fingerprint>,
     /// A complete list did not hold it.
     pub(crate) absent: bool,
     /// It is to be sent even if nothing differs.
-    pub(crate) forced: bool,
+    pub(super) forced: bool,
 }
 
 /// Applies one object.
@@ -418,7 +418,7 @@ impl ObjectError {
     }
 
     /// Whether the target does not serve the kind.
-    pub(crate) fn is_no_match(&self) -> bool {
+    pub(super) fn is_no_match(&self) -> bool {
         self.no_match
     }
 }

@@ -52,7 +52,7 @@ pub(super) struct Survey {
     /// As many again as there was no room for.
     pub(super) hidden: usize,
     /// How the objects of each kind stand, in the order of the refs.
-    pub(super) kinds: Vec<(GroupKind, Tally)>,
+    kinds: Vec<(GroupKind, Tally)>,
     /// Objects that are missing or unhealthy, or that could not be checked.
     pub(super) bad: usize,
     /// Objects that are being rolled out.
@@ -63,13 +63,13 @@ pub(super) struct Survey {
 
 /// How many objects stand how.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Tally {
+struct Tally {
     /// They exist, and nothing is wrong with them.
-    pub(super) healthy: usize,
+    healthy: usize,
     /// They are missing or unhealthy, or could not be checked.
-    pub(super) unhealthy: usize,
+    unhealthy: usize,
     /// It is not known yet.
-    pub(super) unknown: usize,
+    unknown: usize,
 }
 
 /// A question to all objects in order: the first *yes* decides, unless something before it is not known yet.

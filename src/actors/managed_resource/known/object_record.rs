@@ -56,7 +56,7 @@ pub(crate) struct ObjectRecord {
     /// It carries the garbage collector's label (spec 10 §13.2).
     pub(crate) garbage_collectable: bool,
     /// What is wrong with it, if the watch of its kind judges (spec 20 §11, §14). No part of its content.
-    pub(crate) judgement: Option<Box<Judgement>>,
+    pub(super) judgement: Option<Box<Judgement>>,
     /// The origin annotation: who owns it (spec 10 §3.2).
     pub(crate) origin: Option<Arc<str>>,
 }

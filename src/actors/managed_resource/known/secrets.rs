@@ -86,7 +86,7 @@ impl SecretData {
     }
 
     /// Bytes of all values.
-    pub(crate) fn size(&self) -> usize {
+    fn size(&self) -> usize {
         self.data.values().map(Vec::len).sum()
     }
 }

@@ -47,7 +47,7 @@ pub(crate) struct Bundle {
     /// Where the documents stand that no cluster would take, by their position.
     places: BTreeMap<usize, String>,
     /// How the target serves the kinds; `None` where it does not, or where that cannot be told.
-    pub(crate) kinds: BTreeMap<GroupVersionKind, Option<Resource>>,
+    kinds: BTreeMap<GroupVersionKind, Option<Resource>>,
     /// See [`Kinds::uncertain`].
     pub(crate) uncertain: bool,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Bundle {
 /// A Secret that could not be read, or not be decoded for a reason that is not in its data.
 #[derive(Debug)]
 pub(crate) struct ReadError {
-    pub(crate) secret: String,
+    pub(super) secret: String,
     pub(super) cause: ReadCause,
 }
 

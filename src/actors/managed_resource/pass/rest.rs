@@ -159,7 +159,7 @@ fn status_hash(status: &Status, references: u64) -> u64 {
 
 impl Memory {
     /// How long until the next pass is due: by the period, or by a repair that was put off.
-    pub(crate) fn next(&self, now: Instant, sync_period: Duration) -> Duration {
+    fn next(&self, now: Instant, sync_period: Duration) -> Duration {
         let period = self.period.unwrap_or(now + sync_period);
         self.damping.next_due().map_or(period, |due| due.min(period)).saturating_duration_since(now)
     }

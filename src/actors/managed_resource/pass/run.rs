@@ -23,7 +23,7 @@ const STATUS_TIME: Duration = Duration::from_secs(5);
 /// A pass under way: what every step needs.
 pub(crate) struct Run<'a> {
     pub(crate) controller: &'a Rc<ManagedResources>,
-    pub(crate) status: &'a StatusCell,
+    pub(super) status: &'a StatusCell,
     pub(crate) pass: &'a Pass<NamespacedName>,
     pub(crate) context: Context,
     /// The name under which own writes are entered into stores.

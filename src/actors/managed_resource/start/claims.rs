@@ -63,16 +63,16 @@ enum Phase {
 pub(super) struct ClaimedKind {
     pub(crate) resource: Resource,
     /// By namespace, which is empty for cluster-scoped objects, and name.
-    pub(crate) claims: BTreeMap<NamespacedName, Vec<Claim>>,
+    pub(super) claims: BTreeMap<NamespacedName, Vec<Claim>>,
 }
 
 /// One object that one bundle wants.
 pub(super) struct Claim {
     pub(super) common: Rc<Common>,
-    pub(crate) key: Rc<ObjectKey>,
+    pub(super) key: Rc<ObjectKey>,
     pub(super) manifest_hash: u64,
     /// JSON of the manifest and of what was applied before: trees would take five times as much.
-    pub(crate) wanted: Box<[u8]>,
+    pub(super) wanted: Box<[u8]>,
 }
 
 /// What the claims of one bundle have in common.
@@ -81,10 +81,10 @@ pub(super) struct Common {
     pub(crate) origin: String,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) equivalences: Equivalences,
-    pub(crate) force_overwrite_labels: bool,
-    pub(crate) force_overwrite_annotations: bool,
+    pub(super) force_overwrite_labels: bool,
+    pub(super) force_overwrite_annotations: bool,
     /// The status says that this very set was applied.
-    pub(crate) trusted: bool,
+    pub(super) trusted: bool,
 }
 
 /// What the sweep found for one bundle.

@@ -27,7 +27,7 @@ struct Debounce {
     wake: WakeBundle,
 }
 
-/// Wakes bundles of which an object is no longer as it was: at once if it is gone, else when no edit is to be waited for any more.
+/// Wakes bundles of which an object is no longer as it was: at once if it is gone, else when the window is over.
 pub(crate) fn tell_of_drift(waker: &WeakSupervised<ManagedResources>) -> DriftListener {
     let waker = waker.clone();
     let debounce = Debounce::new(move |bundle, due| waker.wake(bundle, due));

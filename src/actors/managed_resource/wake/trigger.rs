@@ -54,11 +54,11 @@ impl Triggers {
     /// The ManagedResource is new, to us at least.
     const CREATED: Self = Self(1);
     /// The ManagedResource is gone.
-    pub(crate) const DELETED: Self = Self(1 << 1);
+    const DELETED: Self = Self(1 << 1);
     /// B1: the spec changed.
     const GENERATION: Self = Self(1 << 2);
     /// B2: an operation is asked for.
-    pub(crate) const OPERATION: Self = Self(1 << 3);
+    const OPERATION: Self = Self(1 << 3);
     /// B3: it became unhealthy.
     const UNHEALTHY: Self = Self(1 << 4);
     /// B4: it is no longer ignored.
@@ -73,7 +73,7 @@ impl Triggers {
     const NONE: Self = Self(0);
 
     /// Whether nothing is triggered.
-    pub(crate) fn is_empty(self) -> bool {
+    pub(super) fn is_empty(self) -> bool {
         self == Self::NONE
     }
 

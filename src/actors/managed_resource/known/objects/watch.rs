@@ -130,7 +130,7 @@ pub(super) fn is_news(change: &Change<'_, ObjectRecord>) -> bool {
 
 /// Whether a change concerns the holders of the object, and who made it if it was this process. A change that leaves
 /// the content as it was (a status, say) concerns nobody.
-pub(super) fn drifted<'a>(change: &Change<'a, ObjectRecord>) -> Option<Option<&'a str>> {
+fn drifted<'a>(change: &Change<'a, ObjectRecord>) -> Option<Option<&'a str>> {
     let writer = match change.how {
         How::First | How::Lost => return None,
         How::Event | How::Relist => None,

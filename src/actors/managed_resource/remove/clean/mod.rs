@@ -115,7 +115,7 @@ pub(crate) fn other_owner(origin: Option<&str>, own: &Origin) -> Option<Namespac
 
 /// The policy an object of this API group is deleted with; `None` sends no policy (spec 10 §13.4). Foreground deletion
 /// of RBAC objects or Services blocks.
-pub(crate) fn propagation(group: &str) -> Option<Propagation> {
+pub(super) fn propagation(group: &str) -> Option<Propagation> {
     matches!(group, "apps" | "extensions" | "batch").then_some(Propagation::Foreground)
 }
 
