@@ -3,13 +3,13 @@
 //! * `module`: a controller as the process sees it (**start reading here**); `modules`: the list of all
 //! * `ground`: what modules stand on: the two clusters, their watches, Events, and the environment
 //! * `root`: opens the watches of all modules, starts their actors in the leader, stops them
-//! * [`managed_resource`]: bundles and their health; [`health`]: how an object is judged, pure
+//! * [`managed_resource`]: bundles and their health; `health`: how an object is judged, pure
 //! * [`csr_approver`]: CertificateSigningRequests. The smallest controller; `docs/adding-a-controller.md` walks through it
 //! * [`leader`]: the election on a Lease; no module, because it decides when modules lead
 
 pub mod csr_approver;
 pub mod ground;
-pub mod health;
+mod health;
 pub mod leader;
 pub mod managed_resource;
 pub mod module;

@@ -21,7 +21,7 @@ pub struct BrokenAutoscaler {
 }
 
 /// The key of what an autoscaler (of any version) scales.
-pub fn target(autoscaler: &Value) -> Result<ObjectKey, BrokenAutoscaler> {
+pub fn scale_target(autoscaler: &Value) -> Result<ObjectKey, BrokenAutoscaler> {
     let reference = autoscaler.pointer("/spec/scaleTargetRef");
     let text = |field| reference.and_then(|target| target.get(field)).and_then(Value::as_str).unwrap_or_default();
     let api_version = text("apiVersion");
@@ -59,14 +59,14 @@ mod tests {
     fn a_target_is_in_the_namespace_of_its_autoscaler() {
         let expected = identity::index_key("apps", "Deployment", "ns", "web");
 
-        assert_eq!(target(&autoscaler("a", "apps/v1")), Ok(expected));
+        assert_eq!(scale_target(&autoscaler("a", "apps/v1")), Ok(expected));
     }
 
     /// spec 10 scenario 40
     #[test]
     fn a_broken_autoscaler_is_named() {
         assert_eq!(
-            target(&autoscaler("bad", "a/b/c")).unwrap_err().to_string(),
+            scale_target(&autoscaler("bad", "a/b/c")).unwrap_err().to_string(),
             "invalid API version in scaleTargetReference of HorizontalPodAutoscaler 'ns/bad': unexpected GroupVersion string: a/b/c"
         );
     }
@@ -89,6 +89,6 @@ mod tests {
 
     #[test]
     fn the_core_group_is_an_api_version_without_slash() {
-        assert_eq!(target(&autoscaler("a", "v1")).unwrap().group, "");
+        assert_eq!(scale_target(&autoscaler("a", "v1")).unwrap().group, "");
     }
 }

@@ -15,7 +15,7 @@ use tracing_subscriber::{
 
 use super::{
     Format, NowFn,
-    record::{Fields, Record},
+    record::{Fields, LogRecord},
     writer::Sender,
 };
 
@@ -67,7 +67,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLayer {
         fields.extend(own);
 
         let metadata = event.metadata();
-        let record = Record { level: metadata.level().into(), at: (self.now)(), target: metadata.target(), fields };
+        let record = LogRecord { level: metadata.level().into(), at: (self.now)(), target: metadata.target(), fields };
         self.sender.send(record.line(self.format));
     }
 }

@@ -16,7 +16,7 @@ const LAYERS: [&str; 3] = ["kit", "cluster", "sim"];
 
 /// What stands in a line.
 #[derive(Debug)]
-pub(super) struct Record<'a> {
+pub(super) struct LogRecord<'a> {
     pub(super) level: Level,
     pub(super) at: Timestamp,
     /// The module the record comes from, with `::`.
@@ -30,9 +30,9 @@ pub(super) struct Fields {
     entries: Vec<(String, Value)>,
 }
 
-// === impl Record ===
+// === impl LogRecord ===
 
-impl Record<'_> {
+impl LogRecord<'_> {
     /// The line, with its end.
     pub(super) fn line(mut self, format: Format) -> String {
         let message = self.fields.take_text("message").unwrap_or_default();
@@ -184,13 +184,13 @@ fn shortened(value: Value) -> Value {
 mod tests {
     use super::*;
 
-    fn record(target: &str, fields: &[(&str, Value)]) -> Record<'static> {
+    fn record(target: &str, fields: &[(&str, Value)]) -> LogRecord<'static> {
         let mut collected = Fields::default();
         for (name, value) in fields {
             collected.set(name, value.clone());
         }
         let target = target.to_owned().leak();
-        Record { level: Level::Info, at: "2024-05-01T10:11:12.3456789Z".parse().unwrap(), target, fields: collected }
+        LogRecord { level: Level::Info, at: "2024-05-01T10:11:12.3456789Z".parse().unwrap(), target, fields: collected }
     }
 
     /// spec 70 scenario 33

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// Why an object is not fine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trouble {
+pub(super) enum Trouble {
     /// A rule is broken; the text is the condition's.
     Bad(String),
     /// A field that a rule needs is not of its type.
@@ -13,11 +13,11 @@ pub enum Trouble {
 }
 
 /// The result of a rule, or of all rules of a kind.
-pub type Check = Result<(), Trouble>;
+pub(super) type Check = Result<(), Trouble>;
 
 /// A condition of an object's status.
 #[derive(Debug, Clone, Copy)]
-pub struct Condition<'a> {
+pub(super) struct Condition<'a> {
     fields: &'a Value,
     kind: &'a str,
 }
@@ -26,7 +26,7 @@ pub struct Condition<'a> {
 ///
 /// # Errors
 /// Always; it reads like the end of a rule.
-pub fn bad(text: impl Into<String>) -> Check {
+pub(super) fn bad(text: impl Into<String>) -> Check {
     Err(Trouble::Bad(text.into()))
 }
 
@@ -34,7 +34,7 @@ pub fn bad(text: impl Into<String>) -> Check {
 ///
 /// # Errors
 /// If it is, or if one of them is no integer.
-pub fn generation_observed(object: &Value) -> Check {
+pub(super) fn generation_observed(object: &Value) -> Check {
     not_outdated(number(object, "status.observedGeneration")?, object)
 }
 
@@ -50,7 +50,7 @@ fn not_outdated(observed: i64, object: &Value) -> Check {
 ///
 /// # Errors
 /// If a field on the way is neither absent nor a map.
-pub fn at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, Trouble> {
+pub(super) fn at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, Trouble> {
     let mut found = object;
     let mut end = 0;
     for name in path.split('.') {
@@ -70,7 +70,7 @@ pub fn at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, Troubl
 ///
 /// # Errors
 /// If it is something else.
-pub fn number(object: &Value, path: &str) -> Result<i64, Trouble> {
+pub(super) fn number(object: &Value, path: &str) -> Result<i64, Trouble> {
     Ok(optional_number(object, path)?.unwrap_or_default())
 }
 
@@ -78,7 +78,7 @@ pub fn number(object: &Value, path: &str) -> Result<i64, Trouble> {
 ///
 /// # Errors
 /// If it is something else.
-pub fn optional_number(object: &Value, path: &str) -> Result<Option<i64>, Trouble> {
+pub(super) fn optional_number(object: &Value, path: &str) -> Result<Option<i64>, Trouble> {
     let number = |value: &Value| value.as_i64().ok_or_else(|| Trouble::Unreadable(format!("{path} is no integer")));
     at(object, path)?.map(number).transpose()
 }
@@ -87,7 +87,7 @@ pub fn optional_number(object: &Value, path: &str) -> Result<Option<i64>, Troubl
 ///
 /// # Errors
 /// If it is something else.
-pub fn text<'a>(object: &'a Value, path: &str) -> Result<&'a str, Trouble> {
+pub(super) fn text<'a>(object: &'a Value, path: &str) -> Result<&'a str, Trouble> {
     let text = |value: &'a Value| value.as_str().ok_or_else(|| Trouble::Unreadable(format!("{path} is no string")));
     Ok(at(object, path)?.map(text).transpose()?.unwrap_or_default())
 }
@@ -96,7 +96,7 @@ pub fn text<'a>(object: &'a Value, path: &str) -> Result<&'a str, Trouble> {
 ///
 /// # Errors
 /// If it is something else.
-pub fn list<'a>(object: &'a Value, path: &str) -> Result<&'a [Value], Trouble> {
+pub(super) fn list<'a>(object: &'a Value, path: &str) -> Result<&'a [Value], Trouble> {
     let list = |value: &'a Value| match value {
         Value::Array(items) => Ok(items.as_slice()),
         _ => Err(Trouble::Unreadable(format!("{path} is no list"))),
@@ -110,7 +110,7 @@ pub fn list<'a>(object: &'a Value, path: &str) -> Result<&'a [Value], Trouble> {
 ///
 /// # Errors
 /// If `status.conditions` is no list of maps with a type.
-pub fn condition<'a>(object: &'a Value, kind: &'a str) -> Result<Option<Condition<'a>>, Trouble> {
+pub(super) fn condition<'a>(object: &'a Value, kind: &'a str) -> Result<Option<Condition<'a>>, Trouble> {
     for fields in list(object, "status.conditions")? {
         if !fields.is_object() {
             return Err(Trouble::Unreadable("status.conditions has an item that is no map".to_owned()));
@@ -126,7 +126,7 @@ pub fn condition<'a>(object: &'a Value, kind: &'a str) -> Result<Option<Conditio
 ///
 /// # Errors
 /// If it is not, and as [`condition`].
-pub fn required<'a>(object: &'a Value, kind: &'a str) -> Result<Condition<'a>, Trouble> {
+pub(super) fn required<'a>(object: &'a Value, kind: &'a str) -> Result<Condition<'a>, Trouble> {
     condition(object, kind)?.ok_or_else(|| Trouble::Bad(format!("condition \"{kind}\" is missing")))
 }
 
@@ -134,7 +134,7 @@ pub fn required<'a>(object: &'a Value, kind: &'a str) -> Result<Condition<'a>, T
 ///
 /// # Errors
 /// If it is not, and as [`condition`].
-pub fn must_be(object: &Value, kind: &str, expected: &str) -> Check {
+pub(super) fn must_be(object: &Value, kind: &str, expected: &str) -> Check {
     required(object, kind)?.is(expected)
 }
 
@@ -142,7 +142,7 @@ pub fn must_be(object: &Value, kind: &str, expected: &str) -> Check {
 ///
 /// # Errors
 /// If it has another, and as [`condition`].
-pub fn may_be(object: &Value, kind: &str, expected: &str) -> Check {
+pub(super) fn may_be(object: &Value, kind: &str, expected: &str) -> Check {
     condition(object, kind)?.map_or(Ok(()), |condition| condition.is(expected))
 }
 
@@ -160,7 +160,7 @@ impl<'a> Condition<'a> {
     ///
     /// # Errors
     /// If it is no string.
-    pub fn status(&self) -> Result<&'a str, Trouble> {
+    pub(super) fn status(&self) -> Result<&'a str, Trouble> {
         self.text("status")
     }
 
@@ -168,7 +168,7 @@ impl<'a> Condition<'a> {
     ///
     /// # Errors
     /// If it is no string.
-    pub fn reason(&self) -> Result<&'a str, Trouble> {
+    pub(super) fn reason(&self) -> Result<&'a str, Trouble> {
         self.text("reason")
     }
 
@@ -176,7 +176,7 @@ impl<'a> Condition<'a> {
     ///
     /// # Errors
     /// If it is no string.
-    pub fn message(&self) -> Result<&'a str, Trouble> {
+    pub(super) fn message(&self) -> Result<&'a str, Trouble> {
         self.text("message")
     }
 
@@ -184,7 +184,7 @@ impl<'a> Condition<'a> {
     ///
     /// # Errors
     /// If it has not, with the text of spec 20 §11.1.
-    pub fn is(&self, expected: &str) -> Check {
+    pub(super) fn is(&self, expected: &str) -> Check {
         let status = self.status()?;
         if status == expected {
             return Ok(());
@@ -199,7 +199,7 @@ impl<'a> Condition<'a> {
     ///
     /// # Errors
     /// If it is.
-    pub fn generation_observed(&self, object: &Value) -> Check {
+    pub(super) fn generation_observed(&self, object: &Value) -> Check {
         not_outdated(number(self.fields, "observedGeneration").map_err(of_conditions)?, object)
     }
 

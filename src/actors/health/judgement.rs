@@ -13,7 +13,7 @@ const LONGEST_TEXT: usize = 8 * 1024;
 
 /// Whether an object is fine, in one respect: healthy, or rolled out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// It is, or nothing is asked of it.
     #[default]
     Fine,
@@ -25,13 +25,13 @@ pub enum Verdict {
 
 /// Both verdicts of one object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Judgement {
+pub(crate) struct Judgement {
     /// Whether it is healthy (spec 20 §11).
-    pub health: Verdict,
+    pub(crate) health: Verdict,
     /// Whether it is rolled out (spec 20 §14).
-    pub rollout: Verdict,
+    pub(crate) rollout: Verdict,
     /// Which Pods decide whether it is, where nothing else speaks against it (spec 20 §15).
-    pub pods: Option<Quota>,
+    pub(crate) pods: Option<Quota>,
 }
 
 // === impl Judgement ===
@@ -39,7 +39,7 @@ pub struct Judgement {
 impl Judgement {
     /// Of an object in the version it was asked for in; the object's own `apiVersion` and `kind` may be empty (spec 20
     /// §17, trap 9). `None` if it is fine in both respects and no Pods count: so it is for nearly all objects.
-    pub fn of(kind: &GroupVersionKind, object: &Value) -> Option<Box<Self>> {
+    pub(crate) fn of(kind: &GroupVersionKind, object: &Value) -> Option<Box<Self>> {
         if is_skipped(object) {
             return None;
         }
@@ -55,7 +55,7 @@ impl Judgement {
 }
 
 /// Whether the object carries the skip annotation: exactly `true` counts, unlike elsewhere (spec 20 §1).
-pub fn is_skipped(object: &Value) -> bool {
+fn is_skipped(object: &Value) -> bool {
     object::annotation(object, SKIP_HEALTH_CHECK) == Some("true")
 }
 

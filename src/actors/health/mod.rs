@@ -4,19 +4,19 @@
 //! * [`progressing`]: one object → is it still being rolled out (§14); with [`pods`], what is counted for Deployments (§15)
 //! * [`judgement`]: both verdicts of an object in a few bytes: all that is kept of it
 //! * [`report`]: what is bad about a bundle → the two conditions (§10.2, §13)
-//! * [`gate`]: whether a bundle is judged at all, and what opens the gate (§4.1, §5.1, §10.1)
+//! * [`eligibility`]: whether a bundle is judged at all, and which changes ask for that (§4.1, §5.1, §10.1)
 //! * [`warnings`]: the Events about a Service that are quoted (§11.3)
 //! * [`fields`]: reading fields of which nobody guarantees the type
 //!
 //! The shell, which watches, waits and writes, is `managed_resource/health`.
 
-pub mod fields;
-pub mod gate;
-pub mod judge;
-pub mod judgement;
-pub mod pods;
-pub mod progressing;
-pub mod report;
-pub mod warnings;
+pub(crate) mod eligibility;
+pub(crate) mod fields;
+pub(crate) mod judge;
+pub(crate) mod judgement;
+pub(crate) mod pods;
+pub(crate) mod progressing;
+pub(crate) mod report;
+pub(crate) mod warnings;
 
-pub use judgement::{Judgement, Verdict};
+pub(crate) use judgement::{Judgement, Verdict};

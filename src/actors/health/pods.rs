@@ -7,22 +7,22 @@ use serde_json::Value;
 use super::fields::{Trouble, at, optional_number};
 
 /// What is said of a Deployment whose Pods are not those it wants; also where there are too few.
-pub const OLD_PODS: &str = "there are still non-terminated old pods";
+pub(crate) const OLD_PODS: &str = "there are still non-terminated old pods";
 
 /// How many Pods of which labels a Deployment must have to be rolled out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Quota {
+pub(crate) struct Quota {
     /// `spec.replicas`.
-    pub replicas: i64,
+    pub(crate) replicas: i64,
     /// Hashes of `spec.selector.matchLabels`; with none, all Pods of the namespace count.
     labels: Box<[u64]>,
 }
 
 /// What is kept of a Pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PodSummary {
+pub(crate) struct PodSummary {
     /// Whether it counts, if its labels fit.
-    pub counts: bool,
+    pub(crate) counts: bool,
     /// Hashes of its labels, sorted.
     labels: Box<[u64]>,
 }
@@ -34,19 +34,19 @@ impl Quota {
     ///
     /// # Errors
     /// If a field is not of its type.
-    pub fn of(deployment: &Value) -> Result<Self, Trouble> {
+    pub(super) fn of(deployment: &Value) -> Result<Self, Trouble> {
         let replicas = optional_number(deployment, "spec.replicas")?.unwrap_or(1);
         let labels = hashes(at(deployment, "spec.selector.matchLabels")?);
         Ok(Self { replicas, labels })
     }
 
     /// Whether a Pod counts for it.
-    pub fn counts(&self, pod: &PodSummary) -> bool {
+    pub(crate) fn counts(&self, pod: &PodSummary) -> bool {
         pod.counts && self.labels.iter().all(|label| pod.labels.binary_search(label).is_ok())
     }
 
     /// Whether this many Pods are those it wants.
-    pub fn is_met_by(&self, pods: usize) -> bool {
+    pub(crate) fn is_met_by(&self, pods: usize) -> bool {
         usize::try_from(self.replicas) == Ok(pods)
     }
 }
@@ -55,7 +55,7 @@ impl Quota {
 
 impl PodSummary {
     /// Of a Pod. A Pod that ends counts until it is gone, or until it is known to have ended.
-    pub fn of(pod: &Value) -> Self {
+    pub(crate) fn of(pod: &Value) -> Self {
         let labels = hashes(pod.get("metadata").and_then(|metadata| metadata.get("labels")));
         Self { counts: !has_ended(pod), labels }
     }
@@ -92,11 +92,6 @@ fn has_ended(pod: &Value) -> bool {
         })
 }
 
-/// Whether a Deployment's Pods are those it wants (spec 20 §15, rule 3).
-pub fn are_settled<'a>(quota: &Quota, pods: impl Iterator<Item = &'a PodSummary>) -> bool {
-    quota.is_met_by(pods.filter(|pod| quota.counts(pod)).count())
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -105,6 +100,11 @@ mod tests {
 
     fn pod(status: Value) -> PodSummary {
         PodSummary::of(&json!({"metadata": {"labels": {"app": "web", "tier": "x"}}, "status": status}))
+    }
+
+    /// Whether a Deployment's Pods are those it wants (spec 20 §15, rule 3).
+    fn are_settled<'a>(quota: &Quota, pods: impl Iterator<Item = &'a PodSummary>) -> bool {
+        quota.is_met_by(pods.filter(|pod| quota.counts(pod)).count())
     }
 
     fn quota(spec: Value) -> Quota {

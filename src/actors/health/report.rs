@@ -3,19 +3,19 @@
 use crate::api::{conditions::ConditionStatus, managed_resource::ResourceRef, quote::quoted};
 
 /// Reason: all objects are there and healthy.
-pub const RESOURCES_HEALTHY: &str = "ResourcesHealthy";
+pub(crate) const RESOURCES_HEALTHY: &str = "ResourcesHealthy";
 /// Its message.
-pub const HEALTHY_MESSAGE: &str = "All resources are healthy.";
+const HEALTHY_MESSAGE: &str = "All resources are healthy.";
 /// Reason: a check could not be carried out.
-pub const HEALTH_CHECK_ERROR: &str = "HealthCheckError";
+pub(crate) const HEALTH_CHECK_ERROR: &str = "HealthCheckError";
 /// Reason: nothing is being rolled out.
-pub const RESOURCES_ROLLED_OUT: &str = "ResourcesRolledOut";
+const RESOURCES_ROLLED_OUT: &str = "ResourcesRolledOut";
 /// Its message.
-pub const ROLLED_OUT_MESSAGE: &str = "All resources have been fully rolled out.";
+const ROLLED_OUT_MESSAGE: &str = "All resources have been fully rolled out.";
 
 /// What is wrong with an object of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Finding {
+pub(crate) enum Finding {
     /// It does not exist; with the error of the look-up if its kind is not served.
     Missing(Option<String>),
     /// It breaks a rule.
@@ -26,17 +26,17 @@ pub enum Finding {
 
 /// A condition without its times.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub(crate) struct Report {
     /// Status.
-    pub status: ConditionStatus,
+    pub(crate) status: ConditionStatus,
     /// Reason.
-    pub reason: String,
+    pub(crate) reason: String,
     /// Message.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 /// The condition `ResourcesHealthy`, from the first object with a finding.
-pub fn health(first: Option<(&ResourceRef, &Finding)>) -> Report {
+pub(crate) fn health(first: Option<(&ResourceRef, &Finding)>) -> Report {
     let Some((reference, finding)) = first else {
         return Report::new(ConditionStatus::True, RESOURCES_HEALTHY, HEALTHY_MESSAGE);
     };
@@ -60,7 +60,7 @@ pub fn health(first: Option<(&ResourceRef, &Finding)>) -> Report {
 }
 
 /// The condition `ResourcesProgressing`, from the first object that is being rolled out, with what is said of it.
-pub fn progress(first: Option<(&ResourceRef, &str)>) -> Report {
+pub(crate) fn progress(first: Option<(&ResourceRef, &str)>) -> Report {
     let Some((reference, description)) = first else {
         return Report::new(ConditionStatus::False, RESOURCES_ROLLED_OUT, ROLLED_OUT_MESSAGE);
     };

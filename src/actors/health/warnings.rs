@@ -11,7 +11,7 @@ use crate::api::age::age;
 const QUOTED: usize = 5;
 
 /// What a list of the Events is asked for.
-pub fn field_selector(namespace: &str, service: &str) -> String {
+pub(crate) fn field_selector(namespace: &str, service: &str) -> String {
     format!(
         "involvedObject.apiVersion=v1,involvedObject.kind=Service,involvedObject.name={service},\
          involvedObject.namespace={namespace},type=Warning"
@@ -20,7 +20,7 @@ pub fn field_selector(namespace: &str, service: &str) -> String {
 
 /// The Events that are quoted: the youngest ones, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Warnings {
+pub(crate) struct Warnings {
     events: Vec<Warning>,
 }
 
@@ -38,7 +38,7 @@ struct Warning {
 
 impl Warnings {
     /// From a list of Events. What cannot be read counts as absent.
-    pub fn of<'a>(events: impl IntoIterator<Item = &'a Value>) -> Self {
+    pub(crate) fn of<'a>(events: impl IntoIterator<Item = &'a Value>) -> Self {
         let mut events: Vec<Warning> = events.into_iter().map(Warning::of).collect();
         events.sort_by_key(|event| event.last);
         events.drain(..events.len().saturating_sub(QUOTED));
@@ -46,7 +46,7 @@ impl Warnings {
     }
 
     /// Behind the text of the check; empty if there are none.
-    pub fn block(&self, now: Timestamp) -> String {
+    pub(crate) fn block(&self, now: Timestamp) -> String {
         if self.events.is_empty() {
             return String::new();
         }
@@ -55,7 +55,7 @@ impl Warnings {
     }
 
     /// Tells other Events; how old they are does not matter. A message is not written anew because time goes by.
-    pub fn fingerprint(&self) -> u64 {
+    pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.events.hash(&mut hasher);
         hasher.finish()

@@ -12,7 +12,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::election::{Action, Answer, Election, Moment};
+use super::election::{Action, Answer, Election, Tick};
 
 /// Why the fence is shut after a loss.
 const LOST: &str = "the leader election lease is lost";
@@ -96,13 +96,13 @@ impl LeaderActor {
         Self { setup, lease, under_way: None, busy: false, releasing: None }
     }
 
-    fn moment(&self) -> Moment {
+    fn tick(&self) -> Tick {
         let (clock, random) = (self.setup.cluster.clock(), self.setup.cluster.random());
-        Moment { now: clock.monotonic(), wall: clock.wall(), random: random.unit() }
+        Tick { now: clock.monotonic(), wall: clock.wall(), random: random.unit() }
     }
 
     fn begin(&mut self, ctx: &mut Context<Self>) {
-        let action = self.setup.election.begin(self.moment());
+        let action = self.setup.election.begin(self.tick());
         self.carry_out(action, ctx);
     }
 
@@ -149,7 +149,7 @@ impl LeaderActor {
                 Answer::Failed
             }
         };
-        let at = self.moment();
+        let at = self.tick();
         let action = match step {
             Step::Read => self.setup.election.read(answer, at),
             Step::Write => self.setup.election.written(answer, at),
@@ -185,7 +185,7 @@ impl LeaderActor {
         if let Some(handle) = self.under_way.take() {
             ctx.cancel_future(handle);
         }
-        match self.setup.election.release(self.moment()) {
+        match self.setup.election.release(self.tick()) {
             Some(lease) => self.request(Step::Release, Some(lease), ctx),
             None => self.released(false),
         }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::record::Lease;
+use super::lease::Lease;
 
 /// A candidate tries again after the retry period stretched by a factor up to 1 + this.
 const JITTER: f64 = 1.2;
@@ -82,9 +82,9 @@ pub enum Answer {
     Failed,
 }
 
-/// The moment of a step: both clocks, and a random number in `[0, 1)`.
+/// What a step goes by beside the answer: both clocks, and a random number in `[0, 1)`.
 #[derive(Debug, Clone, Copy)]
-pub struct Moment {
+pub struct Tick {
     /// Monotonic.
     pub now: Instant,
     /// For the record.
@@ -174,7 +174,7 @@ impl Election {
     }
 
     /// A new attempt. The holder updates what it wrote last and saves the read; everybody else reads first.
-    pub fn begin(&mut self, at: Moment) -> Action {
+    pub fn begin(&mut self, at: Tick) -> Action {
         self.sent = at.now;
         match (&self.observed, self.held_since) {
             (_, Some(_)) if self.is_over(at.now) => self.lose(),
@@ -187,7 +187,7 @@ impl Election {
     }
 
     /// A read ended.
-    pub fn read(&mut self, answer: Answer, at: Moment) -> Action {
+    pub fn read(&mut self, answer: Answer, at: Tick) -> Action {
         self.optimistic = false;
         self.sent = at.now;
         let (identity, duration) = (&self.identity, self.timing.lease_duration);
@@ -217,7 +217,7 @@ impl Election {
     }
 
     /// A creation or update ended.
-    pub fn written(&mut self, answer: Answer, at: Moment) -> Action {
+    pub fn written(&mut self, answer: Answer, at: Tick) -> Action {
         match answer {
             Answer::Lease(lease) => {
                 self.observed = Some((Lease::new(lease), at.now));
@@ -237,13 +237,13 @@ impl Election {
     }
 
     /// The update that gives the lease up, if we hold it. Ends our term.
-    pub fn release(&mut self, at: Moment) -> Option<Value> {
+    pub fn release(&mut self, at: Tick) -> Option<Value> {
         self.held_since.take()?;
         let (lease, _) = self.observed.as_ref()?;
         (lease.holder() == self.identity).then(|| lease.released(at.wall))
     }
 
-    fn again(&mut self, at: Moment) -> Action {
+    fn again(&mut self, at: Tick) -> Action {
         let Some(lost_at) = self.lost_at() else {
             return Action::Wait(self.timing.retry_period.mul_f64(1.0 + JITTER * at.random));
         };

@@ -1,14 +1,14 @@
 //! Leader election on a Lease (spec 70 §12): one replica works, and it knows for how long it may.
 //!
 //! * `election`: the rules, a pure state machine: what happened goes in, the next request or wait comes out.
-//! * `record`: the Lease as JSON.
+//! * `lease`: the Lease as JSON.
 //! * `actor`: sends the requests, opens the fence with each renewal, tells others whether we lead.
 //!
 //! Start at [`Election`]; the actor only carries out what it says.
 
 mod actor;
 mod election;
-mod record;
+mod lease;
 
 pub use actor::{Abandon, LeaderActor, LeaderSetup, Leadership, Release};
 pub use election::{Action, Answer, Election, ElectionError, Timing, check_lock_type};

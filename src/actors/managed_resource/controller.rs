@@ -1,26 +1,19 @@
 //! The controller of ManagedResources as the kit sees it: how it starts and stops, its duties, and what a pass is.
 
-use std::{cell::RefCell, panic::AssertUnwindSafe, rc::Rc, time::Duration};
+use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use cluster::{Cluster, Index, Recorder, Watch, Watches};
-use futures::FutureExt;
 use kit::{Controller, Duty, Env, Failure, Outcome, Pass, Supervised, WeakSupervised};
 use tokio::task::JoinHandle;
 
-pub use super::shared::{HealthSettings, ManagedResources, Settings};
+use super::shared::{HealthSettings, ManagedResources, Settings};
 use super::{
-    health::{desk::Desk, memory::HealthMemory, pass as health_pass, pods::Pods, round::Duty as HealthDuty},
-    known::{
-        autoscalers::Autoscalers,
-        memory::Memory,
-        secrets::{SecretRecord, Secrets},
-        snapshot::BundleRecord,
-        targets::Targets,
-    },
-    report::status_cell::StatusCell,
-    shared::{CHANGED, DRIFT, GATE, HEALTH, KIND, ROLLOUT, SCALED, SECRET},
-    start::opening::Opening,
-    wake::wakes,
+    health::{self, HealthDuty, HealthMemory, HealthRegistry, Pods},
+    known::{Autoscalers, BundleRecord, ManagedObjects, Memory, SecretRecord, Secrets},
+    report::StatusCell,
+    shared::{CHANGED, DRIFT, HEALTH, KIND, REJUDGE, ROLLOUT, SCALED, SECRET},
+    start::{self, Claims},
+    wake,
 };
 use crate::api::{
     keys::MANAGED_BY,
@@ -28,43 +21,43 @@ use crate::api::{
 };
 
 /// Name of the duty in metrics and logs (spec 70 §9.2).
-pub const NAME: &str = "managedresource";
+pub(super) const NAME: &str = "managedresource";
 
 /// Name of the duty that keeps `ResourcesHealthy` (spec 20).
-pub const HEALTH_NAME: &str = "health";
+pub(super) const HEALTH_NAME: &str = "health";
 
 /// Name of the duty that keeps `ResourcesProgressing` (spec 20).
-pub const PROGRESS_NAME: &str = "health-progressing";
+pub(super) const PROGRESS_NAME: &str = "health-progressing";
 
 /// What the controller reads from: filled in every replica, before it becomes leader.
-pub struct Inputs {
+pub(super) struct Inputs {
     /// The source cluster.
-    pub source: Cluster,
+    pub(super) source: Cluster,
     /// The target cluster.
-    pub target: Cluster,
+    pub(super) target: Cluster,
     /// Its watches.
-    pub watches: Watches,
+    pub(super) watches: Watches,
     /// All ManagedResources of the source cluster.
-    pub bundles: Watch<BundleRecord>,
+    pub(super) bundles: Watch<BundleRecord>,
     /// The versions of referenced Secrets.
-    pub secrets: Watch<SecretRecord>,
+    pub(super) secrets: Watch<SecretRecord>,
     /// Which bundle references which Secret.
-    pub index: Index<NamespacedName>,
+    pub(super) index: Index<NamespacedName>,
     /// Events on ManagedResources.
-    pub recorder: Recorder,
+    pub(super) recorder: Recorder,
     /// Whether a kind is defined by a CustomResourceDefinition.
-    pub is_custom: super::known::targets::IsCustom,
+    pub(super) is_custom: super::known::IsCustom,
 }
 
 /// A running controller.
-pub struct Running {
+pub(super) struct Running {
     supervised: Supervised<ManagedResources>,
-    opening: JoinHandle<()>,
+    start: JoinHandle<()>,
 }
 
 /// What the duties of a bundle remember; each duty has one, and only its own part is there.
 #[derive(Default)]
-pub struct Memories {
+pub(super) struct Memories {
     apply: Option<Box<Memory>>,
     health: Option<Box<HealthMemory>>,
 }
@@ -72,34 +65,34 @@ pub struct Memories {
 // === starting and stopping ===
 
 /// Starts the controller. Every ManagedResource in the store gets its first pass.
-pub fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
+pub(super) fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
     let bundles = inputs.bundles.clone();
     let (secrets, index) = (inputs.secrets.clone(), inputs.index.clone());
     let supervised =
         Supervised::start_cyclic(|waker| Rc::new(ManagedResources::new(settings, inputs, env, waker)), env);
     let (controller, waker) = (supervised.controller(), supervised.weak());
-    let opening = actix::spawn(open(controller.clone()));
-    wakes::subscribe_bundles(&controller, &bundles, &waker);
-    wakes::subscribe_secrets(&controller, &secrets, index, &waker);
+    let start = actix::spawn(start::run(controller.clone()));
+    wake::subscribe_bundles(&controller, &bundles, &waker);
+    wake::subscribe_secrets(&controller, &secrets, index, &waker);
     let kinds = controller.target.discovery().subscribe();
-    actix::spawn(wakes::tell_of_kinds(Rc::downgrade(&controller), waker, kinds));
-    Running { supervised, opening }
+    actix::spawn(wake::tell_of_kinds(Rc::downgrade(&controller), waker, kinds));
+    Running { supervised, start }
 }
 
 impl ManagedResources {
     fn new(settings: Settings, inputs: Inputs, env: &Env, waker: &WeakSupervised<Self>) -> Self {
         let selector = format!("{MANAGED_BY}={}", settings.managed_by);
-        let desk = Rc::new(Desk::default());
-        let (drift, health) = (wakes::tell_of_drift(waker), wakes::tell_of_health(&desk, waker));
-        let targets = Targets::new(&inputs.watches, selector, inputs.is_custom, drift, health);
-        let (scaled, pods) = (wakes::tell_of_scaling(&targets, waker), wakes::tell_of_pods(&targets, &desk, waker));
+        let registry = Rc::new(HealthRegistry::default());
+        let (drift, health) = (wake::tell_of_drift(waker), wake::tell_of_health(&registry, waker));
+        let objects = ManagedObjects::new(&inputs.watches, selector, inputs.is_custom, drift, health);
+        let (scaled, pods) = (wake::tell_of_scaling(&objects, waker), wake::tell_of_pods(&objects, &registry, waker));
         Self {
             autoscalers: Autoscalers::new(&inputs.watches, scaled),
             pods: Pods::new(&inputs.watches, pods),
-            targets,
-            desk,
+            objects,
+            health_registry: registry,
             secrets: Secrets::new(&inputs.source, inputs.secrets),
-            opening: Opening::default(),
+            claims: Claims::default(),
             source: inputs.source,
             target: inputs.target,
             bundles: inputs.bundles,
@@ -114,30 +107,16 @@ impl ManagedResources {
     }
 }
 
-/// The start over many bundles. They wait for its end, however it ends.
-async fn open(controller: Rc<ManagedResources>) {
-    if AssertUnwindSafe(controller.clone().open()).catch_unwind().await.is_err() {
-        tracing::error!("the start over many bundles panicked; bundles read their objects one by one");
-    }
-    controller.opening.end();
-    controller.secrets.drop_preloaded();
-}
-
 impl Running {
-    /// The supervisor.
-    pub fn supervised(&self) -> &Supervised<ManagedResources> {
-        &self.supervised
-    }
-
     /// Ends the controller: passes get `patience` to end by themselves. True if all did.
-    pub async fn stop(&self, patience: Duration) -> bool {
+    pub(super) async fn stop(&self, patience: Duration) -> bool {
         let finished = self.supervised.stop(patience).await;
         let controller = self.supervised.controller();
-        controller.targets.stop();
+        controller.objects.stop();
         controller.autoscalers.stop();
         controller.pods.stop();
-        self.opening.abort();
-        controller.opening.end();
+        self.start.abort();
+        controller.claims.end();
         controller.secrets.drop_preloaded();
         finished
     }
@@ -164,8 +143,8 @@ impl Controller for ManagedResources {
         vec![
             // Without the watch of Secrets passes read them all.
             duty(NAME, self.settings.concurrent_syncs, causes, self.settings.sync_period).expects(self.secrets.need()),
-            duty(HEALTH_NAME, concurrent_syncs, GATE.with(HEALTH), sync_period),
-            duty(PROGRESS_NAME, concurrent_syncs, GATE.with(ROLLOUT), sync_period),
+            duty(HEALTH_NAME, concurrent_syncs, REJUDGE.with(HEALTH), sync_period),
+            duty(PROGRESS_NAME, concurrent_syncs, REJUDGE.with(ROLLOUT), sync_period),
         ]
     }
 
@@ -182,8 +161,8 @@ impl Controller for ManagedResources {
         let Memories { apply, health } = memory;
         match pass.duty {
             0 => super::pass::run(self, status, apply.get_or_insert_default(), pass).await,
-            1 => health_pass::run(self, status, health.get_or_insert_default(), pass, HealthDuty::Health).await,
-            _ => health_pass::run(self, status, health.get_or_insert_default(), pass, HealthDuty::Progress).await,
+            1 => health::run(self, status, health.get_or_insert_default(), pass, HealthDuty::Health).await,
+            _ => health::run(self, status, health.get_or_insert_default(), pass, HealthDuty::Progress).await,
         }
     }
 }

@@ -1,29 +1,34 @@
 //! The ManagedResource controller (spec 10): keeps the objects of the target cluster as the manifests of a bundle describe them.
 //!
 //! What happens to manifests and objects is in [`bundle`](crate::bundle): pure functions on plain values. Here is the
-//! controller, in rooms along the way of the data, each with its list of files:
+//! controller, in rooms along the way of the data, each with its list of files, and with its face: what other rooms may name.
 //!
-//! * [`wake`]: who is woken, and why
-//! * [`known`]: what is known without asking
+//! * `wake`: who is woken, and why
+//! * `known`: what is known without asking
 //! * `pass`: from a wake to what is to be done. **Start reading there**
 //! * `apply`: manifests to the target
-//! * [`remove`]: what left
-//! * [`report`]: what readers see
+//! * `remove`: what left
+//! * `report`: what readers see
 //! * `start`: ten thousand objects at once
 //! * `health`: verdicts to conditions, by two further duties of the same actor (spec 20)
 //!
-//! Beside them: `module` (what is watched, when the actors start), [`controller`] (start and stop, duties) and `shared` (what all steps use).
+//! Beside them: `module` (what is watched, when the actors start), `controller` (start and stop, duties) and `shared` (what
+//! all steps use).
 
-pub(crate) mod apply;
-pub mod controller;
+mod apply;
+mod controller;
 mod health;
-pub mod known;
+mod known;
 mod module;
-pub(crate) mod pass;
-pub mod remove;
-pub mod report;
+mod pass;
+mod remove;
+mod report;
 mod shared;
 mod start;
-pub mod wake;
+mod wake;
 
 pub use module::MODULE;
+
+// For the commands that say what the controller would do.
+pub(crate) use apply::OWN_MANAGER;
+pub(crate) use remove::clean;

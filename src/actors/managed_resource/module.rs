@@ -5,8 +5,9 @@ use std::rc::Rc;
 use cluster::{Index, Resource, Want, Watch, Watches};
 
 use super::{
-    controller::{self, HEALTH_NAME, HealthSettings, Inputs, NAME, PROGRESS_NAME, Settings},
-    known::{secrets::SecretRecord, snapshot::BundleRecord},
+    controller::{self, HEALTH_NAME, Inputs, NAME, PROGRESS_NAME},
+    known::{BundleRecord, SecretRecord},
+    shared::{HealthSettings, Settings},
 };
 use crate::{
     actors::{

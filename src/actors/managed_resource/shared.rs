@@ -12,23 +12,14 @@ use kit::{Causes, Env, Failure, Pass};
 use tokio::time::Instant;
 
 use super::{
-    health::{desk::Desk, pods::Pods},
-    known::{
-        autoscalers::Autoscalers,
-        memory::{Applied, Calm},
-        secrets::Secrets,
-        snapshot::{BundleRecord, Snapshot},
-        targets::Targets,
-    },
-    report::status_cell::{StatusCell, writer},
-    start::opening::Opening,
+    health::{HealthRegistry, Pods},
+    known::{Autoscalers, BundleRecord, ManagedObjects, Secrets, Snapshot},
+    report::{StatusCell, writer},
+    start::Claims,
 };
-use crate::{
-    api::{
-        class::OwnClass,
-        object::{NamespacedName, ObjectKey},
-    },
-    bundle::hpa,
+use crate::api::{
+    class::OwnClass,
+    object::{NamespacedName, ObjectKey},
 };
 
 /// A ManagedResource changed in a way that asks for a pass (spec 10 §5.1).
@@ -44,7 +35,7 @@ pub(super) const KIND: Causes = Causes::own(3);
 pub(super) const SCALED: Causes = Causes::own(4);
 
 /// The bundle is to be judged anew as a whole (spec 20 §5.1).
-pub(super) const GATE: Causes = Causes::own(5);
+pub(super) const REJUDGE: Causes = Causes::own(5);
 /// What is known of the health of an object changed.
 pub(super) const HEALTH: Causes = Causes::own(6);
 /// What is known of the roll-out of an object changed.
@@ -55,49 +46,49 @@ const REPORT_AGAIN: Duration = Duration::from_secs(3600);
 
 /// Settings of the health duties (spec 20 §3).
 #[derive(Debug, Clone)]
-pub struct HealthSettings {
+pub(super) struct HealthSettings {
     /// Passes at once, of each of the two duties.
-    pub concurrent_syncs: usize,
+    pub(super) concurrent_syncs: usize,
     /// Period of a bundle, and the time one pass may take.
-    pub sync_period: Duration,
+    pub(super) sync_period: Duration,
 }
 
 /// Settings of the controller (spec 10 §3.1).
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub(super) struct Settings {
     /// Passes at once.
-    pub concurrent_syncs: usize,
+    pub(super) concurrent_syncs: usize,
     /// Period of a bundle, and the time one pass may take.
-    pub sync_period: Duration,
+    pub(super) sync_period: Duration,
     /// Send an update even if nothing differs.
-    pub always_update: bool,
+    pub(super) always_update: bool,
     /// Value of the managed-by label.
-    pub managed_by: String,
+    pub(super) managed_by: String,
     /// The class of this process.
-    pub class: OwnClass,
+    pub(super) class: OwnClass,
     /// Cluster id of origin values; empty for none.
-    pub cluster_id: String,
+    pub(super) cluster_id: String,
     /// Whether the garbage collector runs: what it collects is left to it (spec 10 §13.2).
-    pub garbage_collector: bool,
+    pub(super) garbage_collector: bool,
     /// Of the duties that judge.
-    pub health: HealthSettings,
+    pub(super) health: HealthSettings,
 }
 
 /// The controller, in the hands of its actors.
-pub struct ManagedResources {
+pub(super) struct ManagedResources {
     pub(super) settings: Settings,
     pub(super) env: Env,
     pub(super) source: Cluster,
     pub(super) target: Cluster,
     pub(super) bundles: Watch<BundleRecord>,
     pub(super) secrets: Secrets,
-    pub(super) targets: Targets,
+    pub(super) objects: ManagedObjects,
     pub(super) autoscalers: Autoscalers,
     pub(super) recorder: Recorder,
     pub(super) health_recorder: Recorder,
-    pub(super) desk: Rc<Desk>,
+    pub(super) health_registry: Rc<HealthRegistry>,
     pub(super) pods: Pods,
-    pub(super) opening: Opening,
+    pub(super) claims: Claims,
     pub(super) started: Instant,
     /// Bundles that wait until a kind is served.
     pub(super) awaiting_kinds: RefCell<BTreeSet<NamespacedName>>,
@@ -163,66 +154,8 @@ impl ManagedResources {
         is_news
     }
 
-    /// Whether the Secrets of a bundle have the versions they had when it was applied.
-    pub(super) fn has_secrets_of(&self, bundle: &NamespacedName, applied: &Applied) -> bool {
-        applied.secrets.iter().all(|(secret, version)| {
-            let name = NamespacedName::new(&bundle.namespace, secret);
-            !self.secrets.changed_since(&name, *version)
-        })
-    }
-
-    /// The present moment for a bundle and its objects; `None` if something can only be known by asking.
-    pub(super) fn moment(&self, bundle: &NamespacedName) -> Option<Calm> {
-        let is_told = self.bundles.is_fresh_for(bundle) && !self.settings.always_update;
-        let version = self.bundles.store().with(bundle, Record::version).filter(|_| is_told)?;
-        let objects = self.targets.moment(bundle)?;
-        let is_told = self.autoscalers.is_fresh() || !self.targets.holds(bundle, hpa::is_scalable);
-        is_told.then_some(Calm { version, objects })
-    }
-
-    /// The time to the end of a period of about this length: where it ends for other bundles too, so that the process wakes
-    /// once for many.
-    pub(super) fn calm_period(&self, period: Duration) -> Duration {
-        in_step(self.env.clock.monotonic().saturating_duration_since(self.started), period)
-    }
-
     /// On whose behalf a pass makes its requests.
     pub(super) fn context(&self, pass: &Pass<NamespacedName, ObjectKey>) -> Context {
         Context { lane: pass.lane(), deadline: pass.deadline, key: pass.key.to_string().into() }
-    }
-}
-
-/// The period by at most a 60th and half a second longer or shorter, so that it ends where many others do, also such as are
-/// a little longer or shorter. `elapsed` is the time since a beginning that all have in common.
-fn in_step(elapsed: Duration, period: Duration) -> Duration {
-    // A power of two, so that each end of long steps is one of shorter ones.
-    let longest = u64::try_from(period.as_millis() / 30).unwrap_or(u64::MAX).min(1024);
-    let step = u128::from(longest.checked_ilog2().map_or(1, |exponent| 1_u64 << exponent)) * 1_000_000;
-    let due = (elapsed + period).as_nanos();
-    let rounded = (due + step / 2) / step * step;
-    Duration::from_nanos(u64::try_from(rounded).unwrap_or(u64::MAX)).saturating_sub(elapsed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn periods_of_calm_bundles_end_together_and_do_not_grow() {
-        for (elapsed, period, due) in [
-            (0, 60_000, 59 * 1024),
-            (59 * 1024, 60_000, 118 * 1024),
-            (59 * 1024, 54_000, 112 * 1024),
-            (59 * 1024, 66_000, 123 * 1024),
-            (119_700, 60_000, 175 * 1024),
-            (119_800, 60_000, 176 * 1024),
-            (1_024, 600, 1_024 + 38 * 16),
-            (1_040, 600, 1_024 + 39 * 16),
-            (7, 0, 7),
-        ] {
-            let (elapsed, period) = (Duration::from_millis(elapsed), Duration::from_millis(period));
-
-            assert_eq!(elapsed + in_step(elapsed, period), Duration::from_millis(due), "{elapsed:?} {period:?}");
-        }
     }
 }

@@ -15,8 +15,8 @@ use super::{
 };
 use crate::{
     actors::managed_resource::{
-        apply::apply_object::OWN_MANAGER,
-        remove::clean::{self, Exclusion},
+        OWN_MANAGER,
+        clean::{self, Exclusion},
     },
     api::{
         keys,
@@ -315,7 +315,7 @@ impl Clusters {
         };
         let listed = self.target.list(&context(), &resource, None, &ListQuery::default()).await.map_err(failed)?;
         // One whose target cannot be read scales nothing.
-        Ok(listed.items.iter().filter_map(|autoscaler| hpa::target(autoscaler).ok()).collect())
+        Ok(listed.items.iter().filter_map(|autoscaler| hpa::scale_target(autoscaler).ok()).collect())
     }
 }
 

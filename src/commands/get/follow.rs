@@ -22,13 +22,13 @@ const SHORTEST_WATCH: Duration = Duration::from_secs(1);
 /// What was printed, and from where on to watch.
 struct Followed {
     printer: Printer,
-    known: BTreeMap<NamespacedName, Known>,
+    known: BTreeMap<NamespacedName, LastSeen>,
     /// The version to watch from; `None` if a list has to come first.
     position: Option<String>,
 }
 
 /// One ManagedResource as it was last seen.
-struct Known {
+struct LastSeen {
     row: Row,
     version: String,
 }
@@ -58,7 +58,7 @@ impl Get<'_, '_> {
         loop {
             let started = Instant::now();
             let mut events = false;
-            match self.round(&mut followed, &mut events).await {
+            match self.watch_once(&mut followed, &mut events).await {
                 Ok(()) if events || started.elapsed() >= SHORTEST_WATCH => {
                     failures = 0;
                     continue;
@@ -110,7 +110,7 @@ impl Get<'_, '_> {
     }
 
     /// A list if there has to be one, then one watch until it ends.
-    async fn round(&mut self, followed: &mut Followed, events: &mut bool) -> Result<(), Lost> {
+    async fn watch_once(&mut self, followed: &mut Followed, events: &mut bool) -> Result<(), Lost> {
         let position = match followed.position.clone() {
             Some(position) => position,
             None => self.list_again(followed).await?,
@@ -186,7 +186,7 @@ impl Get<'_, '_> {
 
     /// Prints the last row of one that left the view. The other formats have no words for that.
     fn gone(&mut self, followed: &mut Followed, key: &NamespacedName) -> Result<(), GetError> {
-        let Some(Known { row, .. }) = followed.known.remove(key) else { return Ok(()) };
+        let Some(LastSeen { row, .. }) = followed.known.remove(key) else { return Ok(()) };
         match &mut followed.printer {
             Printer::Table(table, _) if !self.options.unhealthy || row.problem.is_some() => {
                 let line = table.lines([row.deleted()].iter(), self.cluster.clock().wall());
@@ -198,9 +198,9 @@ impl Get<'_, '_> {
 }
 
 /// Remembers an object; what was known of it, and what is known now.
-fn enter(known: &mut BTreeMap<NamespacedName, Known>, object: &Value) -> (Option<Known>, Row) {
+fn enter(known: &mut BTreeMap<NamespacedName, LastSeen>, object: &Value) -> (Option<LastSeen>, Row) {
     let row = Row::of(object);
-    let new = Known { row: row.clone(), version: object::resource_version(object).to_owned() };
+    let new = LastSeen { row: row.clone(), version: object::resource_version(object).to_owned() };
     (known.insert(row.key.clone(), new), row)
 }
 

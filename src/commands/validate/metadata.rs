@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Issue;
 use crate::{
-    actors::managed_resource::remove::clean::Propagation,
+    actors::managed_resource::clean::Propagation,
     api::{
         duration::GoDuration,
         keys,

@@ -27,17 +27,17 @@ type Rules = fn(&Value) -> Check;
 ///
 /// # Errors
 /// The first broken rule, or a field that cannot be read.
-pub fn check(kind: &GroupVersionKind, object: &Value) -> Check {
+pub(super) fn check(kind: &GroupVersionKind, object: &Value) -> Check {
     rules(&kind.group, &kind.version, &kind.kind).map_or(Ok(()), |rules| rules(object))
 }
 
 /// Whether there are rules for a kind in this version.
-pub fn is_checked(kind: &GroupVersionKind) -> bool {
+pub(crate) fn is_checked(kind: &GroupVersionKind) -> bool {
     rules(&kind.group, &kind.version, &kind.kind).is_some()
 }
 
 /// The version in which objects of a kind are looked at, if there are rules for it: a watch that judges delivers this one.
-pub fn checked_version(kind: &GroupKind) -> Option<&'static str> {
+pub(crate) fn checked_version(kind: &GroupKind) -> Option<&'static str> {
     ["v1", "v1alpha1", "v1beta1"].into_iter().find(|version| rules(&kind.group, version, &kind.kind).is_some())
 }
 

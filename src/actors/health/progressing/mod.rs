@@ -22,7 +22,7 @@ use crate::api::object::GroupVersionKind;
 ///
 /// # Errors
 /// The first rule that says it is in a roll-out, or a field that cannot be read.
-pub fn check(kind: &GroupVersionKind, object: &Value) -> Result<Option<Quota>, Trouble> {
+pub(super) fn check(kind: &GroupVersionKind, object: &Value) -> Result<Option<Quota>, Trouble> {
     let done: Check = match (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str()) {
         ("apps", "v1", "Deployment") => return deployment::check(object).map(Some),
         ("apps", "v1", "StatefulSet") => stateful_set::check(object),

@@ -28,9 +28,9 @@ impl Candidate {
         candidate
     }
 
-    fn at(&self, seconds: u64) -> Moment {
+    fn at(&self, seconds: u64) -> Tick {
         let wall = "2026-01-02T03:04:05Z".parse::<Timestamp>().unwrap() + Duration::from_secs(seconds);
-        Moment { now: self.zero + Duration::from_secs(seconds), wall, random: 0.5 }
+        Tick { now: self.zero + Duration::from_secs(seconds), wall, random: 0.5 }
     }
 }
 
@@ -86,7 +86,7 @@ fn a_missing_lease_is_created() {
 fn a_candidate_tries_again_after_one_to_two_point_two_retry_periods() {
     let mut candidate = Candidate::new();
     for (random, expected) in [(0.0, 2.0), (0.5, 3.2), (0.999, 4.3976)] {
-        let at = Moment { random, ..candidate.at(0) };
+        let at = Tick { random, ..candidate.at(0) };
 
         assert_eq!(candidate.election.read(Answer::Failed, at), Action::Wait(Duration::from_secs_f64(expected)));
     }

@@ -10,15 +10,8 @@ use serde_json::Value;
 use tokio::{sync::Mutex, time::Instant};
 
 use super::super::{
-    known::{
-        fingerprint::{self, Record},
-        memory::Fingerprint,
-        targets::Evidence,
-    },
-    pass::{
-        read::{self, Bundle},
-        run::{Run, Todo},
-    },
+    known::{self, Evidence, Fingerprint, ObjectRecord},
+    pass::{self, Bundle, Run, Todo},
     remove::clean::{
         self,
         invalid_update::{self, Reaction},
@@ -45,25 +38,25 @@ pub(crate) const OWN_MANAGER: &str = "gardener-resource-manager";
 const CONFLICTS: usize = 3;
 
 /// What the objects of one pass have in common.
-pub(in super::super) struct Scene<'a> {
-    pub(in super::super) run: &'a Run<'a>,
-    pub(in super::super) bundle: &'a Bundle,
+pub(crate) struct Scene<'a> {
+    pub(crate) run: &'a Run<'a>,
+    pub(crate) bundle: &'a Bundle,
     /// Origin value of the bundle.
     origin: Origin,
     origin_text: String,
     /// The status says that this very set was applied.
     trusted: bool,
-    pub(in super::super) todo: &'a Todo,
+    pub(super) todo: &'a Todo,
     /// What other bundles give away, as far as it was asked for.
     given_away: Mutex<BTreeMap<NamespacedName, BTreeSet<ObjectKey>>>,
 }
 
 /// An object was looked at, and written if need be.
-pub(in super::super) struct Done {
+pub(super) struct Done {
     /// The object now; `None` if it was left to its other owner until the next period.
-    pub(in super::super) record: Option<Record>,
+    pub(crate) record: Option<ObjectRecord>,
     /// It was known before, and had to be written again.
-    pub(in super::super) repaired: bool,
+    pub(crate) repaired: bool,
 }
 
 /// Why an object could not be applied. The text is the condition's (spec 10 §11.7).
@@ -74,31 +67,31 @@ pub(super) struct ObjectError {
 }
 
 /// What is known of an object before it is looked at.
-pub(in super::super) struct Known {
+pub(super) struct Task {
     /// What is to be sent for it, see [`Scene::intent`].
-    pub(in super::super) manifest: u64,
+    pub(crate) manifest: u64,
     /// What this process remembers of it.
-    pub(in super::super) fingerprint: Option<Fingerprint>,
+    pub(super) fingerprint: Option<Fingerprint>,
     /// A complete list did not hold it.
-    pub(in super::super) absent: bool,
+    pub(crate) absent: bool,
     /// It is to be sent even if nothing differs.
-    pub(in super::super) forced: bool,
+    pub(super) forced: bool,
 }
 
 /// Applies one object.
-pub(super) async fn apply(scene: &Scene<'_>, planned: &PlannedObject, known: Known) -> Result<Done, ObjectError> {
+pub(super) async fn apply(scene: &Scene<'_>, planned: &PlannedObject, task: Task) -> Result<Done, ObjectError> {
     let display = identity::display_of_object(&planned.manifest);
     if let Some(error) = &planned.error {
         // Its display string may not tell which document it is.
         let place = scene.bundle.place(planned.document);
         return Err(ObjectError::during(&display, &format_args!("{error} ({place})")));
     }
-    let at = scene.target(planned).await.map_err(|error| ObjectError::api(&display, &error))?;
-    let Known { manifest, fingerprint, absent, forced } = known;
+    let at = scene.address(planned).await.map_err(|error| ObjectError::api(&display, &error))?;
+    let Task { manifest, fingerprint, absent, forced } = task;
     let same_manifest = fingerprint.as_ref().is_some_and(|seen| seen.manifest == manifest);
     let asked = scene.run.controller.env.clock.monotonic();
     let step = Step { scene, planned, at, display, same_manifest, forced, asked };
-    match scene.run.controller.targets.evidence(&planned.key) {
+    match scene.run.controller.objects.evidence(&planned.key) {
         // Nobody has seen it, and no pass has written it: it will not be there.
         Evidence::None if absent || (planned.old.is_none() && fingerprint.is_none()) => step.create().await,
         Evidence::None | Evidence::Known(_) => step.update().await,
@@ -121,7 +114,7 @@ struct Step<'a> {
 // === impl Scene ===
 
 impl<'a> Scene<'a> {
-    pub(in super::super) fn new(run: &'a Run<'a>, bundle: &'a Bundle, trusted: bool, todo: &'a Todo) -> Self {
+    pub(crate) fn new(run: &'a Run<'a>, bundle: &'a Bundle, trusted: bool, todo: &'a Todo) -> Self {
         let origin = Origin::new(run.controller.settings.cluster_id.clone(), run.pass.key.clone());
         let origin_text = origin.to_string();
         Self { run, bundle, origin, origin_text, trusted, todo, given_away: Mutex::default() }
@@ -131,14 +124,14 @@ impl<'a> Scene<'a> {
     async fn is_given_away(&self, owner: &NamespacedName, object: &ObjectKey) -> bool {
         let mut known = self.given_away.lock().await;
         if !known.contains_key(owner) {
-            known.insert(owner.clone(), read::given_away(self.run, owner).await);
+            known.insert(owner.clone(), pass::given_away(self.run, owner).await);
         }
         let Some(given) = known.get(owner) else { return false };
         given.contains(object) || self.bundle.equivalences.of_key(object).any(|key| given.contains(&key))
     }
 
     /// Where the object lives. A kind that was unknown when the pass began may be served by now.
-    async fn target(&self, planned: &PlannedObject) -> Result<Target, ApiError> {
+    async fn address(&self, planned: &PlannedObject) -> Result<Target, ApiError> {
         let kind = GroupVersionKind::of(&planned.manifest).unwrap_or_default();
         let resource: Resource = match self.bundle.resource(&kind) {
             Some(resource) => resource.clone(),
@@ -149,8 +142,8 @@ impl<'a> Scene<'a> {
     }
 
     /// Hash of everything that decides what is sent for an object, except the object as it is.
-    pub(in super::super) fn intent(&self, planned: &PlannedObject) -> u64 {
-        fingerprint::hash_of_intent(&planned.manifest, &self.merge_context(planned))
+    pub(crate) fn intent(&self, planned: &PlannedObject) -> u64 {
+        known::hash_of_intent(&planned.manifest, &self.merge_context(planned))
     }
 
     fn merge_context<'b>(&'b self, planned: &'b PlannedObject) -> MergeContext<'b> {
@@ -192,7 +185,7 @@ impl Step<'_> {
     }
 
     async fn update(&self) -> Result<Done, ObjectError> {
-        let known = self.scene.run.controller.targets.body(&self.planned.key);
+        let known = self.scene.run.controller.objects.body(&self.planned.key);
         let live = match known {
             // Drift is looked at live, and so is what may be settled: that needs the managers of the fields.
             Some(body) if !self.same_manifest && !self.scene.trusted => Some(body),
@@ -206,7 +199,7 @@ impl Step<'_> {
         match self.read().await {
             Ok(live) => Ok(Some(live)),
             Err(error) if error.is_not_found() => {
-                self.scene.run.controller.targets.gone(&self.planned.key, &self.scene.run.writer);
+                self.scene.run.controller.objects.gone(&self.planned.key, &self.scene.run.writer);
                 Ok(None)
             }
             Err(error) => Err(ObjectError::api(&self.display, &error)),
@@ -298,8 +291,8 @@ impl Step<'_> {
         };
         match run.controller.target.delete(&run.context, &self.at, &options).await {
             Ok(Deleted::Pending(live)) => self.seen(&live),
-            Ok(Deleted::Gone) => run.controller.targets.gone(&self.planned.key, &run.writer),
-            Err(gone) if gone.is_not_found() => run.controller.targets.gone(&self.planned.key, &run.writer),
+            Ok(Deleted::Gone) => run.controller.objects.gone(&self.planned.key, &run.writer),
+            Err(gone) if gone.is_not_found() => run.controller.objects.gone(&self.planned.key, &run.writer),
             Err(failed) => return invalid_update::not_deleted(&self.display, &failed.to_string()),
         }
         invalid_update::deleted(&self.display, &error.to_string())
@@ -345,17 +338,17 @@ impl Step<'_> {
 
     /// What is remembered of the object. Where the watch tells of bodies in another version of the kind than the manifest's,
     /// it is read in that version: else the two could never be compared, and each period would read the object.
-    async fn record(&self, answer: &Value) -> Record {
-        let (run, record) = (self.scene.run, Record::of_object(answer));
-        let targets = &run.controller.targets;
-        let Some(watched) = targets.watched_in(&self.at.resource).filter(|_| !self.planned.ignored) else {
+    async fn record(&self, answer: &Value) -> ObjectRecord {
+        let (run, record) = (self.scene.run, ObjectRecord::of_object(answer));
+        let objects = &run.controller.objects;
+        let Some(watched) = objects.watched_in(&self.at.resource).filter(|_| !self.planned.ignored) else {
             return record;
         };
         let told = run.controller.target.get(&run.context, &watched.at(&self.at.namespace, &self.at.name)).await;
         match told {
             Ok(told) if object::resource_version(&told) == &*record.resource_version => {
-                targets.wrote(&self.planned.key, &told, &run.writer, self.asked);
-                Record::of_object(&told)
+                objects.wrote(&self.planned.key, &told, &run.writer, self.asked);
+                ObjectRecord::of_object(&told)
             }
             // It changed since: the next period looks at it.
             Ok(_) | Err(_) => record,
@@ -368,7 +361,7 @@ impl Step<'_> {
             return;
         }
         self.seen(object);
-        self.scene.run.controller.targets.keep_body(&self.planned.key, object);
+        self.scene.run.controller.objects.keep_body(&self.planned.key, object);
     }
 
     /// Enters what the server answered into the store of the kind. An object that is only ever created does not carry the
@@ -378,7 +371,7 @@ impl Step<'_> {
             return;
         }
         let run = self.scene.run;
-        run.controller.targets.wrote(&self.planned.key, object, &run.writer, self.asked);
+        run.controller.objects.wrote(&self.planned.key, object, &run.writer, self.asked);
     }
 }
 
@@ -413,7 +406,7 @@ impl PostError {
 
 impl ObjectError {
     fn during(display: &str, error: &dyn fmt::Display) -> Self {
-        Self { text: format!("error during apply of object \"{display}\": {error}"), no_match: false }
+        Self { text: invalid_update::apply_error(display, &error.to_string()), no_match: false }
     }
 
     /// A conflict stands as it is (spec 10 §11.7).
@@ -425,7 +418,7 @@ impl ObjectError {
     }
 
     /// Whether the target does not serve the kind.
-    pub(in super::super) fn is_no_match(&self) -> bool {
+    pub(super) fn is_no_match(&self) -> bool {
         self.no_match
     }
 }

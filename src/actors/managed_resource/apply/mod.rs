@@ -5,7 +5,10 @@
 //!
 //! What is sent is decided in [`bundle`](crate::bundle): `order`, `merge`, `settled`.
 
-pub(crate) mod apply_object;
+mod apply_object;
+
+pub(crate) use apply_object::OWN_MANAGER;
+pub(super) use apply_object::Scene;
 
 use std::collections::BTreeSet;
 
@@ -13,18 +16,11 @@ use futures::{StreamExt, stream::FuturesUnordered};
 use kit::{Failure, Outcome};
 use tokio::time::Instant;
 
-use self::apply_object::{ObjectError, Scene};
+use self::apply_object::ObjectError;
 use super::{
-    known::{
-        memory::{Applied, Fingerprint, Memory},
-        targets::Evidence,
-    },
-    pass::{
-        read::Bundle,
-        rest,
-        run::{Run, Todo},
-    },
-    remove::{clean_up, release},
+    known::{Evidence, Fingerprint, Memory},
+    pass::{self, Applied, Bundle, Run, Todo},
+    remove,
     report::status,
     shared::CHANGED,
 };
@@ -131,13 +127,13 @@ async fn prune(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Resul
     if bundle.plan.removed.is_empty() {
         return Ok(None);
     }
-    let Some(pending) = clean_up::clean(run, memory, &bundle.plan.removed).await else {
+    let Some(pending) = remove::clean_up(run, memory, &bundle.plan.removed).await else {
         return Ok(Some(Outcome::Continue));
     };
     if pending.is_empty() {
         return Ok(None);
     }
-    clean_up::report_pending(run, &pending).await.map(Some)
+    remove::report_pending(run, &pending).await.map(Some)
 }
 
 async fn release_orphans(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Result<(), Failure> {
@@ -147,7 +143,7 @@ async fn release_orphans(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle
     for reference in &bundle.plan.released {
         memory.forget(&reference.key());
     }
-    let errors = release::release(run, &bundle.plan.released).await;
+    let errors = remove::release(run, &bundle.plan.released).await;
     if errors.is_empty() {
         return Ok(());
     }
@@ -166,7 +162,7 @@ fn autoscaler_failure(run: &Run<'_>, bundle: &Bundle) -> Option<String> {
 /// Reports that objects could not be applied, and gives the error of the pass.
 async fn report(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle, text: String) -> Failure {
     memory.applied = None;
-    memory.round = None;
+    memory.ledger = None;
     memory.failed = None;
     let now = run.controller.env.clock.wall();
     let created: Vec<ResourceRef> = bundle
@@ -177,11 +173,11 @@ async fn report(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle, text: S
         .filter(|object| object.old.is_none() && memory.objects.contains_key(&object.key))
         .map(|object| object.reference.clone())
         .collect();
-    let gone = run.controller.desk.take_absent(&run.pass.key);
+    let gone = run.controller.health_registry.take_absent(&run.pass.key);
     let change = |status: &Status| status::apply_failed(&status::found_gone(status, &gone, now), &text, &created, now);
     if let Err(failure) = run.write_status(change).await {
         // It was not reported.
-        gone.iter().for_each(|object| run.controller.desk.note_absence(&run.pass.key, object));
+        gone.iter().for_each(|object| run.controller.health_registry.note_absence(&run.pass.key, object));
         return failure;
     }
     memory.failed = Some(Applied::of(run.mr(), &bundle.secrets));
@@ -205,21 +201,21 @@ fn text_of(mut errors: Vec<(ObjectKey, ObjectError)>) -> String {
 async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &Todo) -> Result<Outcome, Failure> {
     let controller = run.controller;
     let (now, wall) = (controller.env.clock.monotonic(), controller.env.clock.wall());
-    memory.round = None;
+    memory.ledger = None;
     if let Todo::All { .. } = todo {
         let generation = run.mr().metadata.generation;
-        let outcome = status::Outcome {
+        let set = status::AppliedSet {
             refs: bundle.plan.references.clone(),
             checksum: bundle.checksum.clone(),
             generation,
             errors: &bundle.errors,
         };
-        run.write_status(|status| status::finished(status, outcome, wall)).await?;
+        run.write_status(|status| status::finished(status, set, wall)).await?;
         let keys: BTreeSet<&ObjectKey> = bundle.plan.objects.iter().map(|object| &object.key).collect();
         memory.keep_objects(|key| keys.contains(key));
         // What left the bundle is nobody's business any more.
         let held = keys.into_iter().cloned().chain(run.mr().status.resources.iter().map(ResourceRef::key)).collect();
-        controller.targets.register(&run.pass.key, held);
+        controller.objects.register(&run.pass.key, held);
         // With a kind of which nothing could be told, what left the bundle is still there: that is not the end. Nor is it
         // with one that is served since the pass began: the refs of its objects may have a namespace that they are not in.
         let complete = !bundle.uncertain && bundle.all_kinds_known();
@@ -229,7 +225,7 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         memory.failing.clear();
         memory.absent.clear();
         if complete || memory.period.is_none_or(|period| period <= now) {
-            memory.period = Some(now + rest::period(controller, memory));
+            memory.period = Some(now + pass::period(controller, memory));
         }
     }
     let count = bundle.plan.objects.len();
@@ -242,7 +238,7 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         return Ok(Outcome::Again);
     }
     // Objects that this pass did not apply it did not look at, and of others the events have yet to come.
-    Ok(rest::until_due(run, memory, now, None))
+    Ok(pass::until_due(run, memory, now, None))
 }
 
 // === objects ===
@@ -283,7 +279,7 @@ async fn apply_rank(
             // Two manifests of one object go one after the other.
             let Some(object) = waiting.next_if(|object| !in_work.contains(&object.key)) else { break };
             let manifest = scene.intent(object);
-            let done = memory.round.as_ref().is_some_and(|round| round.applied.get(&object.key) == Some(&manifest));
+            let done = memory.ledger.as_ref().is_some_and(|ledger| ledger.applied.get(&object.key) == Some(&manifest));
             let forced = scene.todo.is_forced() && !object.ignored && !done;
             let known = memory.objects.get(&object.key).copied();
             if !forced
@@ -294,9 +290,9 @@ async fn apply_rank(
             }
             in_work.insert(object.key.clone());
             let absent = memory.absent.contains(&object.key);
-            let known = apply_object::Known { manifest, fingerprint: known, absent, forced };
+            let task = apply_object::Task { manifest, fingerprint: known, absent, forced };
             running.push(async move {
-                let result = apply_object::apply(scene, object, known).await;
+                let result = apply_object::apply(scene, object, task).await;
                 (object, manifest, result)
             });
         }
@@ -306,15 +302,15 @@ async fn apply_rank(
         match result {
             Ok(done) => {
                 memory.failing.remove(&object.key);
-                memory.round.get_or_insert_default().has_applied(&object.key, manifest);
+                memory.ledger.get_or_insert_default().has_applied(&object.key, manifest);
                 memory.absent.remove(&object.key);
                 if done.repaired {
-                    memory.repaired(&object.key, now, scene.run.controller.settings.sync_period);
+                    memory.damping.repaired(&object.key, now, scene.run.controller.settings.sync_period);
                 }
                 // An object that was left to its other owner keeps its old fingerprint: that does not fit, so the next
                 // period looks at it again.
                 if let Some(record) = done.record {
-                    let key = scene.run.controller.targets.shared(&object.key);
+                    let key = scene.run.controller.objects.shared(&object.key);
                     memory.remember(key, Fingerprint { manifest, content: record.content() });
                 }
             }
@@ -330,35 +326,13 @@ async fn apply_rank(
     (!held_up, unfinished)
 }
 
-impl Todo {
-    /// Whether an object is to be looked at.
-    pub(super) fn concerns(&self, key: &ObjectKey) -> bool {
-        match self {
-            Self::Nothing => false,
-            Self::Some(keys) => keys.contains(key),
-            Self::All { .. } => true,
-        }
-    }
-
-    /// Whether all objects are to be looked at.
-    fn is_for_all(&self) -> bool {
-        matches!(self, Self::All { .. })
-    }
-
-    /// Whether an update is sent even if nothing differs.
-    pub(super) fn is_forced(&self) -> bool {
-        matches!(self, Self::All { forced: true })
-    }
-}
-
 // === impl Scene ===
 
 impl Scene<'_> {
-    /// Whether the object is known to be as this manifest describes it. `done` says that an earlier pass of the same
-    /// round applied it.
+    /// Whether the object is known to be as this manifest describes it. `done` says that it is in the ledger.
     fn is_settled(&self, object: &PlannedObject, manifest: u64, known: Option<&Fingerprint>, done: bool) -> bool {
         let Some(known) = known.filter(|known| known.manifest == manifest) else { return false };
-        match self.run.controller.targets.evidence(&object.key) {
+        match self.run.controller.objects.evidence(&object.key) {
             Evidence::Known(record) => record.content().is(&known.content),
             Evidence::None => done,
         }
@@ -369,6 +343,6 @@ impl Scene<'_> {
         let same = memory.objects.get(&object.key).is_some_and(|known| known.manifest == manifest);
         // Who asks for a run, or changes the bundle, gets it.
         let asked = self.run.pass.because_of(CHANGED);
-        same && !asked && self.todo.is_for_all() && !memory.drifted(&object.key, now)
+        same && !asked && self.todo.is_for_all() && !memory.damping.drifted(&object.key, now)
     }
 }

@@ -11,7 +11,7 @@ use crate::{
 
 /// Memory of the duties `health` and `health-progressing`, each its own.
 #[derive(Default)]
-pub(in super::super) struct HealthMemory {
+pub(crate) struct HealthMemory {
     /// Objects that no watch tells of, as they were when last read.
     read: BTreeMap<ObjectKey, (Instant, Seen)>,
     /// Kinds that cannot be watched, and since when that is known.

@@ -1,24 +1,30 @@
 //! The duties `health` and `health-progressing` of a bundle's actor (spec 20): they keep the conditions
 //! `ResourcesHealthy` and `ResourcesProgressing` as the objects of the target cluster are.
 //!
-//! An object is judged where the watch delivers it (`known/targets.rs` calls the pure functions of
+//! An object is judged where the watch delivers it (`known/objects.rs` calls the pure functions of
 //! [`actors::health`](crate::actors::health)), and only the verdict is kept. A change of a verdict wakes the bundles that hold
 //! the object; their pass walks over verdicts and writes, through the status cell, if what readers see has changed.
 //!
-//! * [`pass`]: one pass, from the gate to the write. **Start reading here**
-//! * [`round`]: what its steps share
+//! * [`pass`]: one pass, from whether to judge to the write. **Start reading here**
+//! * [`run`]: what its steps share
 //! * [`rest`]: the look that ends a period in which nothing happened
 //! * [`survey`]: the walk over the objects of a bundle
-//! * [`desk`]: which bundles are to be woken at all, and which objects were found gone
+//! * [`registry`]: which bundles are to be woken at all, and which objects were found gone
 //! * [`pods`]: the Pods that Deployments are counted by, one watch for all
 //! * [`service`]: the Events about a Service without an address
 //! * [`memory`]: what a duty remembers
 
-pub(super) mod desk;
-pub(super) mod memory;
-pub(super) mod pass;
-pub(super) mod pods;
+mod memory;
+mod pass;
+mod pods;
+mod registry;
 mod rest;
-pub(super) mod round;
+mod run;
 mod service;
 mod survey;
+
+pub(super) use memory::HealthMemory;
+pub(super) use pass::run;
+pub(super) use pods::{Pods, PodsListener};
+pub(super) use registry::HealthRegistry;
+pub(super) use run::HealthDuty;

@@ -1,4 +1,4 @@
-//! One pass of a health duty: gate, survey, one write if readers would see something new (spec 20 §7, §10, §13).
+//! One pass of a health duty: whether to judge, survey, one write if readers would see something new (spec 20 §7, §10, §13).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,22 +11,19 @@ use kit::{Causes, Failure, Outcome, Pass};
 
 use super::{
     super::{
-        known::snapshot::BundleRecord,
-        report::{
-            status,
-            status_cell::{StatusCell, StatusTarget, writer},
-        },
-        shared::{GATE, ManagedResources},
+        known::BundleRecord,
+        report::{Destination, StatusCell, status, writer},
+        shared::{ManagedResources, REJUDGE},
     },
     memory::HealthMemory,
     rest::Stand,
-    round::{Duty, Round, are_pods_needed, period},
+    run::{HealthDuty, HealthRun, are_pods_needed, period},
     service,
     survey::{Answer, Survey, survey},
 };
 use crate::{
     actors::health::{
-        gate::{self, Gate},
+        eligibility::{self, Eligibility},
         report::{self, Finding, HEALTH_CHECK_ERROR, Report},
     },
     api::{
@@ -53,49 +50,49 @@ struct Surveyed {
 type NewCondition = (&'static str, Report);
 
 /// Runs a pass.
-pub(in super::super) async fn run(
+pub(crate) async fn run(
     controller: &Rc<ManagedResources>,
     cell: &StatusCell,
     memory: &mut HealthMemory,
     pass: &Pass<NamespacedName, ObjectKey>,
-    duty: Duty,
+    duty: HealthDuty,
 ) -> Result<Outcome, Failure> {
-    if let Some(moment) = controller.opening.under_way(&pass.key) {
+    if let Some(moment) = controller.claims.under_way(&pass.key) {
         // The lists of the start enter what would have to be read one by one.
         return Ok(Outcome::Wait(vec![moment]));
     }
     let now = controller.env.clock.monotonic();
     // After a failure the back-off is the rest: another outcome would make the next one begin anew.
     let is_repeated = pass.because_of(Causes::AGAIN);
-    if let Some(pause) = memory.pause(pass.because_of(GATE.with(Causes::RESTARTED)), now).filter(|_| !is_repeated) {
+    if let Some(pause) = memory.pause(pass.because_of(REJUDGE.with(Causes::RESTARTED)), now).filter(|_| !is_repeated) {
         return Ok(Outcome::After(pause));
     }
-    let round = Round { controller, pass, duty, context: controller.context(pass), writer: writer(&pass.key) };
+    let run = HealthRun { controller, pass, duty, context: controller.context(pass), writer: writer(&pass.key) };
     controller.pods.end_if_idle(are_pods_needed(controller));
     let Some(mr) = controller.bundles.store().with(&pass.key, BundleRecord::managed_resource).transpose()? else {
         return Ok(Outcome::Retire);
     };
-    match gate::gate(&controller.settings.class, &mr) {
-        Gate::Open => {}
-        Gate::Closed => return Ok(Outcome::After(period(controller))),
-        Gate::Barred => {
+    match eligibility::of(&controller.settings.class, &mr) {
+        Eligibility::Eligible => {}
+        Eligibility::Deferred => return Ok(Outcome::After(period(controller))),
+        Eligibility::Excluded => {
             pass.detail(Vec::new());
             let class = &controller.settings.class;
             // Of a bundle of another class no event may tell any more.
             if class.is_responsible(&mr) || class.holds(&mr) {
                 return Ok(Outcome::Done);
             }
-            controller.targets.register(&pass.key, BTreeSet::new());
+            controller.objects.register(&pass.key, BTreeSet::new());
             return Ok(Outcome::Retire);
         }
     }
     memory.begins(mr.status.resources.len(), now);
-    round.look(cell, memory, &mr).await
+    run.look(cell, memory, &mr).await
 }
 
-// === impl Round ===
+// === impl HealthRun ===
 
-impl Round<'_> {
+impl HealthRun<'_> {
     async fn look(
         &self,
         cell: &StatusCell,
@@ -103,20 +100,20 @@ impl Round<'_> {
         mr: &ManagedResource,
     ) -> Result<Outcome, Failure> {
         let (controller, key) = (self.controller, &self.pass.key);
-        let (moment, stand) = (controller.targets.moment(key), self.stand());
+        let (revision, stand) = (controller.objects.revision(key), self.stand());
         let refs = &mr.status.resources;
-        controller.targets.hold(key, refs.iter().map(ResourceRef::key));
+        controller.objects.hold(key, refs.iter().map(ResourceRef::key));
         let absent = match self.duty {
-            Duty::Health => controller.desk.take_absent(key),
-            Duty::Progress => BTreeSet::new(),
+            HealthDuty::Health => controller.health_registry.take_absent(key),
+            HealthDuty::Progress => BTreeSet::new(),
         };
         let surveyed = self.surveyed(cell, memory, mr, stand, &absent).await;
         if surveyed.is_err() {
             // It was not reported.
-            absent.iter().for_each(|object| controller.desk.note_absence(key, object));
+            absent.iter().for_each(|object| controller.health_registry.note_absence(key, object));
         }
         let Surveyed { next, is_calm, stand } = surveyed?;
-        Ok(match moment.filter(|_| is_calm).zip(stand) {
+        Ok(match revision.filter(|_| is_calm).zip(stand) {
             _ if !absent.is_empty() => Outcome::Continue,
             Some((objects, stand)) => Outcome::Rest(next, self.next_look(objects, stand)),
             None => Outcome::After(next),
@@ -132,7 +129,7 @@ impl Round<'_> {
         absent: &BTreeSet<ObjectKey>,
     ) -> Result<Surveyed, Failure> {
         let refs = &mr.status.resources;
-        memory.keep_read(|key| self.controller.targets.is_held_by(key, &self.pass.key));
+        memory.keep_read(|key| self.controller.objects.is_held_by(key, &self.pass.key));
         let survey = survey(self, memory, refs, absent).await;
         let reports = self.reports(memory, mr, &survey).await;
         self.show(&survey, refs.len());
@@ -148,7 +145,7 @@ impl Round<'_> {
             written
         };
         match &survey.progress_error {
-            Some(error) if self.duty == Duty::Progress && !matches!(survey.progress, Answer::First(_)) => {
+            Some(error) if self.duty == HealthDuty::Progress && !matches!(survey.progress, Answer::First(_)) => {
                 Err(Failure::new(error.clone()))
             }
             Some(_) | None => {
@@ -165,7 +162,7 @@ impl Round<'_> {
         let refs = &mr.status.resources;
         let mut reports = Vec::new();
         let health = match &survey.health {
-            _ if self.duty == Duty::Progress => None,
+            _ if self.duty == HealthDuty::Progress => None,
             Answer::Pending => None,
             Answer::None => Some(report::health(None)),
             Answer::First((index, finding)) => match (refs.get(*index), finding) {
@@ -208,17 +205,17 @@ impl Round<'_> {
         if basis.mr.metadata.uid != mr.metadata.uid {
             return Ok(None);
         }
-        let target = StatusTarget {
+        let to = Destination {
             cluster: &controller.source,
             resource: controller.bundles.resource(),
             bundles: &controller.bundles,
         };
         let now = controller.env.clock.wall();
         let (mut written, mut is_same) = (Vec::new(), false);
-        let write = cell.write(target, &self.context, &basis, |present| {
+        let write = cell.write(to, &self.context, &basis, |present| {
             let still = ManagedResource { status: present.clone(), ..basis.mr.clone() };
-            let is_open = gate::gate(&controller.settings.class, &still) == Gate::Open;
-            if !is_open || present.resources != mr.status.resources {
+            let is_judged = eligibility::of(&controller.settings.class, &still) == Eligibility::Eligible;
+            if !is_judged || present.resources != mr.status.resources {
                 return present.clone();
             }
             is_same = true;
@@ -278,7 +275,7 @@ impl Round<'_> {
 
     /// Shows on the dashboard how the objects of each kind stand, and which are not fine, and why.
     fn show(&self, survey: &Survey, objects: usize) {
-        if self.duty != Duty::Health {
+        if self.duty != HealthDuty::Health {
             return;
         }
         let Survey { bad, progressing, shown, hidden, .. } = survey;

@@ -26,13 +26,13 @@ const WATCH_AFTER_LAST: Duration = Duration::from_secs(300);
 
 /// What is kept of a Pod.
 #[derive(Clone, Debug)]
-pub(in super::super) struct PodRecord {
+struct PodRecord {
     version: u64,
     summary: PodSummary,
 }
 
 /// The Pods.
-pub(in super::super) struct Pods {
+pub(crate) struct Pods {
     watches: Watches,
     running: RefCell<Option<Running>>,
     /// The namespaces in which Pods were counted, to be watched if not all may be.
@@ -40,7 +40,7 @@ pub(in super::super) struct Pods {
     /// What still runs when the controller has stopped must not start watches again.
     ended: Cell<bool>,
     idle_since: Cell<Option<Instant>>,
-    listener: Listener,
+    listener: PodsListener,
 }
 
 struct Running {
@@ -50,7 +50,7 @@ struct Running {
 
 /// Told of Pods of a namespace: as they counted before, and as they count now. With no namespace: of anything else that
 /// may change what is known of Pods.
-pub(in super::super) type Listener = Rc<dyn Fn(Option<&str>, &[&PodSummary])>;
+pub(crate) type PodsListener = Rc<dyn Fn(Option<&str>, &[&PodSummary])>;
 
 /// Whether a Deployment's Pods are those it wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl Record for PodRecord {
 
 impl Pods {
     /// Nothing is watched yet.
-    pub(in super::super) fn new(watches: &Watches, listener: Listener) -> Self {
+    pub(crate) fn new(watches: &Watches, listener: PodsListener) -> Self {
         Self {
             watches: watches.clone(),
             running: RefCell::default(),
@@ -184,7 +184,7 @@ impl Pods {
     }
 
     /// Ends the watch for good.
-    pub(in super::super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.ended.set(true);
         self.end();
     }
@@ -200,7 +200,7 @@ impl Pods {
 
 /// Only that a Pod begins or ends to count is of interest: between that its status changes often. The end of the first list
 /// is told as a whole, and so is that a namespace is no longer watched.
-fn tell(change: &Change<'_, PodRecord>, listener: &Listener) {
+fn tell(change: &Change<'_, PodRecord>, listener: &PodsListener) {
     if matches!(change.how, How::First | How::Lost) {
         return;
     }

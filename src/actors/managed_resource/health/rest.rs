@@ -5,14 +5,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use kit::Look;
 
 use super::{
-    super::known::{
-        snapshot::{BundleRecord, Head},
-        targets::Known,
-    },
-    round::{Duty, Round, are_pods_needed, period},
+    super::known::{BundleRecord, Head, ObjectsRevision},
+    run::{HealthDuty, HealthRun, are_pods_needed, period},
 };
 use crate::{
-    actors::health::gate::{self, Gate},
+    actors::health::eligibility::{self, Eligibility},
     api::{
         class::OwnClass,
         conditions::{self, RESOURCES_HEALTHY, RESOURCES_PROGRESSING},
@@ -20,7 +17,7 @@ use crate::{
 };
 
 /// What a pass goes by of a ManagedResource whose objects are judged: its references, and what the conditions say that the
-/// duty writes, as a hash. What the gate goes by is no part of it: the gate is asked anew.
+/// duty writes, as a hash. Whether the bundle is to be judged is no part of it: that is asked anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stand(u64);
 
@@ -28,15 +25,15 @@ pub(super) struct Stand(u64);
 
 impl Stand {
     /// `None` if the objects are not judged.
-    pub(super) fn of(class: &OwnClass, duty: Duty, head: &Head) -> Option<Self> {
+    pub(super) fn of(class: &OwnClass, duty: HealthDuty, head: &Head) -> Option<Self> {
         let Head { mr, references } = head;
-        let is_judged = gate::gate(class, mr) == Gate::Open;
+        let is_judged = eligibility::of(class, mr) == Eligibility::Eligible;
         is_judged.then(|| {
             let mut hasher = DefaultHasher::new();
             (&mr.metadata.uid, references).hash(&mut hasher);
             let written: &[&str] = match duty {
-                Duty::Health => &[RESOURCES_HEALTHY, RESOURCES_PROGRESSING],
-                Duty::Progress => &[RESOURCES_PROGRESSING],
+                HealthDuty::Health => &[RESOURCES_HEALTHY, RESOURCES_PROGRESSING],
+                HealthDuty::Progress => &[RESOURCES_PROGRESSING],
             };
             for kind in written {
                 let condition = conditions::find(&mr.status.conditions, kind);
@@ -47,7 +44,7 @@ impl Stand {
     }
 }
 
-impl Round<'_> {
+impl HealthRun<'_> {
     /// How the ManagedResource stands in the store.
     pub(super) fn stand(&self) -> Option<Stand> {
         let class = &self.controller.settings.class;
@@ -55,13 +52,13 @@ impl Round<'_> {
         self.controller.bundles.store().with(&self.pass.key, stand).flatten()
     }
 
-    /// Looks whether all is still as at the moment when the objects were settled.
-    pub(super) fn next_look(&self, objects: Known, stand: Stand) -> Look {
+    /// Looks whether all is still as it was when the objects were settled.
+    pub(super) fn next_look(&self, objects: ObjectsRevision, stand: Stand) -> Look {
         let (controller, key, duty) = (self.controller.clone(), self.pass.key.clone(), self.duty);
         Look::new(move || {
             let class = &controller.settings.class;
             let stands = |record: &BundleRecord| Stand::of(class, duty, record.head()) == Some(stand);
-            let is_calm = controller.targets.moment(&key) == Some(objects)
+            let is_calm = controller.objects.revision(&key) == Some(objects)
                 && controller.bundles.store().with(&key, stands) == Some(true)
                 && !controller.pods.is_to_end(|| are_pods_needed(&controller));
             is_calm.then(|| controller.calm_period(period(&controller)))
@@ -77,7 +74,7 @@ mod tests {
     use crate::api::keys::DEFAULT_CLASS;
 
     /// How a ManagedResource stands for a duty in which `value` is put in `at`.
-    fn stand(duty: Duty, at: &str, value: Value) -> Option<Stand> {
+    fn stand(duty: HealthDuty, at: &str, value: Value) -> Option<Stand> {
         let mut object = json!({
             "metadata": {"namespace": "shoot", "name": "a", "uid": "u", "resourceVersion": "7", "labels": {}},
             "spec": {},
@@ -97,7 +94,7 @@ mod tests {
     #[test]
     fn a_managed_resource_stands_as_before_if_its_references_and_the_conditions_of_the_duty_do() {
         let unchanged = |duty| stand(duty, "/metadata/resourceVersion", json!("7"));
-        assert!(unchanged(Duty::Health).is_some() && unchanged(Duty::Progress).is_some());
+        assert!(unchanged(HealthDuty::Health).is_some() && unchanged(HealthDuty::Progress).is_some());
         for (at, value, for_health, for_progress) in [
             ("/metadata/resourceVersion", json!("8"), true, true),
             ("/metadata/labels", json!({"a": "b"}), true, true),
@@ -111,13 +108,17 @@ mod tests {
             ("/metadata/uid", json!("v"), false, false),
         ] {
             let is_same = |duty| stand(duty, at, value.clone()) == unchanged(duty);
-            assert_eq!((is_same(Duty::Health), is_same(Duty::Progress)), (for_health, for_progress), "{at}");
+            assert_eq!(
+                (is_same(HealthDuty::Health), is_same(HealthDuty::Progress)),
+                (for_health, for_progress),
+                "{at}"
+            );
         }
     }
 
     #[test]
     fn a_managed_resource_that_is_not_judged_has_no_stand() {
-        assert_eq!(stand(Duty::Health, "/status/conditions/0/status", json!("False")), None);
-        assert_eq!(stand(Duty::Health, "/spec", json!({"class": "other"})), None);
+        assert_eq!(stand(HealthDuty::Health, "/status/conditions/0/status", json!("False")), None);
+        assert_eq!(stand(HealthDuty::Health, "/spec", json!({"class": "other"})), None);
     }
 }

@@ -4,7 +4,7 @@ use cluster::{ListQuery, Resource};
 
 use super::{
     memory::{HealthMemory, Quoted},
-    round::Round,
+    run::HealthRun,
 };
 use crate::{
     actors::health::warnings::{Warnings, field_selector},
@@ -18,13 +18,13 @@ pub(super) fn has_events(reference: &ResourceRef) -> bool {
 
 /// The block of Events behind the text of the check; empty if there are none, or if they cannot be listed. As long as they
 /// are the same it stays as it is, whatever their age (spec 20, "Better than upstream" 16).
-pub(super) async fn events(round: &Round<'_>, memory: &mut HealthMemory, reference: &ResourceRef) -> String {
+pub(super) async fn events(run: &HealthRun<'_>, memory: &mut HealthMemory, reference: &ResourceRef) -> String {
     let query = ListQuery {
         field_selector: Some(field_selector(&reference.namespace, &reference.name)),
         ..ListQuery::default()
     };
     let resource = Resource::new("", "v1", "Event", "events", true);
-    let listed = round.controller.target.list(&round.context, &resource, Some(&reference.namespace), &query).await;
+    let listed = run.controller.target.list(&run.context, &resource, Some(&reference.namespace), &query).await;
     let page = match listed {
         Ok(page) => page,
         Err(error) => {
@@ -35,7 +35,7 @@ pub(super) async fn events(round: &Round<'_>, memory: &mut HealthMemory, referen
     let warnings = Warnings::of(&page.items);
     let (service, fingerprint) = (reference.key(), warnings.fingerprint());
     let known = memory.quoted.take().filter(|quoted| quoted.service == service && quoted.fingerprint == fingerprint);
-    let block = known.map_or_else(|| warnings.block(round.controller.env.clock.wall()), |quoted| quoted.block);
+    let block = known.map_or_else(|| warnings.block(run.controller.env.clock.wall()), |quoted| quoted.block);
     memory.quoted = Some(Quoted { service, fingerprint, block: block.clone() });
     block
 }

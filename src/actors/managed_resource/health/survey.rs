@@ -12,10 +12,10 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    super::{known::targets::Standing, shared::ManagedResources},
+    super::{known::Standing, shared::ManagedResources},
     memory::{HealthMemory, Seen},
     pods::Counted,
-    round::{Duty, Round},
+    run::{HealthDuty, HealthRun},
 };
 use crate::{
     actors::health::{
@@ -52,7 +52,7 @@ pub(super) struct Survey {
     /// As many again as there was no room for.
     pub(super) hidden: usize,
     /// How the objects of each kind stand, in the order of the refs.
-    pub(super) kinds: Vec<(GroupKind, Tally)>,
+    kinds: Vec<(GroupKind, Tally)>,
     /// Objects that are missing or unhealthy, or that could not be checked.
     pub(super) bad: usize,
     /// Objects that are being rolled out.
@@ -63,13 +63,13 @@ pub(super) struct Survey {
 
 /// How many objects stand how.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Tally {
+struct Tally {
     /// They exist, and nothing is wrong with them.
-    pub(super) healthy: usize,
+    healthy: usize,
     /// They are missing or unhealthy, or could not be checked.
-    pub(super) unhealthy: usize,
+    unhealthy: usize,
     /// It is not known yet.
-    pub(super) unknown: usize,
+    unknown: usize,
 }
 
 /// A question to all objects in order: the first *yes* decides, unless something before it is not known yet.
@@ -139,23 +139,23 @@ impl<T> Answer<T> {
 
 /// Looks at all objects. Objects that no watch tells of are read, as long as something depends on them.
 pub(super) async fn survey(
-    round: &Round<'_>,
+    run: &HealthRun<'_>,
     memory: &mut HealthMemory,
     refs: &[ResourceRef],
     absent: &BTreeSet<ObjectKey>,
 ) -> Survey {
-    let kinds = kinds(round, memory, refs).await;
+    let kinds = kinds(run, memory, refs).await;
     let mut survey = Survey::default();
     for (index, reference) in refs.iter().enumerate() {
         let kind = reference.group_version_kind();
-        if round.duty == Duty::Progress && !is_workload(&kind) {
+        if run.duty == HealthDuty::Progress && !is_workload(&kind) {
             continue;
         }
         let state = match kinds.get(&kind) {
             Some(Served::As(_)) if absent.contains(&reference.key()) => State::Missing(None),
             Some(Served::As(resource)) => {
                 let read = !survey.health.is_decided() || (is_workload(&kind) && !survey.progress.is_decided());
-                let (state, is_told) = round.state(memory, reference, resource, read).await;
+                let (state, is_told) = run.state(memory, reference, resource, read).await;
                 survey.unwatched += usize::from(!is_told);
                 match state {
                     Some(state) => state,
@@ -167,7 +167,7 @@ pub(super) async fn survey(
             None => continue,
         };
         let (bad, is_judged) = (survey.bad, matches!(state, State::Judged(_)));
-        survey.enter(round, index, reference, &kind, state);
+        survey.enter(run, index, reference, &kind, state);
         let is_bad = survey.bad > bad;
         survey.count(kind.group_kind(), |tally| match (is_bad, is_judged) {
             (true, _) => &mut tally.unhealthy,
@@ -180,28 +180,28 @@ pub(super) async fn survey(
 
 /// How the target serves the kinds.
 async fn kinds(
-    round: &Round<'_>,
+    run: &HealthRun<'_>,
     memory: &mut HealthMemory,
     refs: &[ResourceRef],
 ) -> BTreeMap<GroupVersionKind, Served> {
-    let counts = |kind: &GroupVersionKind| round.duty == Duty::Health || is_workload(kind);
+    let counts = |kind: &GroupVersionKind| run.duty == HealthDuty::Health || is_workload(kind);
     let wanted: BTreeSet<GroupVersionKind> = refs.iter().map(ResourceRef::group_version_kind).filter(counts).collect();
-    let controller = round.controller;
+    let controller = run.controller;
     let mut kinds = BTreeMap::new();
     for kind in wanted {
         let served = match controller.target.discovery().mapping(&kind).await {
             Ok(resource) => {
-                controller.targets.watch(&resource);
+                controller.objects.watch(&resource);
                 memory.is_discovered(&kind);
                 Served::As(resource)
             }
             Err(error @ ApiError::NoMatch(_)) => {
-                controller.desk.awaits_kind(&round.pass.key);
+                controller.health_registry.awaits_kind(&run.pass.key);
                 memory.is_discovered(&kind);
                 Served::No(error.to_string())
             }
             Err(error) => {
-                controller.desk.awaits_kind(&round.pass.key);
+                controller.health_registry.awaits_kind(&run.pass.key);
                 let since = memory.is_undiscovered_for(&kind, controller.env.clock.monotonic());
                 Served::Unknown(format!("cannot discover {kind}: {error}"), since)
             }
@@ -226,7 +226,7 @@ fn is_workload(kind: &GroupVersionKind) -> bool {
 impl Survey {
     fn enter(
         &mut self,
-        round: &Round<'_>,
+        run: &HealthRun<'_>,
         index: usize,
         reference: &ResourceRef,
         kind: &GroupVersionKind,
@@ -245,7 +245,7 @@ impl Survey {
                 if is_workload(kind) {
                     self.progress_error.get_or_insert_with(|| error.clone());
                 }
-                let patience = round.patience();
+                let patience = run.patience();
                 if since >= patience {
                     self.bad(index, reference, Finding::CheckError(error));
                     return;
@@ -261,13 +261,13 @@ impl Survey {
             }
             State::Unread => {}
             State::Judged(None) => {}
-            State::Judged(Some(judgement)) => self.judged(round, index, reference, kind, &judgement),
+            State::Judged(Some(judgement)) => self.judged(run, index, reference, kind, &judgement),
         }
     }
 
     fn judged(
         &mut self,
-        round: &Round<'_>,
+        run: &HealthRun<'_>,
         index: usize,
         reference: &ResourceRef,
         kind: &GroupVersionKind,
@@ -283,7 +283,7 @@ impl Survey {
         match (&judgement.rollout, &judgement.pods) {
             _ if !is_workload(kind) => {}
             (Verdict::Fine, None) => {}
-            (Verdict::Fine, Some(quota)) => match round.counted(&reference.key(), quota) {
+            (Verdict::Fine, Some(quota)) => match run.counted(&reference.key(), quota) {
                 Counted::Settled(true) => {}
                 Counted::Settled(false) => self.progressing(index, reference, OLD_PODS),
                 Counted::Starting => self.progress.pending(),
@@ -374,9 +374,9 @@ impl fmt::Display for Tally {
     }
 }
 
-// === impl Round ===
+// === impl HealthRun ===
 
-impl Round<'_> {
+impl HealthRun<'_> {
     /// How long a kind that cannot be watched is waited for, before it is reported (spec 20 §12).
     fn patience(&self) -> Duration {
         self.controller.settings.health.sync_period.min(Duration::from_secs(180)) / 2
@@ -384,8 +384,8 @@ impl Round<'_> {
 
     /// Whether a Deployment has just the Pods it wants.
     fn counted(&self, deployment: &ObjectKey, quota: &Quota) -> Counted {
-        let ManagedResources { pods, targets, .. } = &**self.controller;
-        pods.count(&deployment.namespace, quota, || targets.namespaces_of(&deployment.group_kind()))
+        let ManagedResources { pods, objects, .. } = &**self.controller;
+        pods.count(&deployment.namespace, quota, || objects.namespaces_of(&deployment.group_kind()))
     }
 
     /// How an object stands, and whether a watch tells of it. `None` if that is not known and `read` says that nothing
@@ -399,7 +399,7 @@ impl Round<'_> {
     ) -> (Option<State>, bool) {
         let (key, now) = (reference.key(), self.controller.env.clock.monotonic());
         let kind = key.group_kind();
-        let standing = self.controller.targets.standing(&key);
+        let standing = self.controller.objects.standing(&key);
         let is_told = matches!(standing, Standing::Known(_));
         if !matches!(standing, Standing::Failing(_)) {
             memory.is_watched(&kind);
@@ -454,7 +454,7 @@ impl Round<'_> {
         let seen = match controller.target.get(&context, &at).await {
             Ok(live) => {
                 if self.is_watched(&live) {
-                    controller.targets.wrote(&key, &live, &self.writer, asked);
+                    controller.objects.wrote(&key, &live, &self.writer, asked);
                 }
                 Seen::There(Judgement::of(&resource.group_version_kind(), &live))
             }

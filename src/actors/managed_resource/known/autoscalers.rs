@@ -24,29 +24,29 @@ const VERSIONS: [&str; 2] = ["v2", "v1"];
 
 /// What is kept of an autoscaler.
 #[derive(Clone, Debug)]
-pub(super) struct AutoscalerRecord {
+struct AutoscalerRecord {
     uid: Arc<str>,
     version: u64,
-    target: Option<ObjectKey>,
+    scales: Option<ObjectKey>,
 }
 
 /// Hears of objects that got their first autoscaler or lost their last one.
-pub(in super::super) type Listener = Rc<dyn Fn(&ObjectKey)>;
+pub(crate) type ScalingListener = Rc<dyn Fn(&ObjectKey)>;
 
 /// The index.
-pub(in super::super) struct Autoscalers {
+pub(crate) struct Autoscalers {
     watches: Watches,
     running: RefCell<Option<Running>>,
     /// What still runs when the controller has stopped must not start the watch again.
     ended: Cell<bool>,
     /// Told of each object that gets its first autoscaler or loses its last one.
-    changed: Listener,
+    changed: ScalingListener,
 }
 
 struct Running {
     watch: Watch<AutoscalerRecord>,
     /// By what they scale.
-    targets: Index<ObjectKey>,
+    scaled: Index<ObjectKey>,
 }
 
 // === impl AutoscalerRecord ===
@@ -54,8 +54,8 @@ struct Running {
 impl AutoscalerRecord {
     /// From an autoscaler. One whose target cannot be read scales nothing, with a warning (spec 10 §11.2, DEV).
     fn of(autoscaler: &Value) -> Self {
-        let target = match hpa::target(autoscaler) {
-            Ok(target) => Some(target),
+        let scales = match hpa::scale_target(autoscaler) {
+            Ok(scaled) => Some(scaled),
             Err(broken) => {
                 tracing::warn!(
                     autoscaler = %broken.autoscaler, api_version = %broken.api_version,
@@ -65,7 +65,7 @@ impl AutoscalerRecord {
             }
         };
         let version = object::resource_version(autoscaler).parse().unwrap_or_default();
-        Self { uid: object::uid(autoscaler).into(), version, target }
+        Self { uid: object::uid(autoscaler).into(), version, scales }
     }
 }
 
@@ -83,12 +83,12 @@ impl Record for AutoscalerRecord {
 
 impl Autoscalers {
     /// Nothing is watched yet.
-    pub(in super::super) fn new(watches: &Watches, changed: Listener) -> Self {
+    pub(crate) fn new(watches: &Watches, changed: ScalingListener) -> Self {
         Self { watches: watches.clone(), running: RefCell::default(), ended: Cell::default(), changed }
     }
 
     /// Starts the watch if need be. A cluster that does not serve autoscalers has none.
-    pub(in super::super) fn start(&self) {
+    pub(crate) fn start(&self) {
         if self.ended.get() || self.running.borrow().is_some() {
             return;
         }
@@ -104,15 +104,15 @@ impl Autoscalers {
         let configured = self.watches.cluster().options().namespaces.clone();
         let want = Want::new(resource, |autoscaler| Some(AutoscalerRecord::of(autoscaler))).everywhere();
         let watch = self.watches.open(want.narrowing(move || configured.iter().cloned().collect()));
-        let targets = watch.index(|_, record: &AutoscalerRecord| record.target.iter().cloned().collect());
-        let (index, changed) = (targets.clone(), self.changed.clone());
+        let scaled = watch.index(|_, record: &AutoscalerRecord| record.scales.iter().cloned().collect());
+        let (index, changed) = (scaled.clone(), self.changed.clone());
         watch.subscribe(move |change| moved(change, &index).into_iter().for_each(|key| changed(key)));
-        Running { watch, targets }
+        Running { watch, scaled }
     }
 
     /// The moment to wait for while the first list is under way: before its end nothing is known of what is scaled. It
     /// comes, because a list that does not end fails.
-    pub(in super::super) fn pending(&self) -> Option<Moment> {
+    pub(crate) fn pending(&self) -> Option<Moment> {
         let running = self.running.borrow();
         let watch = &running.as_ref()?.watch;
         let moment = watch.signal().moment();
@@ -120,7 +120,7 @@ impl Autoscalers {
     }
 
     /// Why autoscalers cannot be listed, if so.
-    pub(in super::super) fn error(&self) -> Option<String> {
+    pub(crate) fn error(&self) -> Option<String> {
         match self.running.borrow().as_ref().map(|running| running.watch.store().state()) {
             Some(StoreState::Failing(error)) => Some(error),
             Some(StoreState::Off | StoreState::Starting | StoreState::Synced) | None => None,
@@ -128,19 +128,19 @@ impl Autoscalers {
     }
 
     /// Whether any change of what is scaled would be heard of.
-    pub(in super::super) fn is_fresh(&self) -> bool {
+    pub(crate) fn is_fresh(&self) -> bool {
         self.running.borrow().as_ref().is_none_or(|running| running.watch.is_fresh())
     }
 
     /// Whether an autoscaler scales the object, under any equivalent group and kind.
-    pub(in super::super) fn scales(&self, key: &ObjectKey, equivalences: &Equivalences) -> bool {
+    pub(crate) fn scales(&self, key: &ObjectKey, equivalences: &Equivalences) -> bool {
         let running = self.running.borrow();
-        let Some(Running { targets, .. }) = running.as_ref() else { return false };
-        targets.contains(key) || equivalences.of_key(key).any(|key| targets.contains(&key))
+        let Some(Running { scaled, .. }) = running.as_ref() else { return false };
+        scaled.contains(key) || equivalences.of_key(key).any(|key| scaled.contains(&key))
     }
 
     /// Ends the watch for good.
-    pub(in super::super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.ended.set(true);
         let running = self.running.borrow_mut().take();
         if let Some(Running { watch, .. }) = running {
@@ -151,8 +151,8 @@ impl Autoscalers {
 
 /// The objects that got their first autoscaler by a change, or lost their last one. The index is as it is after the change.
 fn moved<'a>(change: &Change<'a, AutoscalerRecord>, index: &Index<ObjectKey>) -> Vec<&'a ObjectKey> {
-    let old = change.old.and_then(|record| record.target.as_ref());
-    let new = change.new.and_then(|record| record.target.as_ref());
+    let old = change.old.and_then(|record| record.scales.as_ref());
+    let new = change.new.and_then(|record| record.scales.as_ref());
     // Who applies waits for the first list.
     if old == new || change.how == How::First {
         return Vec::new();

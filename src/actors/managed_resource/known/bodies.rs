@@ -47,7 +47,7 @@ struct Body {
 
 impl Bodies {
     /// Keeps an answer to a write. It has no `managedFields`: a PUT without them leaves them as they are.
-    pub(in super::super) fn keep(&self, key: Rc<ObjectKey>, object: &Value) {
+    pub(super) fn keep(&self, key: Rc<ObjectKey>, object: &Value) {
         let Ok(json) = serde_json::to_vec(object) else { return };
         let mut inner = self.inner.borrow_mut();
         inner.remove(&key);
@@ -64,7 +64,7 @@ impl Bodies {
     }
 
     /// Takes the body out, if it is of this version.
-    pub(in super::super) fn take(&self, key: &ObjectKey, version: &str) -> Option<Value> {
+    pub(super) fn take(&self, key: &ObjectKey, version: &str) -> Option<Value> {
         let body = self.inner.borrow_mut().remove(key)?;
         if &*body.version == version { json::from_slice(&body.json).ok() } else { None }
     }

@@ -33,22 +33,22 @@ const PRELOAD_BYTES: usize = 64 << 20;
 
 /// What the store keeps of a Secret.
 #[derive(Clone, Debug)]
-pub struct SecretRecord {
+pub(crate) struct SecretRecord {
     uid: Arc<str>,
     version: u64,
 }
 
 /// A Secret's data, with the version it was read at. Its Debug form shows no content.
 #[derive(Clone)]
-pub struct SecretData {
+pub(crate) struct SecretData {
     /// `metadata.resourceVersion`.
-    pub version: u64,
+    pub(crate) version: u64,
     /// Data keys and their decoded values.
-    pub data: BTreeMap<String, Vec<u8>>,
+    pub(crate) data: BTreeMap<String, Vec<u8>>,
 }
 
 /// Reads Secrets.
-pub struct Secrets {
+pub(crate) struct Secrets {
     cluster: Cluster,
     resource: Resource,
     watch: Watch<SecretRecord>,
@@ -60,7 +60,7 @@ pub struct Secrets {
 
 impl SecretRecord {
     /// From a Secret's metadata.
-    pub fn of(object: &Value) -> Option<Self> {
+    pub(crate) fn of(object: &Value) -> Option<Self> {
         let version = object::resource_version(object).parse().ok()?;
         Some(Self { uid: object::uid(object).into(), version })
     }
@@ -86,7 +86,7 @@ impl SecretData {
     }
 
     /// Bytes of all values.
-    pub fn size(&self) -> usize {
+    fn size(&self) -> usize {
         self.data.values().map(Vec::len).sum()
     }
 }
@@ -101,18 +101,18 @@ impl std::fmt::Debug for SecretData {
 
 impl Secrets {
     /// Reads through `cluster`; the watch tells of changes.
-    pub fn new(cluster: &Cluster, watch: Watch<SecretRecord>) -> Self {
+    pub(crate) fn new(cluster: &Cluster, watch: Watch<SecretRecord>) -> Self {
         let resource = watch.resource().clone();
         Self { cluster: cluster.clone(), resource, watch, preloaded: RefCell::default() }
     }
 
     /// For the start: whether changes are heard of.
-    pub fn need(&self) -> Need {
+    pub(crate) fn need(&self) -> Need {
         self.watch.need()
     }
 
     /// Whether the Secret may have changed, or be gone, since it was read at `version`.
-    pub fn changed_since(&self, secret: &NamespacedName, version: u64) -> bool {
+    pub(crate) fn changed_since(&self, secret: &NamespacedName, version: u64) -> bool {
         let store = self.watch.store();
         !store.is_fresh() || store.with(secret, |record| record.version != version).unwrap_or(true)
     }
@@ -122,7 +122,7 @@ impl Secrets {
     ///
     /// # Errors
     /// Whatever the request ends with, but for not found.
-    pub async fn is(&self, context: &Context, secret: &NamespacedName, uid: &str) -> Result<bool, ApiError> {
+    pub(crate) async fn is(&self, context: &Context, secret: &NamespacedName, uid: &str) -> Result<bool, ApiError> {
         if let Some(known) = self.watch.store().with(secret, |record| *record.uid == *uid) {
             return Ok(known);
         }
@@ -135,7 +135,7 @@ impl Secrets {
     }
 
     /// Waits until changes of Secrets are heard of.
-    pub async fn heard_of(&self) {
+    pub(crate) async fn heard_of(&self) {
         self.watch.need().met().await;
     }
 
@@ -143,7 +143,7 @@ impl Secrets {
     ///
     /// # Errors
     /// Whatever the request ends with; not found included.
-    pub async fn read(&self, context: &Context, secret: &NamespacedName) -> Result<SecretData, ApiError> {
+    pub(crate) async fn read(&self, context: &Context, secret: &NamespacedName) -> Result<SecretData, ApiError> {
         let preloaded = self.preloaded.borrow_mut().remove(secret);
         if let Some(data) = preloaded.filter(|data| !self.changed_since(secret, data.version)) {
             return Ok(data);
@@ -157,7 +157,7 @@ impl Secrets {
     }
 
     /// Reads many Secrets by a list, if that is cheaper than one by one. Errors are left to the reads that follow.
-    pub async fn preload(&self, context: &Context, needed: &BTreeSet<NamespacedName>) {
+    pub(crate) async fn preload(&self, context: &Context, needed: &BTreeSet<NamespacedName>) {
         if needed.len() <= FEW {
             return;
         }
@@ -204,7 +204,7 @@ impl Secrets {
     }
 
     /// Drops what a list brought and nobody used.
-    pub fn drop_preloaded(&self) {
+    pub(crate) fn drop_preloaded(&self) {
         self.preloaded.borrow_mut().clear();
     }
 }

@@ -17,7 +17,7 @@ use crate::api::{
 
 /// What the store keeps of a ManagedResource: its JSON without `managedFields`, in one piece.
 #[derive(Clone, Debug)]
-pub struct BundleRecord {
+pub(crate) struct BundleRecord {
     uid: Arc<str>,
     version: u64,
     json: Arc<[u8]>,
@@ -26,20 +26,20 @@ pub struct BundleRecord {
 
 /// What each change of a ManagedResource is judged by. The references are most of it, and not in it.
 #[derive(Debug)]
-pub struct Head {
+pub(crate) struct Head {
     /// The typed view, with an empty `status.resources`.
-    pub mr: ManagedResource,
+    pub(crate) mr: ManagedResource,
     /// Hash of `status.resources`.
-    pub references: u64,
+    pub(crate) references: u64,
 }
 
 /// A ManagedResource at one version, parsed.
 #[derive(Clone, Debug)]
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     /// As it came, but for `managedFields`.
-    pub record: BundleRecord,
+    pub(crate) record: BundleRecord,
     /// The typed view.
-    pub mr: ManagedResource,
+    pub(crate) mr: ManagedResource,
 }
 
 /// Serializes an object without its `managedFields`.
@@ -52,7 +52,7 @@ struct SlimMetadata<'a>(&'a Value);
 
 impl BundleRecord {
     /// From the object; `None` if it is not shaped like a ManagedResource.
-    pub fn of(object: &Value) -> Option<Self> {
+    pub(crate) fn of(object: &Value) -> Option<Self> {
         Snapshot::of(object).ok().map(|snapshot| snapshot.record)
     }
 
@@ -60,12 +60,12 @@ impl BundleRecord {
     ///
     /// # Errors
     /// Never for a record made by [`BundleRecord::of`], which has read it before.
-    pub fn managed_resource(&self) -> Result<ManagedResource, ReadError> {
+    pub(crate) fn managed_resource(&self) -> Result<ManagedResource, ReadError> {
         ManagedResource::from_slice(&self.json)
     }
 
     /// The typed view without the references.
-    pub fn head(&self) -> &Head {
+    pub(crate) fn head(&self) -> &Head {
         &self.head
     }
 
@@ -73,7 +73,7 @@ impl BundleRecord {
     ///
     /// # Errors
     /// As [`BundleRecord::managed_resource`].
-    pub fn snapshot(&self) -> Result<Snapshot, ReadError> {
+    pub(crate) fn snapshot(&self) -> Result<Snapshot, ReadError> {
         Ok(Snapshot { record: self.clone(), mr: self.managed_resource()? })
     }
 
@@ -81,7 +81,7 @@ impl BundleRecord {
     ///
     /// # Errors
     /// Never: it is what was written by this process.
-    pub fn raw(&self) -> serde_json::Result<Value> {
+    pub(crate) fn raw(&self) -> serde_json::Result<Value> {
         json::from_slice(&self.json)
     }
 }
@@ -105,7 +105,7 @@ impl Head {
 }
 
 /// Hash of `status.resources`.
-pub fn hash_of_references(references: &[ResourceRef]) -> u64 {
+pub(crate) fn hash_of_references(references: &[ResourceRef]) -> u64 {
     let mut hasher = DefaultHasher::new();
     references.hash(&mut hasher);
     hasher.finish()
@@ -128,7 +128,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// If it is not shaped like a ManagedResource.
-    pub fn of(object: &Value) -> Result<Self, ReadError> {
+    pub(crate) fn of(object: &Value) -> Result<Self, ReadError> {
         let json = serde_json::to_vec(&Slim(object))?;
         let mr = ManagedResource::from_slice(&json)?;
         let version = object::resource_version(object).parse().unwrap_or_default();

@@ -8,7 +8,7 @@ use std::{
 use cluster::{ApiError, Resource};
 use kit::{JobPanicked, Moment};
 
-use super::{super::known::snapshot::BundleRecord, run::Run};
+use super::{super::known::BundleRecord, run::Run};
 use crate::{
     api::{
         keys::BROTLI_SUFFIX,
@@ -30,32 +30,32 @@ use crate::{
 const USUAL_RATIO: usize = 32;
 
 /// A bundle as its Secrets describe it now.
-pub(in super::super) struct Bundle {
+pub(crate) struct Bundle {
     /// The Secrets in order, with the versions that were read.
-    pub(in super::super) secrets: Vec<(String, u64)>,
+    pub(crate) secrets: Vec<(String, u64)>,
     /// What to do.
-    pub(in super::super) plan: Plan,
+    pub(crate) plan: Plan,
     /// Over the raw data of all kept manifests.
-    pub(in super::super) checksum: String,
+    pub(crate) checksum: String,
     /// Documents that could not be decoded.
-    pub(in super::super) errors: Vec<DecodeError>,
+    pub(crate) errors: Vec<DecodeError>,
     /// Labels and annotations that count as absent.
     warnings: Vec<LabelWarning>,
     /// Labels that each object gets.
-    pub(in super::super) labels: BTreeMap<String, String>,
-    pub(in super::super) equivalences: Equivalences,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) equivalences: Equivalences,
     /// Where the documents stand that no cluster would take, by their position.
     places: BTreeMap<usize, String>,
     /// How the target serves the kinds; `None` where it does not, or where that cannot be told.
-    pub(in super::super) kinds: BTreeMap<GroupVersionKind, Option<Resource>>,
+    kinds: BTreeMap<GroupVersionKind, Option<Resource>>,
     /// See [`Kinds::uncertain`].
-    pub(in super::super) uncertain: bool,
+    pub(crate) uncertain: bool,
 }
 
 /// A Secret that could not be read, or not be decoded for a reason that is not in its data.
 #[derive(Debug)]
-pub(in super::super) struct ReadError {
-    pub(in super::super) secret: String,
+pub(crate) struct ReadError {
+    pub(super) secret: String,
     pub(super) cause: ReadCause,
 }
 
@@ -90,7 +90,7 @@ struct Kinds {
 }
 
 /// Reads and plans.
-pub(in super::super) async fn read(run: &Run<'_>) -> Result<Bundle, ReadError> {
+pub(crate) async fn read(run: &Run<'_>) -> Result<Bundle, ReadError> {
     let (secrets, sources) = read_secrets(run, &run.pass.key.namespace, &run.mr().spec.secret_refs).await?;
     let sources = Arc::new(sources);
     let decoded = decode_all(run, sources.clone()).await.map_err(|panicked| ReadError::decoder(run, panicked))?;
@@ -106,7 +106,7 @@ pub(in super::super) async fn read(run: &Run<'_>) -> Result<Bundle, ReadError> {
 
 /// The objects that another bundle gives away, as its Secrets say now: it may not have had a pass since they changed.
 /// None if that cannot be told.
-pub(in super::super) async fn given_away(run: &Run<'_>, bundle: &NamespacedName) -> BTreeSet<ObjectKey> {
+pub(crate) async fn given_away(run: &Run<'_>, bundle: &NamespacedName) -> BTreeSet<ObjectKey> {
     let known = run.controller.bundles.store().with(bundle, BundleRecord::managed_resource);
     let Some(Ok(mr)) = known else { return BTreeSet::new() };
     let read = read_secrets(run, &bundle.namespace, &mr.spec.secret_refs).await;
@@ -238,22 +238,22 @@ fn scope_of(resource: Option<&Resource>) -> Scope {
 
 impl Bundle {
     /// Registers interest and starts the watches the bundle needs. Gives the moments to wait for while they start.
-    pub(in super::super) fn watch_kinds(&self, run: &Run<'_>) -> Vec<Moment> {
+    pub(crate) fn watch_kinds(&self, run: &Run<'_>) -> Vec<Moment> {
         let controller = run.controller;
         let old = run.mr().status.resources.iter().map(ResourceRef::key);
         let keys = self.plan.objects.iter().map(|object| object.key.clone()).chain(old).collect();
-        controller.targets.register(&run.pass.key, keys);
+        controller.objects.register(&run.pass.key, keys);
         for resource in self.kinds.values().flatten() {
-            controller.targets.watch(resource);
+            controller.objects.watch(resource);
         }
         let kinds: BTreeSet<GroupKind> = self.kinds.keys().map(GroupVersionKind::group_kind).collect();
-        let starting = controller.targets.starting(&kinds);
+        let starting = controller.objects.starting(&kinds);
         controller.autoscalers.start();
         starting
     }
 
     /// Logs what is strange about the manifests; once per set, when it is announced.
-    pub(in super::super) fn log_warnings(&self, run: &Run<'_>) {
+    pub(crate) fn log_warnings(&self, run: &Run<'_>) {
         for warning in &self.warnings {
             tracing::warn!(managed_resource = %run.pass.key, warning = %warning, "a manifest is not what it seems");
         }
@@ -263,23 +263,23 @@ impl Bundle {
     }
 
     /// Whether an autoscaler could scale one of the objects.
-    pub(in super::super) fn is_scalable(&self) -> bool {
+    pub(crate) fn is_scalable(&self) -> bool {
         self.plan.objects.iter().any(|object| hpa::is_scalable(&object.key.group_kind()))
     }
 
     /// Where a document stands that no cluster would take.
-    pub(in super::super) fn place(&self, document: usize) -> &str {
+    pub(crate) fn place(&self, document: usize) -> &str {
         self.places.get(&document).map_or("", String::as_str)
     }
 
     /// Whether it is known how the target serves the kinds of all objects.
-    pub(in super::super) fn all_kinds_known(&self) -> bool {
+    pub(crate) fn all_kinds_known(&self) -> bool {
         let mut kinds = self.plan.objects.iter().map(|object| object.reference.group_version_kind());
         kinds.all(|kind| self.resource(&kind).is_some())
     }
 
     /// How the target serves an object's kind, if it does.
-    pub(in super::super) fn resource(&self, kind: &GroupVersionKind) -> Option<&Resource> {
+    pub(crate) fn resource(&self, kind: &GroupVersionKind) -> Option<&Resource> {
         self.kinds.get(kind).and_then(Option::as_ref)
     }
 }

@@ -1,35 +1,70 @@
 //! A bundle at rest: its period ends with a look instead of a pass, as long as all is as it was left.
 
-use std::{cell::Cell, rc::Rc, time::Duration};
+use std::{
+    cell::Cell,
+    hash::{DefaultHasher, Hash, Hasher},
+    rc::Rc,
+    time::Duration,
+};
 
+use cluster::Record;
 use kit::{Look, Outcome};
 use tokio::time::Instant;
 
 use super::{
     super::{
-        known::memory::{Applied, Calm, Memory, Objects},
+        known::{Fingerprints, Head, Memory, ObjectsRevision, hash_of_references},
         shared::ManagedResources,
         wake::trigger::{self, Entry, Operation},
     },
     run::Run,
 };
-use crate::api::object::NamespacedName;
+use crate::{
+    api::{
+        conditions::RESOURCES_APPLIED,
+        managed_resource::{ManagedResource, Status},
+        object::NamespacedName,
+    },
+    bundle::hpa,
+};
+
+/// A full success: for this ManagedResource, generation and Secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Applied {
+    /// `metadata.uid` of the ManagedResource.
+    pub(crate) uid: String,
+    /// Its generation.
+    pub(crate) generation: i64,
+    /// The Secrets, in order, with the versions they had.
+    pub(crate) secrets: Vec<(String, u64)>,
+    /// Hash of what the status says of the set: refs, checksum, generation, condition. Somebody may have changed it.
+    pub(crate) status: u64,
+}
+
+/// What a look at a bundle went by that found nothing to do. As long as it is the same, another look would find the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BundleRevision {
+    /// Version of the ManagedResource.
+    pub(crate) version: u64,
+    /// Of its objects.
+    pub(crate) objects: ObjectsRevision,
+}
 
 /// What a look goes by.
 struct Rest {
     controller: Rc<ManagedResources>,
     bundle: NamespacedName,
     applied: Rc<Applied>,
-    objects: Rc<Objects>,
-    /// The moment of the last look that found all as it was left: as long as it lasts, no other is necessary.
-    calm: Cell<Option<Calm>>,
+    objects: Rc<Fingerprints>,
+    /// The revision at which a look found all as it was left last: as long as it is the same, no other look is necessary.
+    calm: Cell<Option<BundleRevision>>,
 }
 
 /// How a pass ends that left nothing undone: the next one is due by a repair that was put off, or by the period, unless there
-/// is nothing for it to do then. `calm` is the moment at which this pass found all as it was left, if it looked at all.
+/// is nothing for it to do then. `calm` is the revision at which this pass found all as it was left, if it looked at all.
 ///
 /// A look leaves `memory.period` where it is: a pass that comes for another reason later looks at all objects.
-pub(in super::super) fn until_due(run: &Run<'_>, memory: &Memory, now: Instant, calm: Option<Calm>) -> Outcome {
+pub(crate) fn until_due(run: &Run<'_>, memory: &Memory, now: Instant, calm: Option<BundleRevision>) -> Outcome {
     let next = memory.next(now, run.controller.settings.sync_period);
     let Some(applied) = memory.applied.clone().filter(|_| memory.is_at_rest()) else { return Outcome::After(next) };
     let rest = Rest {
@@ -44,7 +79,7 @@ pub(in super::super) fn until_due(run: &Run<'_>, memory: &Memory, now: Instant, 
 
 /// The time to the end of the next period: exact where something is written for it, be it each update (spec 10 §3.1) or a repair
 /// that was put off, which comes as often. Else in step with other bundles.
-pub(in super::super) fn period(controller: &ManagedResources, memory: &Memory) -> Duration {
+pub(crate) fn period(controller: &ManagedResources, memory: &Memory) -> Duration {
     let period = controller.settings.sync_period;
     let is_exact = controller.settings.always_update || !memory.damping.is_empty();
     if is_exact { period } else { controller.calm_period(period) }
@@ -55,10 +90,10 @@ pub(in super::super) fn period(controller: &ManagedResources, memory: &Memory) -
 impl Rest {
     /// Whether a pass would find nothing to do.
     fn goes_on(&self) -> bool {
-        let Some(moment) = self.controller.moment(&self.bundle) else { return false };
+        let Some(revision) = self.controller.revision(&self.bundle) else { return false };
         let goes_on = self.controller.has_secrets_of(&self.bundle, &self.applied)
-            && (self.calm.get() == Some(moment) || self.is_as_left());
-        self.calm.set(goes_on.then_some(moment));
+            && (self.calm.get() == Some(revision) || self.is_as_left());
+        self.calm.set(goes_on.then_some(revision));
         goes_on
     }
 
@@ -74,10 +109,192 @@ impl Rest {
                 && trigger::entry(class, &head.mr) == Entry::Apply
         });
         asks_for_nothing == Some(true)
-            && controller.targets.are_still(objects.iter().map(|(key, seen)| (key.as_ref(), seen.content)))
+            && controller.objects.are_still(objects.iter().map(|(key, seen)| (key.as_ref(), seen.content)))
     }
 
     fn period(&self) -> Duration {
         self.controller.calm_period(self.controller.settings.sync_period)
+    }
+}
+
+// === impl Applied ===
+
+impl Applied {
+    /// The ManagedResource as it is now, with these Secrets.
+    pub(crate) fn of(mr: &ManagedResource, secrets: &[(String, u64)]) -> Self {
+        Self {
+            uid: mr.metadata.uid.clone(),
+            generation: mr.metadata.generation,
+            secrets: secrets.to_vec(),
+            status: status_hash(&mr.status, hash_of_references(&mr.status.resources)),
+        }
+    }
+
+    /// Whether it was about this ManagedResource, as far as the ManagedResource itself tells; the Secrets are the caller's.
+    pub(super) fn is_about(&self, mr: &ManagedResource) -> bool {
+        self.fits(mr, || hash_of_references(&mr.status.resources))
+    }
+
+    /// The same for one of which the references are not there.
+    fn is_about_head(&self, head: &Head) -> bool {
+        self.fits(&head.mr, || head.references)
+    }
+
+    fn fits(&self, mr: &ManagedResource, references: impl FnOnce() -> u64) -> bool {
+        self.uid == mr.metadata.uid
+            && self.generation == mr.metadata.generation
+            && self.status == status_hash(&mr.status, references())
+    }
+}
+
+fn status_hash(status: &Status, references: u64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (references, &status.secrets_data_checksum, status.observed_generation).hash(&mut hasher);
+    let applied = status.conditions.iter().find(|condition| condition.kind == RESOURCES_APPLIED);
+    applied.map(|it| (&it.status, &it.reason, &it.message, &it.codes)).hash(&mut hasher);
+    hasher.finish()
+}
+
+// === impl Memory ===
+
+impl Memory {
+    /// How long until the next pass is due: by the period, or by a repair that was put off.
+    fn next(&self, now: Instant, sync_period: Duration) -> Duration {
+        let period = self.period.unwrap_or(now + sync_period);
+        self.damping.next_due().map_or(period, |due| due.min(period)).saturating_duration_since(now)
+    }
+
+    /// Whether there is nothing to go on with, now or later.
+    fn is_at_rest(&self) -> bool {
+        self.applied.is_some() && self.damping.is_empty() && self.ledger.is_none()
+    }
+}
+
+// === impl ManagedResources ===
+
+impl ManagedResources {
+    /// Whether the Secrets of a bundle have the versions they had when it was applied.
+    pub(super) fn has_secrets_of(&self, bundle: &NamespacedName, applied: &Applied) -> bool {
+        applied.secrets.iter().all(|(secret, version)| {
+            let name = NamespacedName::new(&bundle.namespace, secret);
+            !self.secrets.changed_since(&name, *version)
+        })
+    }
+
+    /// The present revision of a bundle and its objects; `None` if something can only be known by asking.
+    pub(crate) fn revision(&self, bundle: &NamespacedName) -> Option<BundleRevision> {
+        let is_told = self.bundles.is_fresh_for(bundle) && !self.settings.always_update;
+        let version = self.bundles.store().with(bundle, Record::version).filter(|_| is_told)?;
+        let objects = self.objects.revision(bundle)?;
+        let is_told = self.autoscalers.is_fresh() || !self.objects.holds(bundle, hpa::is_scalable);
+        is_told.then_some(BundleRevision { version, objects })
+    }
+
+    /// The time to the end of a period of about this length: where it ends for other bundles too, so that the process wakes
+    /// once for many.
+    pub(crate) fn calm_period(&self, period: Duration) -> Duration {
+        in_step(self.env.clock.monotonic().saturating_duration_since(self.started), period)
+    }
+}
+
+/// The period by at most a 60th and half a second longer or shorter, so that it ends where many others do, also such as are
+/// a little longer or shorter. `elapsed` is the time since a beginning that all have in common.
+fn in_step(elapsed: Duration, period: Duration) -> Duration {
+    // A power of two, so that each end of long steps is one of shorter ones.
+    let longest = u64::try_from(period.as_millis() / 30).unwrap_or(u64::MAX).min(1024);
+    let step = u128::from(longest.checked_ilog2().map_or(1, |exponent| 1_u64 << exponent)) * 1_000_000;
+    let due = (elapsed + period).as_nanos();
+    let rounded = (due + step / 2) / step * step;
+    Duration::from_nanos(u64::try_from(rounded).unwrap_or(u64::MAX)).saturating_sub(elapsed)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::object::ObjectKey;
+
+    const CAP: Duration = Duration::from_secs(60);
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey { kind: "ConfigMap".into(), name: name.into(), ..ObjectKey::default() }
+    }
+
+    #[test]
+    fn a_success_is_about_what_the_status_says_of_the_set_and_nothing_else() {
+        let bundle = |at: &str, value: Value| {
+            let mut object = json!({
+                "metadata": {"namespace": "shoot", "name": "a", "uid": "u", "generation": 3},
+                "status": {"observedGeneration": 3, "secretsDataChecksum": "c", "conditions": [
+                    {"type": "ResourcesApplied", "status": "True"}, {"type": "ResourcesHealthy", "status": "True"},
+                ]},
+            });
+            *object.pointer_mut(at).unwrap() = value;
+            ManagedResource::from_slice(&serde_json::to_vec(&object).unwrap()).unwrap()
+        };
+        let applied = Applied::of(&bundle("/metadata/name", json!("a")), &[]);
+        for (at, value, is_same) in [
+            ("/metadata/name", json!("a"), true),
+            ("/status/conditions/1/status", json!("False"), true),
+            ("/metadata/uid", json!("v"), false),
+            ("/metadata/generation", json!(4), false),
+            ("/status/observedGeneration", json!(2), false),
+            ("/status/secretsDataChecksum", json!("d"), false),
+            ("/status/conditions/0/status", json!("False"), false),
+        ] {
+            assert_eq!(applied.is_about(&bundle(at, value)), is_same, "{at}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_next_pass_is_due_by_the_period_or_by_a_repair_that_was_put_off() {
+        let (now, second) = (Instant::now(), Duration::from_secs(1));
+        let mut memory = Memory::default();
+        assert_eq!(memory.next(now, CAP), CAP);
+        memory.period = Some(now + 30 * second);
+        assert_eq!(memory.next(now + 10 * second, CAP), 20 * second);
+        memory.damping.repaired(&key("a"), now, CAP);
+        assert_eq!(memory.next(now, CAP), 30 * second, "nothing was put off");
+        memory.damping.drifted(&key("a"), now);
+
+        assert_eq!(memory.next(now, CAP), second);
+        assert_eq!(memory.next(now + 2 * second, CAP), Duration::ZERO);
+        memory.period = Some(now);
+        assert_eq!(memory.next(now, CAP), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bundle_rests_when_it_is_applied_and_nothing_goes_on() {
+        let mr = ManagedResource::from_slice(br#"{"metadata": {"namespace": "shoot", "name": "a"}}"#).unwrap();
+        let applied = || Memory { applied: Some(Rc::new(Applied::of(&mr, &[]))), ..Memory::default() };
+        assert!(applied().is_at_rest() && !Memory::default().is_at_rest());
+
+        let mut damped = applied();
+        damped.damping.repaired(&key("a"), Instant::now(), CAP);
+        let mut forgetful = applied();
+        forgetful.forget_objects();
+
+        assert!(!damped.is_at_rest() && !forgetful.is_at_rest());
+        assert!(!Memory { ledger: Some(Default::default()), ..applied() }.is_at_rest());
+    }
+
+    #[test]
+    fn periods_of_calm_bundles_end_together_and_do_not_grow() {
+        for (elapsed, period, due) in [
+            (0, 60_000, 59 * 1024),
+            (59 * 1024, 60_000, 118 * 1024),
+            (59 * 1024, 54_000, 112 * 1024),
+            (59 * 1024, 66_000, 123 * 1024),
+            (119_700, 60_000, 175 * 1024),
+            (119_800, 60_000, 176 * 1024),
+            (1_024, 600, 1_024 + 38 * 16),
+            (1_040, 600, 1_024 + 39 * 16),
+            (7, 0, 7),
+        ] {
+            let (elapsed, period) = (Duration::from_millis(elapsed), Duration::from_millis(period));
+
+            assert_eq!(elapsed + in_step(elapsed, period), Duration::from_millis(due), "{elapsed:?} {period:?}");
+        }
     }
 }

@@ -1,14 +1,14 @@
 //! A pass under way: what every step of it needs, and the writes to the ManagedResource itself.
 
-use std::{collections::BTreeSet, rc::Rc, time::Duration};
+use std::{rc::Rc, time::Duration};
 
 use cluster::{ApiError, Context, Reference};
 use kit::{Causes, Deadline, Failure, Pass};
 use tokio::time::Instant;
 
 use super::super::{
-    known::snapshot::Snapshot,
-    report::status_cell::{StatusCell, StatusTarget},
+    known::Snapshot,
+    report::{Destination, StatusCell},
     shared::ManagedResources,
     wake::trigger,
 };
@@ -21,64 +21,50 @@ use crate::api::{
 const STATUS_TIME: Duration = Duration::from_secs(5);
 
 /// A pass under way: what every step needs.
-pub(in super::super) struct Run<'a> {
-    pub(in super::super) controller: &'a Rc<ManagedResources>,
-    pub(in super::super) status: &'a StatusCell,
-    pub(in super::super) pass: &'a Pass<NamespacedName, ObjectKey>,
-    pub(in super::super) context: Context,
+pub(crate) struct Run<'a> {
+    pub(crate) controller: &'a Rc<ManagedResources>,
+    pub(super) status: &'a StatusCell,
+    pub(crate) pass: &'a Pass<NamespacedName, ObjectKey>,
+    pub(crate) context: Context,
     /// The name under which own writes are entered into stores.
-    pub(in super::super) writer: String,
+    pub(crate) writer: String,
     /// The ManagedResource as it stands after the last write of this pass.
-    pub(in super::super) bundle: Snapshot,
+    pub(crate) bundle: Snapshot,
 }
 
 /// A pass gets so much time for objects, whatever it has used up before: else a bundle that takes long to read would
 /// never get on.
 const OBJECTS_TIME: Duration = Duration::from_secs(1);
 
-/// What a pass has to look at.
-#[derive(Debug, PartialEq, Eq)]
-pub(in super::super) enum Todo {
-    /// Everything is as it was left.
-    Nothing,
-    /// These objects; the rest is settled.
-    Some(BTreeSet<ObjectKey>),
-    /// Everything; `forced` sends one update per object and run, even if it does not differ (spec 10 scenario 39).
-    All { forced: bool },
-}
-
 // === impl Run ===
 
 impl Run<'_> {
     /// Whether the pass, which came to its objects at `since`, has to let others have their turn.
-    pub(in super::super) fn should_yield(&self, since: Instant) -> bool {
+    pub(crate) fn should_yield(&self, since: Instant) -> bool {
         let now = self.controller.env.clock.monotonic();
         self.pass.should_yield() && now.saturating_duration_since(since) >= OBJECTS_TIME
     }
 
     /// Whether the ManagedResource carries the own finalizer.
-    pub(in super::super) fn has_finalizer(&self) -> bool {
+    pub(crate) fn has_finalizer(&self) -> bool {
         self.controller.settings.class.holds(&self.bundle.mr)
     }
 
     /// The ManagedResource.
-    pub(in super::super) fn mr(&self) -> &ManagedResource {
+    pub(crate) fn mr(&self) -> &ManagedResource {
         &self.bundle.mr
     }
 
     /// Writes the status that `change` makes of the present one, unless it is the same.
-    pub(in super::super) async fn write_status(
-        &mut self,
-        change: impl FnOnce(&Status) -> Status,
-    ) -> Result<(), Failure> {
+    pub(crate) async fn write_status(&mut self, change: impl FnOnce(&Status) -> Status) -> Result<(), Failure> {
         let own_time = Deadline::after(STATUS_TIME);
         let context = Context { deadline: self.context.deadline.max(own_time), ..self.context.clone() };
-        let target = StatusTarget {
+        let to = Destination {
             cluster: &self.controller.source,
             resource: self.controller.bundles.resource(),
             bundles: &self.controller.bundles,
         };
-        match self.status.write(target, &context, &self.bundle, change).await {
+        match self.status.write(to, &context, &self.bundle, change).await {
             Ok(written) => {
                 self.bundle = written;
                 Ok(())
@@ -114,7 +100,7 @@ impl Run<'_> {
     }
 
     /// Patches the ManagedResource and goes on with the answer.
-    pub(in super::super) async fn patch_bundle(&mut self, patch: &serde_json::Value) -> Result<(), ApiError> {
+    pub(crate) async fn patch_bundle(&mut self, patch: &serde_json::Value) -> Result<(), ApiError> {
         let controller = self.controller;
         let at = controller.bundles.resource().at(&self.pass.key.namespace, &self.pass.key.name);
         let asked = controller.env.clock.monotonic();
@@ -126,12 +112,12 @@ impl Run<'_> {
     }
 
     /// Whether the pass runs for its period: the one in which an object that two bundles want is written.
-    pub(in super::super) fn is_period(&self) -> bool {
+    pub(crate) fn is_period(&self) -> bool {
         self.pass.because_of(Causes::TIMER)
     }
 
     /// Reports that an object is wanted by another bundle too (decision 11).
-    pub(in super::super) fn conflicting_owner(&self, object: &str, owner: &NamespacedName) {
+    pub(crate) fn conflicting_owner(&self, object: &str, owner: &NamespacedName) {
         let own = &self.pass.key;
         let message = format!("object \"{object}\" is claimed by {own} and by {owner}; the last writer wins");
         if !self.controller.is_news(own, object, "ConflictingOwner") {
@@ -142,7 +128,7 @@ impl Run<'_> {
     }
 
     /// Reports that an object was not deleted because it belongs to another bundle now (decision 10).
-    pub(in super::super) fn kept_for_owner(&self, object: &str, owner: &NamespacedName) {
+    pub(crate) fn kept_for_owner(&self, object: &str, owner: &NamespacedName) {
         let own = &self.pass.key;
         let message = format!("object \"{object}\" left {own} but belongs to {owner} now and is not deleted");
         if !self.controller.is_news(own, object, "OwnedByOther") {

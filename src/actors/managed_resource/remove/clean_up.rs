@@ -10,11 +10,11 @@ use tokio::time::Instant;
 
 use super::{
     super::{
-        known::{memory::Memory, targets::Evidence},
-        pass::run::Run,
+        known::{Evidence, Memory},
+        pass::Run,
         report::status,
     },
-    clean::{self, ForcedFinalization, claims},
+    clean::{self, ForcedFinalization, volume_claims},
     own_refs,
 };
 use crate::{
@@ -43,7 +43,7 @@ enum Cleaned {
 // === the deletion path ===
 
 /// Deletes a bundle's objects, then gives the ManagedResource free (spec 10 §15).
-pub(in super::super) async fn delete_bundle(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, Failure> {
+pub(crate) async fn delete_bundle(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, Failure> {
     let controller = run.controller;
     let now = controller.env.clock.wall();
     let keep = run.mr().spec.keep_objects;
@@ -51,14 +51,14 @@ pub(in super::super) async fn delete_bundle(run: &mut Run<'_>, memory: &mut Memo
     if !keep {
         let references = run.mr().status.resources.clone();
         let keys: BTreeSet<_> = references.iter().map(ResourceRef::key).collect();
-        controller.targets.register(&run.pass.key, keys);
-        let Some(pending) = clean(run, memory, &references).await else { return Ok(Outcome::Continue) };
+        controller.objects.register(&run.pass.key, keys);
+        let Some(pending) = clean_up(run, memory, &references).await else { return Ok(Outcome::Continue) };
         if !pending.is_empty() {
             return report_pending(run, &pending).await;
         }
     }
     remove_finalizer(run).await?;
-    controller.targets.register(&run.pass.key, BTreeSet::new());
+    controller.objects.register(&run.pass.key, BTreeSet::new());
     Ok(Outcome::Retire)
 }
 
@@ -78,7 +78,7 @@ async fn remove_finalizer(run: &mut Run<'_>) -> Result<(), Failure> {
 }
 
 /// Reports what is still there; the pass ends with it (spec 10 §9.8, §15).
-pub(in super::super) async fn report_pending(run: &mut Run<'_>, pending: &[String]) -> Result<Outcome, Failure> {
+pub(crate) async fn report_pending(run: &mut Run<'_>, pending: &[String]) -> Result<Outcome, Failure> {
     let text = status::aggregate(status::CLEAN_PREFIX, pending);
     let now = run.controller.env.clock.wall();
     run.write_status(|status| status::deletion_pending(status, &text, now)).await?;
@@ -90,13 +90,9 @@ pub(in super::super) async fn report_pending(run: &mut Run<'_>, pending: &[Strin
 
 /// Deletes objects, workloads before what they need. Gives the items of the message for those that are still there;
 /// `None` if the time slice ended before all were looked at.
-pub(in super::super) async fn clean(
-    run: &Run<'_>,
-    memory: &mut Memory,
-    references: &[ResourceRef],
-) -> Option<Vec<String>> {
+pub(crate) async fn clean_up(run: &Run<'_>, memory: &mut Memory, references: &[ResourceRef]) -> Option<Vec<String>> {
     let begin = run.controller.env.clock.monotonic();
-    let mut cleaned = std::mem::take(&mut memory.round.get_or_insert_default().cleaned);
+    let mut cleaned = std::mem::take(&mut memory.ledger.get_or_insert_default().cleaned);
     let list: Vec<(_, &ResourceRef)> = references.iter().map(|reference| (reference.key(), reference)).collect();
     for rank in order::deletion_ranks(list, |(key, _)| key) {
         let left: Vec<_> = rank.into_iter().filter(|(key, _)| !cleaned.contains_key(key)).collect();
@@ -115,14 +111,14 @@ pub(in super::super) async fn clean(
             cleaned.insert(key, item);
         }
         if run.should_yield(begin) {
-            memory.round.get_or_insert_default().cleaned = cleaned;
+            memory.ledger.get_or_insert_default().cleaned = cleaned;
             return None;
         }
     }
     let mut pending: Vec<_> = cleaned.values().flatten().cloned().collect();
     pending.sort();
     if pending.is_empty() {
-        memory.round.get_or_insert_default().cleaned = cleaned;
+        memory.ledger.get_or_insert_default().cleaned = cleaned;
     }
     Some(pending)
 }
@@ -132,7 +128,7 @@ async fn clean_one(run: &Run<'_>, reference: &ResourceRef) -> Cleaned {
         Ok(cleaned) => cleaned,
         // An object with a name that no request can carry cannot be there.
         Err(error) if error.is_not_found() || error.is_no_match() || matches!(error, ApiError::BadRequest(_)) => {
-            run.controller.targets.gone(&reference.key(), &run.writer);
+            run.controller.objects.gone(&reference.key(), &run.writer);
             Cleaned::Done
         }
         Err(error) => Cleaned::Pending(Some(error.to_string())),
@@ -145,9 +141,9 @@ async fn try_clean(run: &Run<'_>, reference: &ResourceRef) -> Result<Cleaned, Ap
     let key = reference.key();
     let resource = controller.target.discovery().mapping(&reference.group_version_kind()).await?;
     let at = resource.at(namespace_of(&resource, reference), &reference.name);
-    controller.targets.watch(&resource);
+    controller.objects.watch(&resource);
     let needs_claims = run.mr().spec.delete_persistent_volume_claims && is_stateful_set(reference);
-    if let Evidence::Known(record) = controller.targets.evidence(&key)
+    if let Evidence::Known(record) = controller.objects.evidence(&key)
         && !record.deleting
         && !needs_claims
     {
@@ -193,7 +189,7 @@ async fn clean_live(
 ) -> Result<Cleaned, ApiError> {
     let controller = run.controller;
     let key = reference.key();
-    controller.targets.wrote(&key, live, &run.writer, asked);
+    controller.objects.wrote(&key, live, &run.writer, asked);
     let origin = object::annotation(live, ORIGIN);
     if clean::exclusion_of_object(live, controller.settings.garbage_collector).is_some() {
         return Ok(Cleaned::Done);
@@ -224,11 +220,11 @@ fn deleted(run: &Run<'_>, reference: &ResourceRef, answer: Deleted, asked: Insta
     let key = reference.key();
     match answer {
         Deleted::Gone => {
-            run.controller.targets.gone(&key, &run.writer);
+            run.controller.objects.gone(&key, &run.writer);
             Cleaned::Done
         }
         Deleted::Pending(object) => {
-            run.controller.targets.wrote(&key, &object, &run.writer, asked);
+            run.controller.objects.wrote(&key, &object, &run.writer, asked);
             // Its grace time begins now; that it cannot be read is told at once.
             let grace = clean::forced_finalization(&object, run.controller.env.clock.wall());
             Cleaned::Pending(grace.err().map(|error| error.to_string()))
@@ -305,22 +301,22 @@ async fn belongs_to_another(run: &Run<'_>, reference: &ResourceRef, origin: Opti
 
 /// Deletes the claims of a StatefulSet, before it is deleted itself (spec 10 §13.3).
 async fn delete_claims(run: &Run<'_>, stateful_set: &Value) -> Result<(), String> {
-    let selector = match claims::claims_to_delete(stateful_set) {
+    let selector = match volume_claims::claims_to_delete(stateful_set) {
         Ok(Some(selector)) => selector,
         Ok(None) => return Ok(()),
-        Err(error) => return Err(claims::not_cleaned(&error.to_string())),
+        Err(error) => return Err(volume_claims::not_cleaned(&error.to_string())),
     };
     let resource = Resource::new("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", true);
     let namespace = object::namespace(stateful_set);
     let target = &run.controller.target;
     let query = ListQuery { limit: Some(1), metadata_only: true, ..ListQuery::labelled(&selector) };
     let found = target.list(&run.context, &resource, Some(namespace), &query).await;
-    let found = found.map_err(|error| claims::not_listed(&error.to_string()))?;
+    let found = found.map_err(|error| volume_claims::not_listed(&error.to_string()))?;
     if found.items.is_empty() {
         return Ok(());
     }
     let deleted = target.delete_collection(&run.context, &resource, namespace, &selector).await;
-    deleted.map_err(|error| claims::not_cleaned(&error.to_string()))
+    deleted.map_err(|error| volume_claims::not_cleaned(&error.to_string()))
 }
 
 /// The item of the message for an object that is still there (spec 10 §13.6).

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use cluster::Record;
 
-use super::super::{known::snapshot::BundleRecord, pass::run::Run};
+use super::super::{known::BundleRecord, pass::Run};
 use crate::api::{
     managed_resource::ResourceRef,
     object::{GroupKind, NamespacedName, ObjectKey},

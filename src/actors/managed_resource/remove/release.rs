@@ -1,6 +1,6 @@
 //! Releasing objects whose manifests are in Ignore mode now: they stay, without our marks (spec 10 §14).
 
-use super::{super::pass::run::Run, clean};
+use super::{super::pass::Run, clean};
 use crate::{
     api::{managed_resource::ResourceRef, origin::Origin},
     bundle::identity,
@@ -12,7 +12,7 @@ use futures::{StreamExt, stream};
 const SIDE_BY_SIDE: usize = 16;
 
 /// Releases objects; gives the items of the message for those that could not be released, by their display strings.
-pub(in super::super) async fn release(run: &Run<'_>, references: &[ResourceRef]) -> Vec<String> {
+pub(crate) async fn release(run: &Run<'_>, references: &[ResourceRef]) -> Vec<String> {
     let mut named: Vec<(String, &ResourceRef)> =
         references.iter().map(|reference| (display(reference), reference)).collect();
     named.sort_by(|(a, _), (b, _)| a.cmp(b));

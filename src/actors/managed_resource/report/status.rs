@@ -21,48 +21,47 @@ use crate::{
 };
 
 /// Message of row "applied".
-pub const APPLIED_MESSAGE: &str = "All resources are applied.";
+const APPLIED_MESSAGE: &str = "All resources are applied.";
 /// Message of row "change detected" for `ResourcesApplied`.
-pub const RECONCILED_MESSAGE: &str = "The resources are currently being reconciled.";
+const RECONCILED_MESSAGE: &str = "The resources are currently being reconciled.";
 /// Message of row "change detected" for `ResourcesHealthy`.
-pub const HEALTH_PENDING_MESSAGE: &str =
-    "The health checks have not yet been executed for the current set of resources.";
+const HEALTH_PENDING_MESSAGE: &str = "The health checks have not yet been executed for the current set of resources.";
 /// Message of row "change detected" for `ResourcesProgressing`.
-pub const PROGRESSING_PENDING_MESSAGE: &str = "Checks have not yet been executed for the current set of resources.";
+const PROGRESSING_PENDING_MESSAGE: &str = "Checks have not yet been executed for the current set of resources.";
 /// Message of row "ignored".
-pub const IGNORED_MESSAGE: &str = "ManagedResource is marked to be ignored.";
+const IGNORED_MESSAGE: &str = "ManagedResource is marked to be ignored.";
 /// Message of row "deleting".
-pub const DELETED_MESSAGE: &str = "The resources are currently being deleted.";
+const DELETED_MESSAGE: &str = "The resources are currently being deleted.";
 /// Prefix of the aggregated error of clean-up (spec 10 §13.6).
-pub const CLEAN_PREFIX: &str = "Could not clean all old resources";
+pub(crate) const CLEAN_PREFIX: &str = "Could not clean all old resources";
 /// Prefix of the aggregated error of release (spec 10 §13.6).
-pub const RELEASE_PREFIX: &str = "Could not release all orphaned resources";
+pub(crate) const RELEASE_PREFIX: &str = "Could not release all orphaned resources";
 /// The longest message that is written, in bytes. The API server refuses objects beyond 1.5 MiB and each write of the
 /// status carries its messages.
-pub const MESSAGE_LIMIT: usize = 30 * 1024;
+const MESSAGE_LIMIT: usize = 30 * 1024;
 
-/// How a pass ended that reached its final phase (spec 10 §9.10).
+/// What a pass has applied that reached its final phase (spec 10 §9.10).
 #[derive(Debug, Clone, Default)]
-pub struct Outcome<'a> {
+pub(crate) struct AppliedSet<'a> {
     /// The new refs, sorted.
-    pub refs: Vec<ResourceRef>,
+    pub(crate) refs: Vec<ResourceRef>,
     /// Checksum over the kept manifests.
-    pub checksum: String,
+    pub(crate) checksum: String,
     /// The generation that was applied.
-    pub generation: i64,
+    pub(crate) generation: i64,
     /// Documents that could not be decoded; the others have been applied.
-    pub errors: &'a [DecodeError],
+    pub(crate) errors: &'a [DecodeError],
 }
 
 // === rows of spec 10 §16 ===
 
 /// Row "Secret unreadable".
-pub fn secret_unreadable(status: &Status, error: &str, now: Timestamp) -> Status {
+pub(crate) fn secret_unreadable(status: &Status, error: &str, now: Timestamp) -> Status {
     with_applied(status, ConditionStatus::False, CANNOT_READ_SECRET, error, now)
 }
 
 /// Whether row "change detected" is due: the refs (with their order, labels and annotations) or the checksum differ.
-pub fn is_changed(status: &Status, refs: &[ResourceRef], checksum: &str) -> bool {
+pub(crate) fn is_changed(status: &Status, refs: &[ResourceRef], checksum: &str) -> bool {
     status.resources != refs || status.secrets_data_checksum.as_deref() != Some(checksum)
 }
 
@@ -71,7 +70,7 @@ pub fn is_changed(status: &Status, refs: &[ResourceRef], checksum: &str) -> bool
 /// `added` are the new refs for which the old index found nothing. They are appended to the refs, so that an object is
 /// known before it is created: otherwise one that was created just before a crash, and whose manifest is gone after it,
 /// would stay for ever. An old ref stays as it is, because its labels and annotations are what the merge compares with.
-pub fn change_detected(status: &Status, added: &[ResourceRef], now: Timestamp) -> Status {
+pub(crate) fn change_detected(status: &Status, added: &[ResourceRef], now: Timestamp) -> Status {
     let applied = conditions::get_or_init(&status.conditions, RESOURCES_APPLIED, now);
     let (reason, message) = match applied.reason.as_str() {
         APPLY_FAILED | DELETION_FAILED | DELETION_PENDING => (applied.reason.as_str(), applied.message.as_str()),
@@ -95,44 +94,44 @@ pub fn change_detected(status: &Status, added: &[ResourceRef], now: Timestamp) -
 }
 
 /// New refs join those of a set that was announced before: what it said about the set stays.
-pub fn remembered(status: &Status, added: &[ResourceRef]) -> Status {
+pub(crate) fn remembered(status: &Status, added: &[ResourceRef]) -> Status {
     Status { resources: union(&status.resources, added), ..status.clone() }
 }
 
 /// Row "deletion pending".
-pub fn deletion_pending(status: &Status, message: &str, now: Timestamp) -> Status {
+pub(crate) fn deletion_pending(status: &Status, message: &str, now: Timestamp) -> Status {
     with_applied(status, ConditionStatus::Progressing, DELETION_PENDING, message, now)
 }
 
 /// Row "release failed".
-pub fn release_failed(status: &Status, message: &str, now: Timestamp) -> Status {
+pub(crate) fn release_failed(status: &Status, message: &str, now: Timestamp) -> Status {
     with_applied(status, ConditionStatus::False, RELEASE_FAILED, message, now)
 }
 
 /// Row "apply failed". `created` are refs of objects that exist although the run failed; they join the refs, so that
 /// they are not forgotten when their manifests go (spec 10 "Better than upstream" 3).
-pub fn apply_failed(status: &Status, error: &str, created: &[ResourceRef], now: Timestamp) -> Status {
+pub(crate) fn apply_failed(status: &Status, error: &str, created: &[ResourceRef], now: Timestamp) -> Status {
     let mut next = with_applied(status, ConditionStatus::False, APPLY_FAILED, error, now);
     next.resources = union(&status.resources, created);
     next
 }
 
 /// Rows "applied" and "decoding failed", with the fields that only the final phase sets (spec 10 §9.10).
-pub fn finished(status: &Status, outcome: Outcome<'_>, now: Timestamp) -> Status {
-    let mut next = if outcome.errors.is_empty() {
+pub(crate) fn finished(status: &Status, set: AppliedSet<'_>, now: Timestamp) -> Status {
+    let mut next = if set.errors.is_empty() {
         with_applied(status, ConditionStatus::True, APPLY_SUCCEEDED, APPLIED_MESSAGE, now)
     } else {
-        let message = decoding_message(outcome.errors);
+        let message = decoding_message(set.errors);
         with_applied(status, ConditionStatus::False, DECODING_FAILED, &message, now)
     };
-    next.resources = outcome.refs;
-    next.secrets_data_checksum = Some(outcome.checksum);
-    next.observed_generation = outcome.generation;
+    next.resources = set.refs;
+    next.secrets_data_checksum = Some(set.checksum);
+    next.observed_generation = set.generation;
     next
 }
 
 /// Whether the condition says just what row "applied" says.
-pub fn is_reported_applied(status: &Status) -> bool {
+pub(crate) fn is_reported_applied(status: &Status) -> bool {
     conditions::find(&status.conditions, RESOURCES_APPLIED).is_some_and(|condition| {
         condition.status == ConditionStatus::True
             && condition.reason == APPLY_SUCCEEDED
@@ -142,7 +141,7 @@ pub fn is_reported_applied(status: &Status) -> bool {
 
 /// An object was found gone in a pass that failed: that is said as well, because after it health is not judged any more
 /// (spec 20 §4.1, scenario 4).
-pub fn found_gone(status: &Status, gone: &BTreeSet<ObjectKey>, now: Timestamp) -> Status {
+pub(crate) fn found_gone(status: &Status, gone: &BTreeSet<ObjectKey>, now: Timestamp) -> Status {
     let mut next = status.clone();
     let is_healthy = conditions::find(&status.conditions, RESOURCES_HEALTHY)
         .is_some_and(|condition| condition.status == ConditionStatus::True);
@@ -155,7 +154,7 @@ pub fn found_gone(status: &Status, gone: &BTreeSet<ObjectKey>, now: Timestamp) -
 }
 
 /// Row "ignored".
-pub fn ignored(status: &Status, now: Timestamp) -> Status {
+pub(crate) fn ignored(status: &Status, now: Timestamp) -> Status {
     let mut next = status.clone();
     for (kind, value) in [
         (RESOURCES_HEALTHY, ConditionStatus::True),
@@ -169,7 +168,7 @@ pub fn ignored(status: &Status, now: Timestamp) -> Status {
 
 /// Row "deleting" (spec 10 §15). With `keep_objects` nothing is deleted and `ResourcesApplied` stays as it is;
 /// otherwise it keeps a message that already tells about deletion.
-pub fn deleting(status: &Status, keep_objects: bool, now: Timestamp) -> Status {
+pub(crate) fn deleting(status: &Status, keep_objects: bool, now: Timestamp) -> Status {
     let mut next = status.clone();
     for (kind, value) in [(RESOURCES_HEALTHY, ConditionStatus::False), (RESOURCES_PROGRESSING, ConditionStatus::True)] {
         conditions::set(&mut next.conditions, kind, value, DELETION_PENDING, DELETED_MESSAGE, now);
@@ -187,7 +186,7 @@ pub fn deleting(status: &Status, keep_objects: bool, now: Timestamp) -> Status {
 
 /// Whether a status must be sent: one that equals what is stored must not, so that nobody is woken for nothing (spec 10
 /// "Better than upstream" 8).
-pub fn needs_write(stored: &Status, next: &Status) -> bool {
+pub(super) fn needs_write(stored: &Status, next: &Status) -> bool {
     stored != next
 }
 
@@ -208,7 +207,7 @@ fn union(old: &[ResourceRef], added: &[ResourceRef]) -> Vec<ResourceRef> {
 
 /// One error out of many, in an order that is the same each time (spec 10 §13.6). Bounded: the first items in full, the
 /// rest is counted.
-pub fn aggregate(prefix: &str, items: &[String]) -> String {
+pub(crate) fn aggregate(prefix: &str, items: &[String]) -> String {
     let text = match items {
         [item] => format!("{prefix}: 1 error occurred: {item}"),
         items => format!("{prefix}: {} errors occurred: [{}]", items.len(), bounded_list(items, ", ")),
@@ -240,7 +239,7 @@ fn bounded_list(items: &[String], separator: &str) -> String {
 }
 
 /// The message, or as much of it as may be written.
-pub(in super::super) fn bounded(message: &str) -> String {
+pub(crate) fn bounded(message: &str) -> String {
     cut(message, MESSAGE_LIMIT)
 }
 

@@ -9,17 +9,17 @@ use std::cell::{Cell, RefCell};
 use cluster::{ApiError, Cluster, Context, Record, Resource, Watch};
 use tokio::sync::Mutex;
 
-use super::{super::known::snapshot::Snapshot, status::needs_write};
+use super::{super::known::Snapshot, status::needs_write};
 use crate::api::{
     managed_resource::{Status, with_status},
     object::NamespacedName,
 };
 
-use super::super::known::snapshot::BundleRecord;
+use super::super::known::BundleRecord;
 
 /// The status of one ManagedResource, as far as this process wrote it.
 #[derive(Default)]
-pub struct StatusCell {
+pub(crate) struct StatusCell {
     /// Held during a write, so that two duties do not overtake each other.
     turn: Mutex<()>,
     /// The versions that our own status writes led through, in their order. What the last one left is in the store.
@@ -32,13 +32,13 @@ pub struct StatusCell {
 const LINEAGE: usize = 8;
 
 /// Where the ManagedResource lives.
-pub struct StatusTarget<'a> {
+pub(crate) struct Destination<'a> {
     /// The source cluster.
-    pub cluster: &'a Cluster,
+    pub(crate) cluster: &'a Cluster,
     /// The kind.
-    pub resource: &'a Resource,
+    pub(crate) resource: &'a Resource,
     /// The store that the answers go into.
-    pub bundles: &'a Watch<BundleRecord>,
+    pub(crate) bundles: &'a Watch<BundleRecord>,
 }
 
 // === impl StatusCell ===
@@ -49,9 +49,9 @@ impl StatusCell {
     ///
     /// # Errors
     /// A conflict if somebody else wrote since `basis`; whatever the request ends with.
-    pub async fn write(
+    pub(crate) async fn write(
         &self,
-        to: StatusTarget<'_>,
+        to: Destination<'_>,
         context: &Context,
         basis: &Snapshot,
         change: impl FnOnce(&Status) -> Status,
@@ -77,24 +77,24 @@ impl StatusCell {
 
     /// Takes note of what a write to the ManagedResource failed with: if the server does not find it, what the store has is
     /// no evidence any more.
-    pub fn heard(&self, error: &ApiError) {
+    pub(crate) fn heard(&self, error: &ApiError) {
         if error.is_not_found() {
             self.doubtful.set(true);
         }
     }
 
     /// Whether the ManagedResource may be gone, whatever the store has.
-    pub fn is_doubtful(&self) -> bool {
+    pub(crate) fn is_doubtful(&self) -> bool {
         self.doubtful.get()
     }
 
     /// The ManagedResource was read since.
-    pub fn was_found(&self) {
+    pub(crate) fn was_found(&self) {
         self.doubtful.set(false);
     }
 
     /// The newest snapshot that differs from `basis` by our own status writes alone.
-    fn present(&self, to: &StatusTarget<'_>, basis: &Snapshot) -> Snapshot {
+    fn present(&self, to: &Destination<'_>, basis: &Snapshot) -> Snapshot {
         let lineage = self.lineage.borrow();
         let place = |record: &BundleRecord| lineage.iter().position(|version| *version == record.version());
         let newest = to.bundles.store().get(&basis.mr.key());
@@ -114,6 +114,6 @@ impl StatusCell {
 }
 
 /// The name under which a bundle's own writes are entered into stores.
-pub fn writer(key: &NamespacedName) -> String {
+pub(crate) fn writer(key: &NamespacedName) -> String {
     key.to_string()
 }

@@ -4,34 +4,53 @@
 //! decodes and leaves its *claims*: which objects it wants, and how. When all have, or after five seconds, each claimed
 //! kind is listed once; each object is compared with its claim, and only the verdict is kept.
 //!
-//! * here: the claims
+//! * here: how it begins and ends, and the part of each bundle: its claims
 //! * `sweep`: the course of the start, the lists and the comparison
-//! * `opening`: its state: who is to claim, what is claimed, and what was found
+//! * `claims`: its state: who is to claim, what is claimed, and what was found
 
-pub(super) mod opening;
+mod claims;
 mod sweep;
 
-use std::rc::Rc;
+pub(super) use claims::Claims;
 
+use std::{panic::AssertUnwindSafe, rc::Rc};
+
+use futures::FutureExt;
 use kit::{Failure, Moment};
 
-use self::opening::{Claim, Common};
+use self::claims::{Claim, Common, StartStep};
 use super::{
-    apply::{self, apply_object::Scene},
-    known::memory::Applied,
-    pass::{
-        read,
-        run::{Run, Todo},
-    },
+    apply::{self, Scene},
+    known::Memory,
+    pass::{self, Applied, Bundle, Run, Todo},
     report::status,
+    shared::ManagedResources,
 };
 use crate::api::{object::GroupVersionKind, origin::Origin};
 
+/// Runs the start over many bundles. They wait for its end, however it ends.
+pub(super) async fn run(controller: Rc<ManagedResources>) {
+    if AssertUnwindSafe(controller.clone().claim_and_sweep()).catch_unwind().await.is_err() {
+        tracing::error!("the start over many bundles panicked; bundles read their objects one by one");
+    }
+    controller.claims.end();
+    controller.secrets.drop_preloaded();
+}
+
+/// What the pass of a bundle does for the start. Gives the moments to wait for; `None` means that the pass goes on by itself.
+pub(super) async fn take_part(run: &Run<'_>, memory: &mut Memory) -> Result<Option<Vec<Moment>>, Failure> {
+    match run.controller.claims.step(&run.pass.key, memory) {
+        StartStep::Over => Ok(None),
+        StartStep::Wait(moments) => Ok(Some(moments)),
+        StartStep::Claim => claim(run).await,
+    }
+}
+
 /// Leaves the claims of a bundle. `None` means that the pass goes on by itself.
-pub(super) async fn claim(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure> {
-    let opening = &run.controller.opening;
-    let Ok(bundle) = read::read(run).await else {
-        opening.has_nothing_to_claim(&run.pass.key);
+async fn claim(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure> {
+    let claims = &run.controller.claims;
+    let Ok(bundle) = pass::read(run).await else {
+        claims.has_nothing_to_claim(&run.pass.key);
         return Ok(None);
     };
     // The watches begin before the lists, so that no change gets lost in between.
@@ -40,26 +59,26 @@ pub(super) async fn claim(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure>
     let everything = Todo::All { forced: false };
     let scene = Scene::new(run, &bundle, false, &everything);
     let (applied, wanted) = (applied(run, &bundle), bundle.plan.objects.len());
-    let Some(moment) = opening.begin_claims(&run.pass.key, wanted, applied) else { return Ok(None) };
+    let Some(moment) = claims.begin_claims(&run.pass.key, wanted, applied) else { return Ok(None) };
     for object in &bundle.plan.objects {
         let kind = GroupVersionKind::of(&object.manifest).unwrap_or_default();
         let (Some(resource), None, false) = (bundle.resource(&kind), &object.error, object.ignored) else { continue };
         let Ok(wanted) = serde_json::to_vec(&(&object.manifest, &object.old)) else { continue };
         let claim = Claim {
             common: common.clone(),
-            key: run.controller.targets.shared(&object.key),
+            key: run.controller.objects.shared(&object.key),
             manifest_hash: scene.intent(object),
             wanted: wanted.into(),
         };
-        if !opening.add(kind, resource, claim) {
+        if !claims.add(kind, resource, claim) {
             break;
         }
     }
-    opening.has_nothing_to_claim(&run.pass.key);
+    claims.has_nothing_to_claim(&run.pass.key);
     Ok(Some(vec![moment]))
 }
 
-fn common(run: &Run<'_>, bundle: &read::Bundle) -> Common {
+fn common(run: &Run<'_>, bundle: &Bundle) -> Common {
     let mr = run.mr();
     Common {
         bundle: run.pass.key.clone(),
@@ -73,7 +92,7 @@ fn common(run: &Run<'_>, bundle: &read::Bundle) -> Common {
 }
 
 /// What the bundle is if the sweep finds all its objects settled: applied, with nothing left to report.
-fn applied(run: &Run<'_>, bundle: &read::Bundle) -> Option<Applied> {
+fn applied(run: &Run<'_>, bundle: &Bundle) -> Option<Applied> {
     let mr = run.mr();
     let reported = status::is_reported_applied(&mr.status);
     let complete = reported

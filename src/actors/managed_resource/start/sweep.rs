@@ -10,12 +10,12 @@ use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
     super::{
-        apply::apply_object::OWN_MANAGER,
-        known::{fingerprint::Record, memory::Fingerprint, snapshot::BundleRecord},
+        apply::OWN_MANAGER,
+        known::{BundleRecord, Fingerprint, ObjectRecord},
         shared::ManagedResources,
         wake::trigger::{self, Entry, Operation},
     },
-    opening::{Claim, Kind},
+    claims::{Claim, ClaimedKind},
 };
 use crate::{
     api::{
@@ -71,7 +71,7 @@ async fn next_page(pages: &mut Pages, turns: &Semaphore) -> Option<Result<Page, 
 
 impl ManagedResources {
     /// Runs the start, from the first list of ManagedResources to the last verdict.
-    pub(in super::super) async fn open(self: Rc<Self>) {
+    pub(super) async fn claim_and_sweep(self: Rc<Self>) {
         self.bundles.need().met().await;
         let needed = self.needed_secrets();
         if !needed.is_empty() {
@@ -82,11 +82,11 @@ impl ManagedResources {
         }
         // Only now: the pass of a bundle that claims nothing may have come and gone meanwhile.
         let expected = self.applied_now().filter(|(_, mr)| is_known(mr)).map(|(name, _)| name).collect();
-        self.opening.begin_claiming(expected);
+        self.claims.begin_claiming(expected);
         let claimed = async {
-            while !self.opening.all_claimed() {
-                let moment = self.opening.moment();
-                if !self.opening.all_claimed() {
+            while !self.claims.all_claimed() {
+                let moment = self.claims.moment();
+                if !self.claims.all_claimed() {
                     Signal::raised_after(&moment).await;
                 }
             }
@@ -94,9 +94,9 @@ impl ManagedResources {
         // After the time is over the sweep goes on with what was claimed.
         drop(tokio::time::timeout(CLAIMING, claimed).await);
         let turns = Semaphore::new(SIDE_BY_SIDE);
-        let kinds = self.opening.begin_sweeping().into_values();
+        let kinds = self.claims.begin_sweeping().into_values();
         join_all(kinds.map(|kind| self.sweep_or_pass_over(kind, &turns))).await;
-        self.opening.end();
+        self.claims.end();
         // There are more bundles than permits: the turn of many is still to come.
         tokio::time::sleep(PRELOADED).await;
     }
@@ -123,31 +123,31 @@ impl ManagedResources {
         Context { lane: Lane::Background, deadline: Deadline::after(LISTING), key: "start".into() }
     }
 
-    async fn sweep_or_pass_over(&self, kind: Kind, turns: &Semaphore) {
+    async fn sweep_or_pass_over(&self, kind: ClaimedKind, turns: &Semaphore) {
         let (name, bundles) = (kind.resource.to_string(), kind.bundles());
         if let Err(error) = self.sweep(kind, turns).await {
             tracing::info!(resource = %name, error = %error, "a kind cannot be listed; its objects are read one by one");
         }
-        self.opening.swept(bundles);
+        self.claims.swept(bundles);
     }
 
     /// Lists one kind and compares each object with its claims.
-    async fn sweep(&self, mut kind: Kind, turns: &Semaphore) -> Result<(), ApiError> {
+    async fn sweep(&self, mut kind: ClaimedKind, turns: &Semaphore) -> Result<(), ApiError> {
         let context = self.start_context();
         let group_kind = kind.resource.group_kind();
-        let scopes = self.targets.scopes(&group_kind);
+        let scopes = self.objects.scopes(&group_kind);
         self.watched(&kind).await;
         if self.autoscalers_starting(&kind).is_some() {
             // How many replicas are right is not known yet: the bundles look themselves, when it is.
             return Ok(());
         }
-        self.targets.watch(&kind.resource);
-        if self.targets.scopes(&group_kind) != scopes {
+        self.objects.watch(&kind.resource);
+        if self.objects.scopes(&group_kind) != scopes {
             // Without the right to watch it everywhere, it is watched in namespaces: those watches have to begin too.
             self.watched(&kind).await;
         }
         let mut swept = Ok(());
-        for scope in self.targets.scopes(&group_kind) {
+        for scope in self.objects.scopes(&group_kind) {
             swept = swept.and(self.sweep_scope(&mut kind, scope, &context, turns).await);
         }
         swept
@@ -156,7 +156,7 @@ impl ManagedResources {
     /// Lists one kind in one namespace, or everywhere.
     async fn sweep_scope(
         &self,
-        kind: &mut Kind,
+        kind: &mut ClaimedKind,
         scope: Option<String>,
         context: &Context,
         turns: &Semaphore,
@@ -178,24 +178,24 @@ impl ManagedResources {
         // It is created without reading.
         let in_scope = |name: &NamespacedName| scope.as_ref().is_none_or(|scope| *scope == name.namespace);
         let left = kind.claims.extract_if(.., |name, _| in_scope(name));
-        self.opening.are_absent(left.flat_map(|(_, claims)| claims));
+        self.claims.are_absent(left.flat_map(|(_, claims)| claims));
         Ok(())
     }
 
     /// Waits until changes of the kind are heard of, or that takes too long.
-    async fn watched(&self, kind: &Kind) {
-        let starting = self.targets.starting([&kind.resource.group_kind()]);
+    async fn watched(&self, kind: &ClaimedKind) {
+        let starting = self.objects.starting([&kind.resource.group_kind()]);
         for moment in starting.into_iter().chain(self.autoscalers_starting(kind)) {
             drop(tokio::time::timeout(CLAIMING, Signal::raised_after(&moment)).await);
         }
     }
 
-    fn autoscalers_starting(&self, kind: &Kind) -> Option<Moment> {
+    fn autoscalers_starting(&self, kind: &ClaimedKind) -> Option<Moment> {
         if hpa::is_scalable(&kind.resource.group_kind()) { self.autoscalers.pending() } else { None }
     }
 
     fn compare(&self, claim: &Claim, live: &Value, asked: Instant) {
-        if self.targets.found(&claim.key, live, asked) == Found::Removed {
+        if self.objects.found(&claim.key, live, asked) == Found::Removed {
             // No event will tell of it again: the bundle has to look.
             return;
         }
@@ -214,8 +214,8 @@ impl ManagedResources {
         let settled =
             !settled::differs(&merged, live) || (common.trusted && settled::settled(&merged, live, OWN_MANAGER));
         if settled {
-            let seen = Fingerprint { manifest: claim.manifest_hash, content: Record::of_object(live).content() };
-            self.opening.is_settled(&common.bundle, claim.key.clone(), seen);
+            let seen = Fingerprint { manifest: claim.manifest_hash, content: ObjectRecord::of_object(live).content() };
+            self.claims.is_settled(&common.bundle, claim.key.clone(), seen);
         }
     }
 }

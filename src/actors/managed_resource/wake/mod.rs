@@ -3,8 +3,13 @@
 //! * [`trigger`]: which events start a pass (spec 10 §5), and what a pass does first. Pure. **Start reading at
 //!   [`trigger::entry`]**
 //! * `wakes`: filters on stores, and listeners of what tells by itself
-//! * `moment`: what happens to an object within a moment belongs together
+//! * `drift`: an object is no longer as it was
 
-pub(super) mod moment;
-pub mod trigger;
-pub(super) mod wakes;
+mod drift;
+pub(super) mod trigger;
+mod wakes;
+
+pub(super) use drift::tell_of_drift;
+pub(super) use wakes::{
+    subscribe_bundles, subscribe_secrets, tell_of_health, tell_of_kinds, tell_of_pods, tell_of_scaling,
+};

@@ -9,11 +9,11 @@ use crate::api::{
 
 /// Why an event of a ManagedResource starts a pass: a set of reasons, empty if it does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Triggers(u16);
+pub(super) struct Triggers(u16);
 
 /// What the operation annotation asks for before a pass (spec 10 §5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
+pub(crate) enum Operation {
     /// No pass, and no timer: not even for a ManagedResource that is being deleted.
     Stop,
     /// Remove the annotation ([`remove_operation_patch`]), then go on.
@@ -24,7 +24,7 @@ pub enum Operation {
 
 /// What a pass does with a ManagedResource as it was read (spec 10 §7, rows 3 to 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entry {
+pub(crate) enum Entry {
     /// Report that it is ignored, touch nothing else, no timer.
     Ignored,
     /// The deletion path: it is being deleted, or handed to another class.
@@ -39,7 +39,7 @@ pub enum Entry {
 
 /// Which ManagedResources an event of a Secret concerns (spec 10 §5.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SecretWake {
+pub(super) enum SecretWake {
     /// None: deletions, and Secrets of a first list.
     None,
     /// All that reference the Secret.
@@ -52,50 +52,29 @@ pub enum SecretWake {
 
 impl Triggers {
     /// The ManagedResource is new, to us at least.
-    pub const CREATED: Self = Self(1);
+    const CREATED: Self = Self(1);
     /// The ManagedResource is gone.
-    pub const DELETED: Self = Self(1 << 1);
+    const DELETED: Self = Self(1 << 1);
     /// B1: the spec changed.
-    pub const GENERATION: Self = Self(1 << 2);
+    const GENERATION: Self = Self(1 << 2);
     /// B2: an operation is asked for.
-    pub const OPERATION: Self = Self(1 << 3);
+    const OPERATION: Self = Self(1 << 3);
     /// B3: it became unhealthy.
-    pub const UNHEALTHY: Self = Self(1 << 4);
+    const UNHEALTHY: Self = Self(1 << 4);
     /// B4: it is no longer ignored.
-    pub const NOT_IGNORED: Self = Self(1 << 5);
+    const NOT_IGNORED: Self = Self(1 << 5);
     /// B5: it is ignored now.
-    pub const IGNORED: Self = Self(1 << 6);
+    const IGNORED: Self = Self(1 << 6);
     /// B6: the class before has finished.
-    pub const CLEANED_UP: Self = Self(1 << 7);
+    const CLEANED_UP: Self = Self(1 << 7);
     /// Deletion was asked for. B1 covers it where the API server raises the generation.
-    pub const DELETION: Self = Self(1 << 8);
+    const DELETION: Self = Self(1 << 8);
 
     const NONE: Self = Self(0);
-    const NAMES: [(Self, &str); 9] = [
-        (Self::CREATED, "created"),
-        (Self::DELETED, "deleted"),
-        (Self::GENERATION, "generation"),
-        (Self::OPERATION, "operation"),
-        (Self::UNHEALTHY, "unhealthy"),
-        (Self::NOT_IGNORED, "not ignored"),
-        (Self::IGNORED, "ignored"),
-        (Self::CLEANED_UP, "cleaned up"),
-        (Self::DELETION, "deletion"),
-    ];
 
     /// Whether nothing is triggered.
-    pub fn is_empty(self) -> bool {
+    pub(super) fn is_empty(self) -> bool {
         self == Self::NONE
-    }
-
-    /// Whether all of `other` are in the set.
-    pub fn contains(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-
-    /// The reasons' names, for logs.
-    pub fn names(self) -> impl Iterator<Item = &'static str> {
-        Self::NAMES.into_iter().filter(move |(trigger, _)| self.contains(*trigger)).map(|(_, name)| name)
     }
 
     fn when(self, condition: bool) -> Self {
@@ -115,7 +94,7 @@ impl std::ops::BitOr for Triggers {
 
 /// Why the step from `old` to `new` starts a pass. No `old` is a creation, no `new` a deletion; both have to be the last
 /// known state.
-pub fn triggers(own: &OwnClass, old: Option<&ManagedResource>, new: Option<&ManagedResource>) -> Triggers {
+pub(super) fn triggers(own: &OwnClass, old: Option<&ManagedResource>, new: Option<&ManagedResource>) -> Triggers {
     match (old, new) {
         (None, None) => Triggers::NONE,
         (None, Some(created)) => Triggers::CREATED.when(passes_class(own, created)),
@@ -160,7 +139,7 @@ fn passes_ignore(old: &ManagedResource, new: &ManagedResource) -> bool {
 
 /// What an event of a Secret means, by the `resourceVersion` of its old and new state. `initial` is a Secret of a first
 /// list, which wakes nobody. One created later helps those that miss it ("Better than upstream" 6).
-pub fn secret_wake(old: Option<&str>, new: Option<&str>, initial: bool) -> SecretWake {
+pub(super) fn secret_wake(old: Option<&str>, new: Option<&str>, initial: bool) -> SecretWake {
     match (old, new) {
         (_, None) => SecretWake::None,
         (None, Some(_)) if initial => SecretWake::None,
@@ -171,7 +150,7 @@ pub fn secret_wake(old: Option<&str>, new: Option<&str>, initial: bool) -> Secre
 }
 
 /// Whether a ManagedResource of the Secret's namespace is to be looked at.
-pub fn is_woken_by_secret(own: &OwnClass, wake: SecretWake, secret: &str, mr: &ManagedResource) -> bool {
+pub(super) fn is_woken_by_secret(own: &OwnClass, wake: SecretWake, secret: &str, mr: &ManagedResource) -> bool {
     let concerned = passes_class(own, mr)
         && (!mr.is_ignored() || mr.is_deleting())
         && mr.spec.secret_refs.iter().any(|reference| reference.name == secret);
@@ -186,7 +165,7 @@ pub fn is_woken_by_secret(own: &OwnClass, wake: SecretWake, secret: &str, mr: &M
 // === the start of a pass ===
 
 /// What the operation annotation asks for (spec 10 §5.2).
-pub fn operation(mr: &ManagedResource) -> Operation {
+pub(crate) fn operation(mr: &ManagedResource) -> Operation {
     match mr.annotation(OPERATION) {
         Some(OPERATION_WAIT_FOR_STATE) => Operation::Stop,
         // It is for the run that follows when it is ignored no longer (spec 10 §5.1 C, §5.5).
@@ -197,7 +176,7 @@ pub fn operation(mr: &ManagedResource) -> Operation {
 }
 
 /// JSON merge patch that removes the operation annotation; it carries no `resourceVersion` on purpose.
-pub fn remove_operation_patch() -> serde_json::Value {
+pub(crate) fn remove_operation_patch() -> serde_json::Value {
     serde_json::json!({ "metadata": { "annotations": { OPERATION: null } } })
 }
 
@@ -206,7 +185,7 @@ pub fn remove_operation_patch() -> serde_json::Value {
 /// Deletion comes before waiting: every class cleans up a ManagedResource that is being deleted. The question for
 /// responsibility comes last and is asked again here, although the filter asked it: a pass may have been queued before
 /// the hand-over ended.
-pub fn entry(own: &OwnClass, mr: &ManagedResource) -> Entry {
+pub(crate) fn entry(own: &OwnClass, mr: &ManagedResource) -> Entry {
     if mr.is_ignored() && !mr.is_deleting() {
         Entry::Ignored
     } else if mr.is_deleting() || own.is_transferring(mr) {

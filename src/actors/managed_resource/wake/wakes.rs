@@ -11,20 +11,14 @@ use tokio::sync::watch;
 
 use super::{
     super::{
-        health::{desk::Desk, pods},
-        known::{
-            autoscalers,
-            secrets::SecretRecord,
-            snapshot::{BundleRecord, Head},
-            targets::{Drift, DriftListener, HealthListener, News, Targets},
-        },
-        shared::{CHANGED, DRIFT, GATE, HEALTH, KIND, ManagedResources, ROLLOUT, SCALED, SECRET},
+        health::{HealthRegistry, PodsListener},
+        known::{BundleRecord, Head, HealthListener, ManagedObjects, News, ScalingListener, SecretRecord},
+        shared::{CHANGED, HEALTH, KIND, ManagedResources, REJUDGE, ROLLOUT, SCALED, SECRET},
     },
-    moment::Moments,
     trigger::{self, SecretWake},
 };
 use crate::{
-    actors::health::gate::{self, Gate},
+    actors::health::eligibility::{self, Eligibility},
     api::{
         class::OwnClass,
         object::{GroupKind, NamespacedName, ObjectKey},
@@ -37,15 +31,12 @@ type Waker = WeakSupervised<ManagedResources>;
 
 // === filters ===
 
-pub(in super::super) fn subscribe_bundles(
-    controller: &Rc<ManagedResources>,
-    bundles: &Watch<BundleRecord>,
-    waker: &Waker,
-) {
-    let (class, waker, desk) = (controller.settings.class.clone(), waker.clone(), controller.desk.clone());
+pub(crate) fn subscribe_bundles(controller: &Rc<ManagedResources>, bundles: &Watch<BundleRecord>, waker: &Waker) {
+    let (class, waker, registry) =
+        (controller.settings.class.clone(), waker.clone(), controller.health_registry.clone());
     bundles.subscribe(move |change| {
         let (old, new) = (change.old.map(BundleRecord::head), change.new.map(BundleRecord::head));
-        desk.set(change.name, new.is_some_and(|new| gate::gate(&class, &new.mr) == Gate::Open));
+        registry.set(change.name, new.is_some_and(|new| eligibility::of(&class, &new.mr) == Eligibility::Eligible));
         let causes = bundle_causes(&class, change.how, old, new);
         let first = change.how == How::First;
         waker.wake(change.name, if first { Wake::background(causes) } else { Wake::live(causes) });
@@ -57,16 +48,16 @@ fn bundle_causes(class: &OwnClass, how: How<'_>, old: Option<&Head>, new: Option
     let references = old.map(|old| old.references) != new.map(|new| new.references);
     let (old, new) = (old.map(|old| &old.mr), new.map(|new| &new.mr));
     let is_triggered = !trigger::triggers(class, old, new).is_empty();
-    let is_judged = gate::is_triggered(class, old, new, references);
+    let is_judged = eligibility::is_triggered(class, old, new, references);
     match (how, is_triggered) {
         (_, false) if !is_judged => Causes::NONE,
         (How::First, _) => Causes::LISTED,
-        (_, true) => CHANGED.with(Causes::OBJECT).with(if is_judged { GATE } else { Causes::NONE }),
-        (_, false) => GATE,
+        (_, true) => CHANGED.with(Causes::OBJECT).with(if is_judged { REJUDGE } else { Causes::NONE }),
+        (_, false) => REJUDGE,
     }
 }
 
-pub(in super::super) fn subscribe_secrets(
+pub(crate) fn subscribe_secrets(
     controller: &Rc<ManagedResources>,
     secrets: &Watch<SecretRecord>,
     index: Index<NamespacedName>,
@@ -99,32 +90,29 @@ pub(in super::super) fn subscribe_secrets(
 // === listeners ===
 
 /// Wakes the bundles that wait for a kind whenever the target serves other kinds than before.
-pub(in super::super) async fn tell_of_kinds(
-    controller: Weak<ManagedResources>,
-    waker: Waker,
-    mut changes: watch::Receiver<u64>,
-) {
+pub(crate) async fn tell_of_kinds(controller: Weak<ManagedResources>, waker: Waker, mut changes: watch::Receiver<u64>) {
     while changes.changed().await.is_ok() {
         let Some(controller) = controller.upgrade() else { return };
-        controller.targets.follow_discovery();
-        for bundle in std::mem::take(&mut *controller.awaiting_kinds.borrow_mut()) {
+        controller.objects.follow_discovery();
+        let awaiting = controller.awaiting_kinds.take();
+        for bundle in awaiting {
             waker.wake(&bundle, Wake::live(KIND));
         }
-        for bundle in controller.desk.take_awaiting_kinds() {
-            waker.wake(&bundle, Wake::live(GATE));
+        for bundle in controller.health_registry.take_awaiting_kinds() {
+            waker.wake(&bundle, Wake::live(REJUDGE));
         }
     }
 }
 
 /// Wakes bundles for which an object, or a kind, stands differently now.
-pub(in super::super) fn tell_of_health(desk: &Rc<Desk>, waker: &Waker) -> HealthListener {
-    let (desk, waker) = (desk.clone(), waker.clone());
+pub(crate) fn tell_of_health(registry: &Rc<HealthRegistry>, waker: &Waker) -> HealthListener {
+    let (registry, waker) = (registry.clone(), waker.clone());
     Rc::new(move |bundle, object, news| {
-        if !desk.is_open(bundle) {
+        if !registry.is_judged(bundle) {
             return;
         }
         match (news, object) {
-            (News::Gone, Some(object)) => desk.note_absence(bundle, object),
+            (News::Gone, Some(object)) => registry.note_absence(bundle, object),
             (News::Gone | News::Judged { .. }, _) => {}
         }
         let causes = match news {
@@ -143,42 +131,32 @@ pub(in super::super) fn tell_of_health(desk: &Rc<Desk>, waker: &Waker) -> Health
 }
 
 /// Wakes the bundles with Deployments for which a Pod counts, or did.
-pub(in super::super) fn tell_of_pods(targets: &Targets, desk: &Rc<Desk>, waker: &Waker) -> pods::Listener {
-    let (targets, desk, waker) = (targets.clone(), desk.clone(), waker.clone());
+pub(crate) fn tell_of_pods(objects: &ManagedObjects, registry: &Rc<HealthRegistry>, waker: &Waker) -> PodsListener {
+    let (objects, registry, waker) = (objects.clone(), registry.clone(), waker.clone());
     Rc::new(move |namespace, pods| {
         let bundles: BTreeSet<NamespacedName> = match namespace {
             Some(namespace) => {
-                let deployments = targets.deployments_of(namespace, pods);
-                deployments.iter().flat_map(|deployment| targets.holders(deployment)).collect()
+                let deployments = objects.deployments_of(namespace, pods);
+                deployments.iter().flat_map(|deployment| objects.holders(deployment)).collect()
             }
-            None => targets.holders_of(&GroupKind::new("apps", "Deployment")),
+            None => objects.holders_of(&GroupKind::new("apps", "Deployment")),
         };
         for bundle in &bundles {
-            targets.news_for(bundle);
+            objects.news_for(bundle);
         }
-        for bundle in bundles.iter().filter(|bundle| desk.is_open(bundle)) {
+        for bundle in bundles.iter().filter(|bundle| registry.is_judged(bundle)) {
             waker.wake(bundle, Wake::live(ROLLOUT));
         }
     })
 }
 
-/// Wakes bundles of which an object is no longer as it was: at once if it is gone, else when the moment is over.
-pub(in super::super) fn tell_of_drift(waker: &Waker) -> DriftListener {
-    let waker = waker.clone();
-    let moments = Moments::new(move |bundle, due| waker.wake(bundle, due));
-    Rc::new(move |bundle: &NamespacedName, object: &ObjectKey, what: Drift| match what {
-        Drift::Changed => moments.soon(bundle, object, Wake::live(DRIFT)),
-        Drift::Gone => moments.now(bundle, Wake::live(DRIFT).about(object.clone())),
-    })
-}
-
 /// Wakes the bundles of which an object got its first autoscaler or lost its last one.
-pub(in super::super) fn tell_of_scaling(targets: &Targets, waker: &Waker) -> autoscalers::Listener {
-    let (waker, targets) = (waker.clone(), targets.clone());
+pub(crate) fn tell_of_scaling(objects: &ManagedObjects, waker: &Waker) -> ScalingListener {
+    let (waker, objects) = (waker.clone(), objects.clone());
     Rc::new(move |object: &ObjectKey| {
         // The bundle may hold it under an equivalent group.
         for key in Equivalences::predefined().of_key(object).chain([object.clone()]) {
-            for bundle in targets.holders(&key) {
+            for bundle in objects.holders(&key) {
                 waker.wake(&bundle, Wake::live(SCALED).about(key.clone()));
             }
         }

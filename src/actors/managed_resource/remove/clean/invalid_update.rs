@@ -18,7 +18,7 @@ const IMMUTABLE: &str = "field is immutable when `immutable` is set";
 
 /// What to do about an update that the API server refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reaction {
+pub(crate) enum Reaction {
     /// Report the error as it is: somebody was faster.
     Conflict,
     /// Report the error, wrapped in [`apply_error`].
@@ -34,7 +34,7 @@ pub enum Reaction {
 
 /// Decides about the error answer to an **update**: its HTTP status, its reason, and type and message of its causes in
 /// order. `merged` is the object that was sent.
-pub fn react<'a>(
+pub(crate) fn react<'a>(
     code: u16,
     reason: &str,
     causes: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -59,17 +59,17 @@ pub fn react<'a>(
 
 /// Whether an error means that somebody else changed the object: the reason `Conflict`, not `AlreadyExists` (which has
 /// the same HTTP status). Such an error is reported without any frame.
-pub fn is_conflict(code: u16, reason: &str) -> bool {
+fn is_conflict(code: u16, reason: &str) -> bool {
     reason == "Conflict" || reason.is_empty() && code == 409
 }
 
 /// Text for an error about an object.
-pub fn apply_error(display: &str, error: &str) -> String {
+pub(crate) fn apply_error(display: &str, error: &str) -> String {
     format!("error during apply of object \"{display}\": {error}")
 }
 
 /// Text for an object that was deleted because of its error.
-pub fn deleted(display: &str, error: &str) -> String {
+pub(crate) fn deleted(display: &str, error: &str) -> String {
     format!(
         "deleted object \"{display}\" because of 'invalid' update error, and 'delete-on-invalid-update' annotation on object \
          or the resource is an immutable ConfigMap/Secret: {error}"
@@ -77,7 +77,7 @@ pub fn deleted(display: &str, error: &str) -> String {
 }
 
 /// Text for an object that could not be deleted.
-pub fn not_deleted(display: &str, error: &str) -> String {
+pub(crate) fn not_deleted(display: &str, error: &str) -> String {
     format!("error deleting object \"{display}\" after 'invalid' update error: {error}")
 }
 

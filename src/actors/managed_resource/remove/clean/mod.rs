@@ -4,7 +4,7 @@
 //!
 //! * [`exclusion_of_object`], [`exclusion_of_record`]: objects that stay
 //! * [`other_owner`]: objects that belong to another bundle now (decision 10)
-//! * [`claims`]: which PersistentVolumeClaims go with a StatefulSet
+//! * [`volume_claims`]: which PersistentVolumeClaims go with a StatefulSet
 //! * [`propagation`]: how the object is deleted
 //! * [`forced_finalization`]: when finalizers are taken away
 //! * [`still_pending`]: what is reported meanwhile
@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::super::known::fingerprint::Record;
+use super::super::known::ObjectRecord;
 use crate::{
     api::{
         duration::{DurationError, GoDuration},
@@ -26,15 +26,15 @@ use crate::{
     bundle::identity,
 };
 
-pub mod claims;
-pub mod invalid_update;
+pub(crate) mod invalid_update;
+pub(crate) mod volume_claims;
 
 #[cfg(test)]
 mod tests;
 
 /// Why an object stays although nobody wants it any more (spec 10 §13.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exclusion {
+pub(crate) enum Exclusion {
     /// Its keep-object annotation.
     KeepObject,
     /// The garbage collector will delete it.
@@ -43,7 +43,7 @@ pub enum Exclusion {
 
 /// What happens to the dependents of a deleted object: `propagationPolicy` of a DELETE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Propagation {
+pub(crate) enum Propagation {
     /// The object goes first.
     Background,
     /// The dependents go first.
@@ -54,7 +54,7 @@ pub enum Propagation {
 
 /// What to do about the finalizers of an object after its DELETE (spec 10 §13.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ForcedFinalization {
+pub(super) enum ForcedFinalization {
     /// Nothing: there is no grace time, no finalizer, or the object was not being deleted when it was read.
     No,
     /// Nothing yet: the grace time ends then.
@@ -68,21 +68,21 @@ pub enum ForcedFinalization {
 /// The grace time of an object cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("failed parsing duration of resources.gardener.cloud/finalize-deletion-after annotation: {0}")]
-pub struct GraceTimeError(#[from] DurationError);
+pub(super) struct GraceTimeError(#[from] DurationError);
 
 // === exclusions ===
 
 /// Whether the live object stays, as its annotations and labels say (spec 10 §13.2).
-pub fn exclusion_of_object(live: &Value, garbage_collector_enabled: bool) -> Option<Exclusion> {
+pub(crate) fn exclusion_of_object(live: &Value, garbage_collector_enabled: bool) -> Option<Exclusion> {
     let keep = truthy(object::annotation(live, keys::KEEP_OBJECT));
     let collectable = truthy(object::label(live, keys::GARBAGE_COLLECTABLE));
     exclusion(&identity::gvk_of(live), keep, collectable && garbage_collector_enabled)
 }
 
 /// The same from what is remembered of the object.
-pub fn exclusion_of_record(
+pub(super) fn exclusion_of_record(
     gvk: &GroupVersionKind,
-    record: &Record,
+    record: &ObjectRecord,
     garbage_collector_enabled: bool,
 ) -> Option<Exclusion> {
     exclusion(gvk, record.keep_object, record.garbage_collectable && garbage_collector_enabled)
@@ -106,7 +106,7 @@ fn is_config_map_or_secret(gvk: &GroupVersionKind) -> bool {
 /// The *other* ManagedResource of the same source cluster that an object's origin annotation names (decisions 10 and
 /// 11). Whether it exists, the caller must ask; if it does, the object is not ours to delete. An origin that cannot be
 /// read, or of another cluster, names nobody.
-pub fn other_owner(origin: Option<&str>, own: &Origin) -> Option<NamespacedName> {
+pub(crate) fn other_owner(origin: Option<&str>, own: &Origin) -> Option<NamespacedName> {
     let origin: Origin = origin?.parse().ok()?;
     (origin.cluster_id == own.cluster_id && origin.key != own.key).then_some(origin.key)
 }
@@ -115,12 +115,12 @@ pub fn other_owner(origin: Option<&str>, own: &Origin) -> Option<NamespacedName>
 
 /// The policy an object of this API group is deleted with; `None` sends no policy (spec 10 §13.4). Foreground deletion
 /// of RBAC objects or Services blocks.
-pub fn propagation(group: &str) -> Option<Propagation> {
+pub(super) fn propagation(group: &str) -> Option<Propagation> {
     matches!(group, "apps" | "extensions" | "batch").then_some(Propagation::Foreground)
 }
 
 /// What to do about the finalizers of an object, as it was read *before* its DELETE (spec 10 §13.5).
-pub fn forced_finalization(live: &Value, now: Timestamp) -> Result<ForcedFinalization, GraceTimeError> {
+pub(super) fn forced_finalization(live: &Value, now: Timestamp) -> Result<ForcedFinalization, GraceTimeError> {
     let Some(grace) = object::annotation(live, keys::FINALIZE_DELETION_AFTER) else {
         return Ok(ForcedFinalization::No);
     };
@@ -144,12 +144,12 @@ pub fn forced_finalization(live: &Value, now: Timestamp) -> Result<ForcedFinaliz
 
 /// JSON merge patch that takes all finalizers away; without a lock (spec 10 §13.5.3). It names the object by its uid, so
 /// that one made anew under the same name keeps its own.
-pub fn remove_finalizers_patch(live: &Value) -> Value {
+pub(super) fn remove_finalizers_patch(live: &Value) -> Value {
     json!({"metadata": {"uid": object::uid(live), "finalizers": null}})
 }
 
 /// A Namespace without any finalizer, for its `finalize` subresource (spec 10 §13.5.4).
-pub fn finalized_namespace(live: &Value) -> Value {
+pub(super) fn finalized_namespace(live: &Value) -> Value {
     let mut namespace = live.clone();
     if let Some(metadata) = namespace.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("finalizers");
@@ -162,7 +162,7 @@ pub fn finalized_namespace(live: &Value) -> Value {
 
 /// The item of the aggregated error for an object that is not gone yet (spec 10 §13.6). `events` is the block of the
 /// [`Warnings`](crate::actors::health::warnings::Warnings) about a Service; empty if there are none.
-pub fn still_pending(display: &str, error: Option<&str>, events: &str) -> String {
+pub(super) fn still_pending(display: &str, error: Option<&str>, events: &str) -> String {
     let error = error.map(|error| format!(": {error}")).unwrap_or_default();
     format!("deletion of old resource \"{display}\" is still pending{error}{events}")
 }
@@ -171,18 +171,18 @@ pub fn still_pending(display: &str, error: Option<&str>, events: &str) -> String
 
 /// JSON merge patch that releases an object in Ignore mode (spec 10 §14); `None` if its origin is not ours (any more):
 /// then there is nothing to do. The managed-by label stays.
-pub fn release_patch(live: &Value, own_origin: &str) -> Option<Value> {
+pub(crate) fn release_patch(live: &Value, own_origin: &str) -> Option<Value> {
     let is_ours = object::annotation(live, keys::ORIGIN) == Some(own_origin);
     is_ours.then(|| json!({"metadata": {"annotations": {keys::ORIGIN: null, keys::DESCRIPTION: null}}}))
 }
 
 /// Text for an orphan that cannot be read (spec 10 §14).
-pub fn orphan_not_read(display: &str, error: &str) -> String {
+pub(super) fn orphan_not_read(display: &str, error: &str) -> String {
     format!("error getting object \"{display}\": {error}")
 }
 
 /// Text for an orphan that cannot be patched (spec 10 §14).
-pub fn orphan_not_patched(display: &str, error: &str) -> String {
+pub(super) fn orphan_not_patched(display: &str, error: &str) -> String {
     format!("error patching object \"{display}\": {error}")
 }
 
@@ -190,10 +190,10 @@ pub fn orphan_not_patched(display: &str, error: &str) -> String {
 
 impl Propagation {
     /// All values, in the order messages list them.
-    pub const ALL: [Self; 3] = [Self::Background, Self::Foreground, Self::Orphan];
+    pub(crate) const ALL: [Self; 3] = [Self::Background, Self::Foreground, Self::Orphan];
 
     /// As the API and the annotation write it.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Background => "Background",
             Self::Foreground => "Foreground",
@@ -202,7 +202,7 @@ impl Propagation {
     }
 
     /// The value with exactly that name.
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|propagation| propagation.as_str() == name)
     }
 }

@@ -133,9 +133,9 @@ fn a_failed_apply_remembers_what_it_created() {
 /// spec 10 scenario 1
 #[test]
 fn success_sets_the_final_fields() {
-    let outcome = Outcome { refs: vec![reference("a", "1")], checksum: "abc".to_owned(), generation: 4, errors: &[] };
+    let set = AppliedSet { refs: vec![reference("a", "1")], checksum: "abc".to_owned(), generation: 4, errors: &[] };
 
-    let status = finished(&Status::default(), outcome, now());
+    let status = finished(&Status::default(), set, now());
 
     assert_eq!(shown(&status), ["ResourcesApplied True ApplySucceeded All resources are applied."]);
     assert_eq!(status.resources, [reference("a", "1")]);
@@ -145,9 +145,9 @@ fn success_sets_the_final_fields() {
 /// spec 10 scenario 4
 #[test]
 fn decoding_errors_are_named_and_the_final_fields_are_set_all_the_same() {
-    let outcome = Outcome { generation: 4, errors: &[error(1), error(3)], ..Outcome::default() };
+    let set = AppliedSet { generation: 4, errors: &[error(1), error(3)], ..AppliedSet::default() };
 
-    let status = finished(&Status::default(), outcome, now());
+    let status = finished(&Status::default(), set, now());
 
     assert_eq!(
         applied_of(&status),
@@ -243,7 +243,7 @@ fn a_message_is_cut_between_characters() {
     let message = &status.conditions[0].message;
     assert!(message.len() <= MESSAGE_LIMIT && message.ends_with('…'));
     let errors: Vec<_> = (0..2).map(|index| DecodeError { text: long.clone(), ..error(index) }).collect();
-    let status = finished(&status, Outcome { errors: &errors, ..Outcome::default() }, now());
+    let status = finished(&status, AppliedSet { errors: &errors, ..AppliedSet::default() }, now());
     assert!(status.conditions[0].message.len() <= MESSAGE_LIMIT);
 }
 
@@ -297,7 +297,7 @@ fn a_status_is_written_when_something_in_it_differs() {
     assert!(!needs_write(&status, &status.clone()));
 }
 
-/// spec 20 scenario 4: the gate closes with this write.
+/// spec 20 scenario 4: with this write the bundle is judged no more.
 #[test]
 fn an_object_that_was_found_gone_is_said_to_be_missing_if_the_bundle_was_healthy() {
     let reference = |name: &str| ResourceRef::new("v1", "ConfigMap", "a", name);

@@ -5,6 +5,30 @@ use crate::api::{
     managed_resource::SecretRef,
 };
 
+impl Triggers {
+    const NAMES: [(Self, &str); 9] = [
+        (Self::CREATED, "created"),
+        (Self::DELETED, "deleted"),
+        (Self::GENERATION, "generation"),
+        (Self::OPERATION, "operation"),
+        (Self::UNHEALTHY, "unhealthy"),
+        (Self::NOT_IGNORED, "not ignored"),
+        (Self::IGNORED, "ignored"),
+        (Self::CLEANED_UP, "cleaned up"),
+        (Self::DELETION, "deletion"),
+    ];
+
+    /// Whether all of `other` are in the set.
+    fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The reasons' names.
+    fn names(self) -> impl Iterator<Item = &'static str> {
+        Self::NAMES.into_iter().filter(move |(trigger, _)| self.contains(*trigger)).map(|(_, name)| name)
+    }
+}
+
 fn own() -> OwnClass {
     OwnClass::new("")
 }

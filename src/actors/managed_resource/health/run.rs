@@ -13,7 +13,7 @@ use crate::api::object::{GroupKind, NamespacedName, ObjectKey};
 /// Both look at both conditions where they can, so that what changes together is written together: the first one writes,
 /// and for the other one nothing is left to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Duty {
+pub(crate) enum HealthDuty {
     /// `health`: all objects, both conditions.
     Health,
     /// `health-progressing`: workloads, and their condition alone.
@@ -21,10 +21,10 @@ pub(in super::super) enum Duty {
 }
 
 /// A pass under way.
-pub(super) struct Round<'a> {
+pub(super) struct HealthRun<'a> {
     pub(super) controller: &'a Rc<ManagedResources>,
     pub(super) pass: &'a Pass<NamespacedName, ObjectKey>,
-    pub(super) duty: Duty,
+    pub(super) duty: HealthDuty,
     pub(super) context: Context,
     /// The name under which what was read is entered into stores.
     pub(super) writer: String,
@@ -38,5 +38,5 @@ pub(super) fn period(controller: &ManagedResources) -> Duration {
 
 /// Whether there are Deployments whose Pods are to be counted.
 pub(super) fn are_pods_needed(controller: &ManagedResources) -> bool {
-    controller.targets.is_interested_in(&GroupKind::new("apps", "Deployment"))
+    controller.objects.is_interested_in(&GroupKind::new("apps", "Deployment"))
 }

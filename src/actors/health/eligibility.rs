@@ -1,4 +1,4 @@
-//! Whether a bundle is judged at all, and which of its changes ask for that (spec 20 §4.1, §5.1, §10.1).
+//! Whether a bundle is judged at all, and which of its changes ask for that (spec 20 §4.1, the gate; §5.1, §10.1).
 
 use crate::api::{
     class::OwnClass,
@@ -6,36 +6,36 @@ use crate::api::{
     managed_resource::ManagedResource,
 };
 
-/// What a pass does with a bundle.
+/// Whether a bundle is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gate {
+pub(crate) enum Eligibility {
     /// Its objects are judged.
-    Open,
+    Eligible,
     /// Not now: they are not applied. It is looked at again.
-    Closed,
+    Deferred,
     /// Not at all: nothing is written, no timer (spec 20 §10.1, rows 3 to 5).
-    Barred,
+    Excluded,
 }
 
-/// What a pass does with a bundle as it stands.
+/// Whether a bundle is judged as it stands.
 ///
 /// A bundle that another class has not finished with is not judged: its objects may be in another cluster still
 /// ("Better than upstream" 15).
-pub fn gate(own: &OwnClass, mr: &ManagedResource) -> Gate {
+pub(crate) fn of(own: &OwnClass, mr: &ManagedResource) -> Eligibility {
     if mr.is_ignored() || !own.is_responsible(mr) || mr.is_deleting() {
-        return Gate::Barred;
+        return Eligibility::Excluded;
     }
     let applied = mr.condition(RESOURCES_APPLIED).map(|condition| &condition.status);
     match applied {
-        None | Some(ConditionStatus::Progressing | ConditionStatus::False) => Gate::Closed,
-        Some(_) if own.is_waiting_for_cleanup(mr) => Gate::Closed,
-        Some(ConditionStatus::True | ConditionStatus::Unknown | ConditionStatus::Other(_)) => Gate::Open,
+        None | Some(ConditionStatus::Progressing | ConditionStatus::False) => Eligibility::Deferred,
+        Some(_) if own.is_waiting_for_cleanup(mr) => Eligibility::Deferred,
+        Some(ConditionStatus::True | ConditionStatus::Unknown | ConditionStatus::Other(_)) => Eligibility::Eligible,
     }
 }
 
 /// Whether the step from `old` to `new` asks for a pass at once (spec 20 §5.1). No `old` is a creation, no `new` a
 /// deletion. `references` tells whether `status.resources` differ; those of `old` and `new` are not looked at.
-pub fn is_triggered(
+pub(crate) fn is_triggered(
     own: &OwnClass,
     old: Option<&ManagedResource>,
     new: Option<&ManagedResource>,
@@ -47,7 +47,7 @@ pub fn is_triggered(
         (None, Some(created)) => concerns(created),
         (Some(deleted), None) => concerns(deleted),
         (Some(old), Some(new)) if old.metadata.uid != new.metadata.uid => concerns(new),
-        // Somebody else wrote the refs, or a pass that went from one set to another without closing the gate.
+        // Somebody else wrote the refs, or a pass that went from one set to another without the condition telling of it.
         (Some(old), Some(new)) => concerns(new) && (references || is_changed(own, old, new)),
     }
 }
@@ -92,16 +92,16 @@ mod tests {
 
     /// spec 20 §4.1, scenarios 2 and 3.
     #[test]
-    fn only_the_status_of_the_condition_opens_the_gate() {
+    fn only_the_status_of_the_condition_makes_a_bundle_eligible() {
         for (applied, expected) in [
-            (None, Gate::Closed),
-            (Some("Progressing"), Gate::Closed),
-            (Some("False"), Gate::Closed),
-            (Some("True"), Gate::Open),
-            (Some("Unknown"), Gate::Open),
-            (Some("Whatever"), Gate::Open),
+            (None, Eligibility::Deferred),
+            (Some("Progressing"), Eligibility::Deferred),
+            (Some("False"), Eligibility::Deferred),
+            (Some("True"), Eligibility::Eligible),
+            (Some("Unknown"), Eligibility::Eligible),
+            (Some("Whatever"), Eligibility::Eligible),
         ] {
-            assert_eq!(gate(&own(), &mr(applied, json!({}))), expected, "{applied:?}");
+            assert_eq!(of(&own(), &mr(applied, json!({}))), expected, "{applied:?}");
         }
     }
 
@@ -109,45 +109,45 @@ mod tests {
     #[test]
     fn what_is_ignored_foreign_or_deleted_is_not_judged() {
         for (change, expected) in [
-            (ignored("T"), Gate::Barred),
-            (ignored("true"), Gate::Barred),
-            (ignored("1"), Gate::Barred),
-            (ignored("yes"), Gate::Open),
-            (ignored(""), Gate::Open),
-            (json!({"/spec/class": "other"}), Gate::Barred),
-            (json!({"/spec/class": ""}), Gate::Open),
-            (json!({"/metadata/deletionTimestamp": "2026-01-01T00:00:00Z"}), Gate::Barred),
+            (ignored("T"), Eligibility::Excluded),
+            (ignored("true"), Eligibility::Excluded),
+            (ignored("1"), Eligibility::Excluded),
+            (ignored("yes"), Eligibility::Eligible),
+            (ignored(""), Eligibility::Eligible),
+            (json!({"/spec/class": "other"}), Eligibility::Excluded),
+            (json!({"/spec/class": ""}), Eligibility::Eligible),
+            (json!({"/metadata/deletionTimestamp": "2026-01-01T00:00:00Z"}), Eligibility::Excluded),
             (
                 json!({"/metadata/finalizers": ["resources.gardener.cloud/gardener-resource-manager-other"]}),
-                Gate::Closed,
+                Eligibility::Deferred,
             ),
         ] {
-            assert_eq!(gate(&own(), &mr(Some("True"), change.clone())), expected, "{change}");
+            assert_eq!(of(&own(), &mr(Some("True"), change.clone())), expected, "{change}");
         }
     }
 
     /// spec 20 §5.1.
     #[test]
-    fn a_change_asks_for_a_pass_if_it_may_open_the_gate() {
-        let open = || mr(Some("True"), json!({}));
+    fn a_change_asks_for_a_pass_if_it_may_make_a_bundle_eligible() {
+        let judged = || mr(Some("True"), json!({}));
         let other = "resources.gardener.cloud/gardener-resource-manager-other";
         let reference = json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "a", "name": "cfg"});
         for (old, new, expected) in [
-            (None, Some(open()), true),
-            (Some(open()), None, true),
-            (Some(open()), Some(open()), false),
-            (Some(mr(None, json!({}))), Some(open()), true),
-            (Some(mr(Some("Progressing"), json!({}))), Some(open()), true),
-            (Some(open()), Some(mr(Some("False"), json!({}))), true),
-            (Some(open()), Some(mr(Some("True"), json!({"/metadata/generation": 7}))), false),
-            (Some(open()), Some(mr(Some("True"), json!({"/metadata/labels": {"a": "b"}}))), false),
-            (Some(open()), Some(mr(Some("True"), json!({"/spec/class": ""}))), true),
-            (Some(open()), Some(mr(Some("True"), ignored("true"))), false),
-            (Some(mr(Some("True"), ignored("true"))), Some(open()), true),
-            (Some(open()), Some(mr(Some("True"), json!({"/metadata/uid": "v"}))), true),
-            (Some(open()), Some(mr(Some("True"), json!({"/metadata/uid": "v", "/spec/class": "other"}))), true),
-            (Some(mr(Some("True"), json!({"/metadata/finalizers": [other]}))), Some(open()), true),
-            (Some(open()), Some(mr(Some("True"), json!({"/status/resources": [reference]}))), true),
+            (None, Some(judged()), true),
+            (Some(judged()), None, true),
+            (Some(judged()), Some(judged()), false),
+            (Some(mr(None, json!({}))), Some(judged()), true),
+            (Some(mr(Some("Progressing"), json!({}))), Some(judged()), true),
+            (Some(judged()), Some(mr(Some("False"), json!({}))), true),
+            (Some(judged()), Some(mr(Some("True"), json!({"/metadata/generation": 7}))), false),
+            (Some(judged()), Some(mr(Some("True"), json!({"/metadata/labels": {"a": "b"}}))), false),
+            (Some(judged()), Some(mr(Some("True"), json!({"/spec/class": ""}))), true),
+            (Some(judged()), Some(mr(Some("True"), ignored("true"))), false),
+            (Some(mr(Some("True"), ignored("true"))), Some(judged()), true),
+            (Some(judged()), Some(mr(Some("True"), json!({"/metadata/uid": "v"}))), true),
+            (Some(judged()), Some(mr(Some("True"), json!({"/metadata/uid": "v", "/spec/class": "other"}))), true),
+            (Some(mr(Some("True"), json!({"/metadata/finalizers": [other]}))), Some(judged()), true),
+            (Some(judged()), Some(mr(Some("True"), json!({"/status/resources": [reference]}))), true),
             (None, Some(mr(Some("True"), ignored("true"))), false),
             (None, Some(mr(Some("True"), json!({"/spec/class": "other"}))), true),
             (None, Some(mr(Some("True"), json!({"/metadata/finalizers": []}))), true),
@@ -163,10 +163,10 @@ mod tests {
     /// spec 20 §5.1.
     #[test]
     fn other_references_ask_for_a_pass_unless_the_bundle_is_not_judged() {
-        let (open, ignored) = (mr(Some("True"), json!({})), mr(Some("True"), ignored("true")));
+        let (judged, ignored) = (mr(Some("True"), json!({})), mr(Some("True"), ignored("true")));
 
-        assert!(is_triggered(&own(), Some(&open), Some(&open), true));
-        assert!(!is_triggered(&own(), Some(&open), Some(&ignored), true));
+        assert!(is_triggered(&own(), Some(&judged), Some(&judged), true));
+        assert!(!is_triggered(&own(), Some(&judged), Some(&ignored), true));
     }
 
     #[test]

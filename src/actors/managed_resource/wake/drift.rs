@@ -1,4 +1,4 @@
-//! What happens to an object within a moment belongs together.
+//! Drift wakes the bundles that hold the object, and edits of one moment wake them once.
 //!
 //! An edit of a managed object is not repaired at once but a moment later: a burst of edits costs one write, and an edit
 //! that comes with a new manifest is seen together with it (spec 10 scenario 10: *changed in the same moment*). An object
@@ -6,10 +6,16 @@
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 
+use kit::WeakSupervised;
+
+use super::super::{
+    known::{Drift, DriftListener},
+    shared::{DRIFT, ManagedResources},
+};
 use crate::api::object::{NamespacedName, ObjectKey};
 
-/// How long edits are collected. A repair is due within 250 ms.
-const MOMENT: Duration = Duration::from_millis(100);
+/// How long edits are collected, from the first one on. A repair is due within 250 ms.
+const WINDOW: Duration = Duration::from_millis(100);
 
 /// A wake of a bundle; it names objects of it.
 type Wake = kit::Wake<ObjectKey>;
@@ -17,37 +23,49 @@ type Wake = kit::Wake<ObjectKey>;
 /// Wakes a bundle.
 type WakeBundle = Rc<dyn Fn(&NamespacedName, Wake)>;
 
-/// Wakes that are put off until the moment is over; one per bundle. Cheap to clone.
+/// Wakes that are put off until the window is over; one per bundle. Cheap to clone.
 #[derive(Clone)]
-pub(in super::super) struct Moments {
+struct Debounce {
     pending: Rc<RefCell<BTreeMap<NamespacedName, Wake>>>,
     wake: WakeBundle,
 }
 
-impl Moments {
+/// Wakes bundles of which an object is no longer as it was: at once if it is gone, else when the window is over.
+pub(crate) fn tell_of_drift(waker: &WeakSupervised<ManagedResources>) -> DriftListener {
+    let waker = waker.clone();
+    let debounce = Debounce::new(move |bundle, due| waker.wake(bundle, due));
+    Rc::new(move |bundle: &NamespacedName, object: &ObjectKey, what: Drift| match what {
+        Drift::Changed => debounce.soon(bundle, object, Wake::live(DRIFT)),
+        Drift::Gone => debounce.now(bundle, Wake::live(DRIFT).about(object.clone())),
+    })
+}
+
+// === impl Debounce ===
+
+impl Debounce {
     /// Wakes bundles by this function.
-    pub(in super::super) fn new(wake: impl Fn(&NamespacedName, Wake) + 'static) -> Self {
+    fn new(wake: impl Fn(&NamespacedName, Wake) + 'static) -> Self {
         Self { pending: Rc::default(), wake: Rc::new(wake) }
     }
 
     /// Wakes the bundle now.
-    pub(in super::super) fn now(&self, bundle: &NamespacedName, wake: Wake) {
+    fn now(&self, bundle: &NamespacedName, wake: Wake) {
         (self.wake)(bundle, wake);
     }
 
-    /// Wakes the bundle when the moment is over that began with the first such call.
-    pub(in super::super) fn soon(&self, bundle: &NamespacedName, object: &ObjectKey, wake: Wake) {
+    /// Wakes the bundle when the window is over that began with the first such call.
+    fn soon(&self, bundle: &NamespacedName, object: &ObjectKey, wake: Wake) {
         let wake = wake.about(object.clone());
         if let Some(pending) = self.pending.borrow_mut().get_mut(bundle) {
             return pending.merge(wake);
         }
         self.pending.borrow_mut().insert(bundle.clone(), wake);
-        let (moments, bundle) = (self.clone(), bundle.clone());
+        let (debounce, bundle) = (self.clone(), bundle.clone());
         actix::spawn(async move {
-            tokio::time::sleep(MOMENT).await;
-            let wake = moments.pending.borrow_mut().remove(&bundle);
+            tokio::time::sleep(WINDOW).await;
+            let wake = debounce.pending.borrow_mut().remove(&bundle);
             if let Some(wake) = wake {
-                (moments.wake)(&bundle, wake);
+                (debounce.wake)(&bundle, wake);
             }
         });
     }
@@ -58,22 +76,21 @@ mod tests {
     use kit::{Causes, Refs, testing::universe};
 
     use super::*;
-    use crate::actors::managed_resource::shared::DRIFT;
 
     #[test]
     fn edits_of_a_moment_make_one_wake_about_all_of_their_objects() {
         universe(1, |_| async {
             let woken: Rc<RefCell<Vec<(String, Wake)>>> = Rc::default();
             let seen = woken.clone();
-            let moments = Moments::new(move |bundle, wake| seen.borrow_mut().push((bundle.to_string(), wake)));
+            let debounce = Debounce::new(move |bundle, wake| seen.borrow_mut().push((bundle.to_string(), wake)));
             let (bundle, wake) = (NamespacedName::new("shoot", "one"), Wake::live(DRIFT));
             let key = |name: &str| ObjectKey { name: name.into(), ..ObjectKey::default() };
 
-            moments.soon(&bundle, &key("a"), wake.clone());
-            tokio::time::sleep(MOMENT / 2).await;
-            moments.soon(&bundle, &key("b"), wake.clone());
+            debounce.soon(&bundle, &key("a"), wake.clone());
+            tokio::time::sleep(WINDOW / 2).await;
+            debounce.soon(&bundle, &key("b"), wake.clone());
             assert!(woken.borrow().is_empty());
-            tokio::time::sleep(MOMENT).await;
+            tokio::time::sleep(WINDOW).await;
 
             let woken = woken.take();
             assert_eq!(woken.len(), 1);

@@ -11,7 +11,10 @@ use std::{
 use cluster::Resource;
 use kit::{Moment, Signal};
 
-use super::super::known::memory::{Applied, Fingerprint, Memory, Objects};
+use super::super::{
+    known::{Fingerprint, Fingerprints, Memory},
+    pass::Applied,
+};
 use crate::{
     api::object::{GroupVersionKind, NamespacedName, ObjectKey},
     bundle::identity::Equivalences,
@@ -21,7 +24,7 @@ use crate::{
 const CLAIM_BYTES: usize = 64 << 20;
 
 /// What a pass has to do for the start.
-pub(in super::super) enum Start {
+pub(super) enum StartStep {
     /// Nothing: the start is over for this bundle.
     Over,
     /// Leave its claims.
@@ -32,7 +35,7 @@ pub(in super::super) enum Start {
 
 /// The state of the start.
 #[derive(Default)]
-pub(in super::super) struct Opening {
+pub(crate) struct Claims {
     state: RefCell<State>,
     signal: Signal,
 }
@@ -42,7 +45,7 @@ struct State {
     phase: Phase,
     /// Bundles that were listed and have not yet claimed.
     expected: BTreeSet<NamespacedName>,
-    claims: BTreeMap<GroupVersionKind, Kind>,
+    claims: BTreeMap<GroupVersionKind, ClaimedKind>,
     bytes: usize,
     verdicts: BTreeMap<NamespacedName, Verdicts>,
 }
@@ -57,31 +60,31 @@ enum Phase {
 }
 
 /// What is claimed of one kind.
-pub(in super::super) struct Kind {
-    pub(in super::super) resource: Resource,
+pub(super) struct ClaimedKind {
+    pub(crate) resource: Resource,
     /// By namespace, which is empty for cluster-scoped objects, and name.
-    pub(in super::super) claims: BTreeMap<NamespacedName, Vec<Claim>>,
+    pub(super) claims: BTreeMap<NamespacedName, Vec<Claim>>,
 }
 
 /// One object that one bundle wants.
-pub(in super::super) struct Claim {
+pub(super) struct Claim {
     pub(super) common: Rc<Common>,
-    pub(in super::super) key: Rc<ObjectKey>,
+    pub(super) key: Rc<ObjectKey>,
     pub(super) manifest_hash: u64,
     /// JSON of the manifest and of what was applied before: trees would take five times as much.
-    pub(in super::super) wanted: Box<[u8]>,
+    pub(super) wanted: Box<[u8]>,
 }
 
 /// What the claims of one bundle have in common.
 pub(super) struct Common {
-    pub(in super::super) bundle: NamespacedName,
-    pub(in super::super) origin: String,
-    pub(in super::super) labels: BTreeMap<String, String>,
-    pub(in super::super) equivalences: Equivalences,
-    pub(in super::super) force_overwrite_labels: bool,
-    pub(in super::super) force_overwrite_annotations: bool,
+    pub(crate) bundle: NamespacedName,
+    pub(crate) origin: String,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) equivalences: Equivalences,
+    pub(super) force_overwrite_labels: bool,
+    pub(super) force_overwrite_annotations: bool,
     /// The status says that this very set was applied.
-    pub(in super::super) trusted: bool,
+    pub(super) trusted: bool,
 }
 
 /// What the sweep found for one bundle.
@@ -89,7 +92,7 @@ pub(super) struct Common {
 struct Verdicts {
     /// What the bundle is if all its objects are settled.
     applied: Option<Applied>,
-    settled: Objects,
+    settled: Fingerprints,
     absent: BTreeSet<Rc<ObjectKey>>,
     claimed: usize,
     /// Kinds of its claims that are still to be listed.
@@ -98,18 +101,18 @@ struct Verdicts {
     complete: Signal,
 }
 
-// === impl Opening ===
+// === impl Claims ===
 
-impl Opening {
+impl Claims {
     /// What the pass of a bundle has to do. At the end of the start the bundle's memory is filled with what was found.
-    pub(in super::super) fn turn(&self, bundle: &NamespacedName, memory: &mut Memory) -> Start {
+    pub(super) fn step(&self, bundle: &NamespacedName, memory: &mut Memory) -> StartStep {
         let mut state = self.state.borrow_mut();
         match state.phase {
-            Phase::Listing => Start::Wait(vec![self.signal.moment()]),
-            Phase::Claiming if state.expected.contains(bundle) => Start::Claim,
+            Phase::Listing => StartStep::Wait(vec![self.signal.moment()]),
+            Phase::Claiming if state.expected.contains(bundle) => StartStep::Claim,
             // Those who are to claim need the permits first: their time is short.
             Phase::Claiming if !state.expected.is_empty() && !state.verdicts.contains_key(bundle) => {
-                Start::Wait(vec![self.signal.moment()])
+                StartStep::Wait(vec![self.signal.moment()])
             }
             phase @ (Phase::Claiming | Phase::Sweeping | Phase::Over) => {
                 let waits = |verdicts: &&Verdicts| match phase {
@@ -118,18 +121,18 @@ impl Opening {
                     Phase::Over => false,
                 };
                 if let Some(verdicts) = state.verdicts.get(bundle).filter(waits) {
-                    return Start::Wait(vec![verdicts.complete.moment()]);
+                    return StartStep::Wait(vec![verdicts.complete.moment()]);
                 }
                 if let Some(verdicts) = state.verdicts.remove(bundle) {
                     memory.take_over(verdicts);
                 }
-                Start::Over
+                StartStep::Over
             }
         }
     }
 
     /// The moment to wait for as long as a list of the start may bring objects of a bundle.
-    pub(in super::super) fn under_way(&self, bundle: &NamespacedName) -> Option<Moment> {
+    pub(crate) fn under_way(&self, bundle: &NamespacedName) -> Option<Moment> {
         let state = self.state.borrow();
         let verdicts = state.verdicts.get(bundle);
         match state.phase {
@@ -152,7 +155,7 @@ impl Opening {
     }
 
     /// A bundle is gone, or what it wanted counts no more: nothing is kept for it.
-    pub(in super::super) fn leaves(&self, bundle: &NamespacedName) {
+    pub(crate) fn leaves(&self, bundle: &NamespacedName) {
         let verdicts = self.state.borrow_mut().verdicts.remove(bundle);
         if let Some(verdicts) = verdicts {
             verdicts.complete.raise(); // another of its duties may wait
@@ -161,7 +164,7 @@ impl Opening {
     }
 
     /// Ends the start: everybody reads live.
-    pub(in super::super) fn end(&self) {
+    pub(crate) fn end(&self) {
         let mut state = self.state.borrow_mut();
         state.phase = Phase::Over;
         state.claims.clear();
@@ -201,7 +204,7 @@ impl Opening {
     }
 
     /// Takes a claim; `false` when there is no room for more.
-    pub(in super::super) fn add(&self, kind: GroupVersionKind, resource: &Resource, claim: Claim) -> bool {
+    pub(super) fn add(&self, kind: GroupVersionKind, resource: &Resource, claim: Claim) -> bool {
         let mut state = self.state.borrow_mut();
         if state.bytes + claim.wanted.len() > CLAIM_BYTES {
             return false;
@@ -210,7 +213,7 @@ impl Opening {
         let namespace = if resource.namespaced { claim.key.namespace.as_str() } else { "" };
         let name = NamespacedName::new(namespace, &claim.key.name);
         let kind = state.claims.entry(kind);
-        let kind = kind.or_insert_with(|| Kind { resource: resource.clone(), claims: BTreeMap::new() });
+        let kind = kind.or_insert_with(|| ClaimedKind { resource: resource.clone(), claims: BTreeMap::new() });
         // Hardly ever is an object claimed twice.
         kind.claims.entry(name).or_insert_with(|| Vec::with_capacity(1)).push(claim);
         true
@@ -227,24 +230,24 @@ impl Opening {
     }
 
     /// An object is as its bundle wants it.
-    pub(in super::super) fn is_settled(&self, bundle: &NamespacedName, key: Rc<ObjectKey>, seen: Fingerprint) {
+    pub(super) fn is_settled(&self, bundle: &NamespacedName, key: Rc<ObjectKey>, seen: Fingerprint) {
         if let Some(verdicts) = self.state.borrow_mut().verdicts.get_mut(bundle) {
             verdicts.settled.insert(key, seen);
         }
     }
 
     /// The moment of the next news about the start as a whole.
-    pub(in super::super) fn moment(&self) -> Moment {
+    pub(super) fn moment(&self) -> Moment {
         self.signal.moment()
     }
 
     /// Ends the claiming, and gives what was claimed.
-    pub(super) fn begin_sweeping(&self) -> BTreeMap<GroupVersionKind, Kind> {
+    pub(super) fn begin_sweeping(&self) -> BTreeMap<GroupVersionKind, ClaimedKind> {
         let mut state = self.state.borrow_mut();
         state.phase = Phase::Sweeping;
         state.expected.clear();
         let kinds = std::mem::take(&mut state.claims);
-        for bundle in kinds.values().flat_map(Kind::bundles) {
+        for bundle in kinds.values().flat_map(ClaimedKind::bundles) {
             if let Some(verdicts) = state.verdicts.get_mut(&bundle) {
                 verdicts.kinds += 1;
             }
@@ -288,11 +291,11 @@ impl Memory {
     }
 }
 
-// === impl Kind ===
+// === impl ClaimedKind ===
 
-impl Kind {
+impl ClaimedKind {
     /// The bundles that claim an object of it.
-    pub(in super::super) fn bundles(&self) -> BTreeSet<NamespacedName> {
+    pub(super) fn bundles(&self) -> BTreeSet<NamespacedName> {
         self.claims.values().flatten().map(|claim| claim.common.bundle.clone()).collect()
     }
 }
@@ -300,14 +303,14 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actors::managed_resource::known::fingerprint::Record;
+    use crate::actors::managed_resource::known::ObjectRecord;
 
     fn bundle(name: &str) -> NamespacedName {
         NamespacedName::new("shoot", name)
     }
 
     /// A bundle claims an object; `false` if there is no room.
-    fn add(opening: &Opening, name: &str, kind: &str, bytes: usize) -> bool {
+    fn add(claims: &Claims, name: &str, kind: &str, bytes: usize) -> bool {
         let common = Common {
             bundle: bundle(name),
             origin: String::new(),
@@ -321,91 +324,91 @@ mod tests {
         let wanted = vec![0; bytes].into();
         let claim = Claim { common: Rc::new(common), key: Rc::new(key), manifest_hash: 0, wanted };
         let resource = Resource::new("", "v1", kind, &kind.to_lowercase(), true);
-        opening.add(GroupVersionKind::new("", "v1", kind), &resource, claim)
+        claims.add(GroupVersionKind::new("", "v1", kind), &resource, claim)
     }
 
-    /// An opening in which these bundles have claimed objects of one kind each, and the sweep is to begin.
-    fn claimed(bundles: &[(&str, &str)]) -> Opening {
-        let opening = Opening::default();
-        opening.begin_claiming(bundles.iter().map(|(name, _)| bundle(name)).collect());
+    /// Claims in which these bundles have claimed objects of one kind each, and the sweep is to begin.
+    fn claimed(bundles: &[(&str, &str)]) -> Claims {
+        let claims = Claims::default();
+        claims.begin_claiming(bundles.iter().map(|(name, _)| bundle(name)).collect());
         for (name, kind) in bundles {
             let applied = Applied { uid: (*name).into(), generation: 1, secrets: Vec::new(), status: 0 };
-            assert!(opening.begin_claims(&bundle(name), 1, Some(applied)).is_some());
-            assert!(add(&opening, name, kind, 0));
-            opening.has_nothing_to_claim(&bundle(name));
+            assert!(claims.begin_claims(&bundle(name), 1, Some(applied)).is_some());
+            assert!(add(&claims, name, kind, 0));
+            claims.has_nothing_to_claim(&bundle(name));
         }
-        opening
+        claims
     }
 
-    fn is_to_wait(opening: &Opening, name: &str) -> bool {
-        matches!(opening.turn(&bundle(name), &mut Memory::default()), Start::Wait(_))
+    fn is_to_wait(claims: &Claims, name: &str) -> bool {
+        matches!(claims.step(&bundle(name), &mut Memory::default()), StartStep::Wait(_))
     }
 
     #[test]
     fn a_bundle_waits_for_the_lists_of_its_own_kinds_alone() {
-        let opening = claimed(&[("one", "ConfigMap"), ("two", "Pod")]);
-        let is_under_way = |name: &str| opening.under_way(&bundle(name)).is_some();
+        let claims = claimed(&[("one", "ConfigMap"), ("two", "Pod")]);
+        let is_under_way = |name: &str| claims.under_way(&bundle(name)).is_some();
         assert!(is_under_way("one") && is_under_way("two") && is_under_way("three"));
-        let moments = ["one", "two", "three"].map(|name| opening.under_way(&bundle(name)).unwrap());
+        let moments = ["one", "two", "three"].map(|name| claims.under_way(&bundle(name)).unwrap());
 
-        let kinds = opening.begin_sweeping();
+        let kinds = claims.begin_sweeping();
         assert_eq!(moments.each_ref().map(Moment::has_passed), [false, false, true]);
         assert!(is_under_way("one") && is_under_way("two") && !is_under_way("three"));
-        opening.swept(kinds[&GroupVersionKind::new("", "v1", "Pod")].bundles());
+        claims.swept(kinds[&GroupVersionKind::new("", "v1", "Pod")].bundles());
 
         assert_eq!(moments.each_ref().map(Moment::has_passed), [false, true, true]);
         assert!(is_under_way("one") && !is_under_way("two"));
-        opening.end();
+        claims.end();
         assert!(moments[0].has_passed() && !is_under_way("one"));
     }
 
     #[test]
     fn a_bundle_without_claims_waits_until_the_others_have_claimed() {
-        let opening = Opening::default();
-        opening.begin_claiming([bundle("one")].into());
+        let claims = Claims::default();
+        claims.begin_claiming([bundle("one")].into());
         let mut memory = Memory::default();
 
-        let Start::Wait(moments) = opening.turn(&bundle("new"), &mut memory) else { panic!("it goes on") };
-        assert!(matches!(opening.turn(&bundle("one"), &mut memory), Start::Claim));
+        let StartStep::Wait(moments) = claims.step(&bundle("new"), &mut memory) else { panic!("it goes on") };
+        assert!(matches!(claims.step(&bundle("one"), &mut memory), StartStep::Claim));
         assert!(!moments[0].has_passed());
-        opening.has_nothing_to_claim(&bundle("one"));
+        claims.has_nothing_to_claim(&bundle("one"));
 
         assert!(moments[0].has_passed());
-        assert!(matches!(opening.turn(&bundle("new"), &mut memory), Start::Over));
+        assert!(matches!(claims.step(&bundle("new"), &mut memory), StartStep::Over));
     }
 
     #[test]
     fn nothing_is_kept_for_a_bundle_that_is_gone_before_its_kinds_are_listed() {
-        let opening = claimed(&[("one", "ConfigMap"), ("two", "ConfigMap")]);
-        let kinds = opening.begin_sweeping();
-        let moment = opening.under_way(&bundle("one")).unwrap();
+        let claims = claimed(&[("one", "ConfigMap"), ("two", "ConfigMap")]);
+        let kinds = claims.begin_sweeping();
+        let moment = claims.under_way(&bundle("one")).unwrap();
 
-        opening.leaves(&bundle("one"));
-        assert!(moment.has_passed() && opening.under_way(&bundle("one")).is_none());
-        opening.swept(kinds.values().flat_map(Kind::bundles).collect());
+        claims.leaves(&bundle("one"));
+        assert!(moment.has_passed() && claims.under_way(&bundle("one")).is_none());
+        claims.swept(kinds.values().flat_map(ClaimedKind::bundles).collect());
 
-        let state = opening.state.borrow();
+        let state = claims.state.borrow();
         assert_eq!(state.verdicts.keys().collect::<Vec<_>>(), [&bundle("two")]);
     }
 
     #[test]
     fn what_was_found_is_remembered_and_a_bundle_is_applied_if_all_it_claimed_is_settled() {
-        let opening = claimed(&[("one", "ConfigMap"), ("two", "Pod")]);
-        let mut kinds = opening.begin_sweeping();
+        let claims = claimed(&[("one", "ConfigMap"), ("two", "Pod")]);
+        let mut kinds = claims.begin_sweeping();
         let [pods, config_maps] = ["Pod", "ConfigMap"].map(|kind| {
             let kind = kinds.remove(&GroupVersionKind::new("", "v1", kind)).unwrap();
             (kind.bundles(), kind.claims.into_values().flatten())
         });
         let settled = config_maps.1.map(|claim| claim.key).next().unwrap();
-        let content = Record::of_metadata(&serde_json::json!({})).content();
+        let content = ObjectRecord::of_metadata(&serde_json::json!({})).content();
 
-        opening.is_settled(&bundle("one"), settled.clone(), Fingerprint { manifest: 7, content });
-        opening.are_absent(pods.1);
-        opening.swept(config_maps.0.union(&pods.0).cloned().collect());
+        claims.is_settled(&bundle("one"), settled.clone(), Fingerprint { manifest: 7, content });
+        claims.are_absent(pods.1);
+        claims.swept(config_maps.0.union(&pods.0).cloned().collect());
 
         let [one, two] = ["one", "two"].map(|name| {
             let mut memory = Memory::default();
-            assert!(matches!(opening.turn(&bundle(name), &mut memory), Start::Over));
+            assert!(matches!(claims.step(&bundle(name), &mut memory), StartStep::Over));
             memory
         });
         assert_eq!(one.objects.keys().collect::<Vec<_>>(), [&settled]);
@@ -415,41 +418,41 @@ mod tests {
 
     #[test]
     fn a_bundle_that_has_claimed_waits_until_its_kinds_are_listed() {
-        let opening = Opening::default();
-        assert!(is_to_wait(&opening, "one") && opening.all_claimed());
-        opening.begin_claiming([bundle("one"), bundle("two")].into());
-        assert!(opening.begin_claims(&bundle("one"), 1, None).is_some() && add(&opening, "one", "Pod", 0));
-        let all_have_claimed = opening.moment();
-        opening.has_nothing_to_claim(&bundle("one"));
-        assert!(is_to_wait(&opening, "one") && !opening.all_claimed() && !all_have_claimed.has_passed());
-        opening.has_nothing_to_claim(&bundle("two"));
+        let claims = Claims::default();
+        assert!(is_to_wait(&claims, "one") && claims.all_claimed());
+        claims.begin_claiming([bundle("one"), bundle("two")].into());
+        assert!(claims.begin_claims(&bundle("one"), 1, None).is_some() && add(&claims, "one", "Pod", 0));
+        let all_have_claimed = claims.moment();
+        claims.has_nothing_to_claim(&bundle("one"));
+        assert!(is_to_wait(&claims, "one") && !claims.all_claimed() && !all_have_claimed.has_passed());
+        claims.has_nothing_to_claim(&bundle("two"));
         assert!(all_have_claimed.has_passed());
-        assert!(is_to_wait(&opening, "one") && !is_to_wait(&opening, "two") && opening.all_claimed());
+        assert!(is_to_wait(&claims, "one") && !is_to_wait(&claims, "two") && claims.all_claimed());
 
-        let kinds = opening.begin_sweeping();
-        assert!(is_to_wait(&opening, "one") && !is_to_wait(&opening, "two"));
-        opening.swept(kinds.values().flat_map(Kind::bundles).collect());
+        let kinds = claims.begin_sweeping();
+        assert!(is_to_wait(&claims, "one") && !is_to_wait(&claims, "two"));
+        claims.swept(kinds.values().flat_map(ClaimedKind::bundles).collect());
 
-        assert!(!is_to_wait(&opening, "one"));
+        assert!(!is_to_wait(&claims, "one"));
     }
 
     #[test]
     fn who_comes_when_the_sweep_has_begun_claims_nothing() {
-        let opening = claimed(&[("one", "Pod")]);
-        opening.begin_sweeping();
+        let claims = claimed(&[("one", "Pod")]);
+        claims.begin_sweeping();
 
-        assert!(opening.begin_claims(&bundle("late"), 1, None).is_none());
-        assert!(!is_to_wait(&opening, "late"));
+        assert!(claims.begin_claims(&bundle("late"), 1, None).is_none());
+        assert!(!is_to_wait(&claims, "late"));
     }
 
     #[test]
     fn claims_are_taken_as_long_as_there_is_room() {
-        let opening = Opening::default();
+        let claims = Claims::default();
 
-        assert!(add(&opening, "one", "Pod", CLAIM_BYTES - 2) && add(&opening, "two", "Pod", 1));
-        assert!(!add(&opening, "three", "Pod", 2));
-        assert!(add(&opening, "four", "Pod", 1) && add(&opening, "five", "Pod", 0));
-        assert!(!add(&opening, "six", "Pod", 1));
-        assert_eq!(opening.begin_sweeping().values().flat_map(Kind::bundles).count(), 4);
+        assert!(add(&claims, "one", "Pod", CLAIM_BYTES - 2) && add(&claims, "two", "Pod", 1));
+        assert!(!add(&claims, "three", "Pod", 2));
+        assert!(add(&claims, "four", "Pod", 1) && add(&claims, "five", "Pod", 0));
+        assert!(!add(&claims, "six", "Pod", 1));
+        assert_eq!(claims.begin_sweeping().values().flat_map(ClaimedKind::bundles).count(), 4);
     }
 }

@@ -38,56 +38,48 @@ const GENERATION_COVERS_BODY: [(&str, &str); 17] = [
 
 /// What is remembered of one object at one resource version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub(crate) struct ObjectRecord {
     /// Identity of this incarnation.
-    pub uid: Box<str>,
+    pub(crate) uid: Box<str>,
     /// Opaque; precondition of writes.
-    pub resource_version: Box<str>,
+    pub(crate) resource_version: Box<str>,
     /// 0 for kinds that have none.
-    pub generation: i64,
+    pub(crate) generation: i64,
     /// Labels, annotations, owner references and finalizers.
-    pub metadata_hash: u64,
+    pub(super) metadata_hash: u64,
     /// Everything but metadata and status; `None` if only the metadata was seen.
-    pub body_hash: Option<u64>,
+    pub(super) body_hash: Option<u64>,
     /// Whether it is being deleted.
-    pub deleting: bool,
+    pub(crate) deleting: bool,
     /// It carries the keep-object annotation: never delete it (spec 10 §13.2).
-    pub keep_object: bool,
+    pub(crate) keep_object: bool,
     /// It carries the garbage collector's label (spec 10 §13.2).
-    pub garbage_collectable: bool,
+    pub(crate) garbage_collectable: bool,
     /// What is wrong with it, if the watch of its kind judges (spec 20 §11, §14). No part of its content.
-    pub judgement: Option<Box<Judgement>>,
+    pub(super) judgement: Option<Box<Judgement>>,
     /// The origin annotation: who owns it (spec 10 §3.2).
-    pub origin: Option<Arc<str>>,
+    pub(crate) origin: Option<Arc<str>>,
 }
 
 /// What of an object a merge could change, in 24 bytes: as much as has to be remembered to tell whether it is still the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Content {
+pub(crate) struct Content {
     /// Hash of identity, generation, metadata, and whether it is being deleted.
     object: u64,
-    /// See [`Record::body_hash`].
+    /// See [`ObjectRecord::body_hash`].
     body: Option<u64>,
 }
 
 /// Whether a generation that stays the same proves that nothing outside of metadata and status changed. Only for kinds
 /// the API server itself serves; for objects of CRDs it always does.
-pub fn generation_covers_body(group: &str, kind: &str) -> bool {
+pub(super) fn generation_covers_body(group: &str, kind: &str) -> bool {
     GENERATION_COVERS_BODY.contains(&(group, kind))
 }
 
-/// A 64-bit hash of a JSON tree: the same for trees that are equal, whatever the order of their keys; numbers count by
-/// value. SipHash with fixed keys: the same in every run of one build, but not meant to be stored.
-pub fn hash(value: &Value) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    write_value(&mut hasher, value);
-    hasher.finish()
-}
-
 /// A hash of all that decides what a merge would send, except the live object and the old labels: the manifest and the
-/// context. With an equal [`Record`] of the live object, an equal hash means that a merge would find what it found
+/// context. With an equal [`ObjectRecord`] of the live object, an equal hash means that a merge would find what it found
 /// before.
-pub fn hash_of_intent(manifest: &Value, context: &MergeContext<'_>) -> u64 {
+pub(crate) fn hash_of_intent(manifest: &Value, context: &MergeContext<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     write_value(&mut hasher, manifest);
     write_text(&mut hasher, context.origin);
@@ -131,8 +123,10 @@ fn is_empty(value: &Value) -> bool {
         || value.as_object().is_some_and(|map| map.is_empty())
 }
 
-/// Each value starts with a tag and, where its end is not clear, its length; so no two trees write the same bytes. Maps
-/// are walked in the order of their keys: `serde_json` keeps them sorted.
+/// The same bytes for trees that are equal, whatever the order of their keys (`serde_json` keeps them sorted); numbers count by
+/// value. Each value starts with a tag and, where its end is not clear, its length; so no two trees write the same bytes.
+///
+/// SipHash with fixed keys: the same in every run of one build, but not meant to be stored.
 fn write_value(hasher: &mut DefaultHasher, value: &Value) {
     match value {
         Value::Null => hasher.write_u8(0),
@@ -180,9 +174,9 @@ fn write_number(hasher: &mut DefaultHasher, number: &Number) {
     }
 }
 
-// === impl Record ===
+// === impl ObjectRecord ===
 
-impl cluster::Record for Record {
+impl cluster::Record for ObjectRecord {
     fn uid(&self) -> &str {
         &self.uid
     }
@@ -193,14 +187,14 @@ impl cluster::Record for Record {
     }
 }
 
-impl Record {
+impl ObjectRecord {
     /// From a whole object.
-    pub fn of_object(object: &Value) -> Self {
+    pub(crate) fn of_object(object: &Value) -> Self {
         Self { body_hash: Some(hash_of_body(object)), ..Self::of_metadata(object) }
     }
 
     /// From the metadata alone, as a metadata-only watch delivers it.
-    pub fn of_metadata(object: &Value) -> Self {
+    pub(crate) fn of_metadata(object: &Value) -> Self {
         Self {
             uid: object::uid(object).into(),
             resource_version: object::resource_version(object).into(),
@@ -216,7 +210,7 @@ impl Record {
     }
 
     /// Its content: what it is compared by. The resource version does not matter.
-    pub fn content(&self) -> Content {
+    pub(crate) fn content(&self) -> Content {
         let mut hasher = DefaultHasher::new();
         write_text(&mut hasher, &self.uid);
         hasher.write_i64(self.generation);
@@ -226,7 +220,7 @@ impl Record {
     }
 
     /// Whether both are the same object with the same content.
-    pub fn same_content(&self, other: &Self) -> bool {
+    pub(super) fn same_content(&self, other: &Self) -> bool {
         self.content().is(&other.content())
     }
 }
@@ -238,7 +232,7 @@ impl Content {
     ///
     /// The body counts when both know it; otherwise the generation must speak for it ([`generation_covers_body`]). The
     /// begin of a deletion is a change.
-    pub fn is(&self, other: &Self) -> bool {
+    pub(crate) fn is(&self, other: &Self) -> bool {
         let same_body = match (self.body, other.body) {
             (Some(this), Some(other)) => this == other,
             (Some(_), None) | (None, Some(_)) | (None, None) => true,
@@ -256,6 +250,12 @@ mod tests {
 
     use super::*;
 
+    fn hash(value: &Value) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        write_value(&mut hasher, value);
+        hasher.finish()
+    }
+
     fn deployment() -> Value {
         json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
@@ -267,18 +267,18 @@ mod tests {
 
     #[test]
     fn a_record_holds_identity_hashes_and_marks() {
-        let record = Record::of_object(&deployment());
+        let record = ObjectRecord::of_object(&deployment());
 
         assert_eq!((&*record.uid, &*record.resource_version, record.generation), ("u", "7", 3));
         assert_eq!(record.origin.as_deref(), Some("ns/mr"));
         assert!(record.keep_object && !record.garbage_collectable && !record.deleting);
         assert!(record.body_hash.is_some());
-        assert_eq!(Record::of_metadata(&deployment()), Record { body_hash: None, ..record });
+        assert_eq!(ObjectRecord::of_metadata(&deployment()), ObjectRecord { body_hash: None, ..record });
     }
 
     #[test]
     fn content_is_what_a_merge_could_change() {
-        let before = Record::of_object(&deployment());
+        let before = ObjectRecord::of_object(&deployment());
         let table = [
             ("/metadata/resourceVersion", json!("8"), true),
             ("/metadata/managedFields", json!([{}]), true),
@@ -300,7 +300,7 @@ mod tests {
             let (parent, field) = path.rsplit_once('/').unwrap();
             object.pointer_mut(parent).unwrap()[field] = value;
 
-            assert_eq!(Record::of_object(&object).same_content(&before), same, "{path}");
+            assert_eq!(ObjectRecord::of_object(&object).same_content(&before), same, "{path}");
         }
     }
 
@@ -309,7 +309,7 @@ mod tests {
         let mut object = deployment();
         object["spec"] = json!({});
 
-        assert!(Record::of_metadata(&object).same_content(&Record::of_object(&deployment())));
+        assert!(ObjectRecord::of_metadata(&object).same_content(&ObjectRecord::of_object(&deployment())));
     }
 
     #[test]
@@ -317,12 +317,12 @@ mod tests {
         let labelled = json!({"metadata": {"labels": {"a": "1"}}});
         let annotated = json!({"metadata": {"annotations": {"a": "1"}}});
 
-        assert!(!Record::of_metadata(&labelled).same_content(&Record::of_metadata(&annotated)));
+        assert!(!ObjectRecord::of_metadata(&labelled).same_content(&ObjectRecord::of_metadata(&annotated)));
     }
 
     #[test]
     fn empty_metadata_is_no_metadata() {
-        let none = Record::of_metadata(&json!({"metadata": {}}));
+        let none = ObjectRecord::of_metadata(&json!({"metadata": {}}));
         for (field, empty) in [
             ("labels", json!({})),
             ("labels", json!(null)),
@@ -330,7 +330,7 @@ mod tests {
             ("ownerReferences", json!([])),
             ("finalizers", json!([])),
         ] {
-            let record = Record::of_metadata(&json!({"metadata": {field: empty}}));
+            let record = ObjectRecord::of_metadata(&json!({"metadata": {field: empty}}));
 
             assert!(record.same_content(&none), "{field} {empty}");
         }
@@ -339,7 +339,8 @@ mod tests {
     #[test]
     fn the_store_sees_a_record_by_uid_and_version() {
         use cluster::Record as _;
-        let version = |version: &str| Record { resource_version: version.into(), ..Record::of_object(&deployment()) };
+        let version =
+            |version: &str| ObjectRecord { resource_version: version.into(), ..ObjectRecord::of_object(&deployment()) };
 
         assert_eq!(version("7").uid(), "u");
         assert_eq!((version("7").version(), version("x").version()), (7, 0));

@@ -9,7 +9,7 @@ use crate::bundle::identity;
 
 /// A selector that must not be used to delete anything.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum SelectorError {
+pub(crate) enum SelectorError {
     /// It selects every claim of the namespace.
     #[error("the selector of the StatefulSet is empty")]
     Empty,
@@ -26,7 +26,7 @@ pub enum SelectorError {
 ///
 /// Deviation: the full selector is used, with its `matchExpressions`, and an empty one is refused. Upstream deletes
 /// every claim of the namespace then.
-pub fn claims_to_delete(live: &Value) -> Result<Option<String>, SelectorError> {
+pub(crate) fn claims_to_delete(live: &Value) -> Result<Option<String>, SelectorError> {
     let gvk = identity::gvk_of(live);
     let is_stateful_set = gvk.kind == "StatefulSet" && matches!(gvk.group.as_str(), "apps" | "extensions");
     let templates = live.pointer("/spec/volumeClaimTemplates").and_then(Value::as_array);
@@ -37,12 +37,12 @@ pub fn claims_to_delete(live: &Value) -> Result<Option<String>, SelectorError> {
 }
 
 /// Text for claims that cannot be listed.
-pub fn not_listed(error: &str) -> String {
+pub(crate) fn not_listed(error: &str) -> String {
     not_cleaned(&format!("could not list PVCs of StatefulSet: {error}"))
 }
 
 /// Text for claims that cannot be deleted, or must not.
-pub fn not_cleaned(error: &str) -> String {
+pub(crate) fn not_cleaned(error: &str) -> String {
     format!("failed cleaning up PersistentVolumeClaims of StatefulSet: {error}")
 }
 

@@ -10,7 +10,7 @@ use kit::testing::{Universe, universe};
 use serde_json::json;
 
 use super::{
-    news::{is_news, judged_differently},
+    watch::{is_news, judged_differently},
     *,
 };
 use crate::actors::health::Verdict;
@@ -37,8 +37,13 @@ fn a_kind_is_watched_in_the_preferred_version_and_in_another_when_that_is_no_lon
         let cluster = server.cluster();
         let watches = Watches::new(&cluster, &universe.env);
         watches.start();
-        let targets =
-            Targets::new(&watches, "a=b".to_owned(), Rc::new(|_| true), Rc::new(|_, _, _| {}), Rc::new(|_, _, _| {}));
+        let objects = ManagedObjects::new(
+            &watches,
+            "a=b".to_owned(),
+            Rc::new(|_| true),
+            Rc::new(|_, _, _| {}),
+            Rc::new(|_, _, _| {}),
+        );
         let kind = GroupKind::new("g.io", "A");
         let mut watched = Vec::new();
         for (served_now, asked) in
@@ -49,18 +54,18 @@ fn a_kind_is_watched_in_the_preferred_version_and_in_another_when_that_is_no_lon
             tokio::time::sleep(Duration::from_secs(11)).await;
             let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", asked, "A")).await.unwrap();
 
-            targets.watch(&resource);
+            objects.watch(&resource);
 
-            let kinds = targets.inner.kinds.borrow();
+            let kinds = objects.inner.kinds.borrow();
             watched.push(kinds.get(&kind).unwrap().watch.resource().version.to_string());
         }
         *versions.lock().unwrap() = served(&["v2"]);
         cluster.discovery().refresh_requested("g.io");
         tokio::time::sleep(Duration::from_secs(11)).await;
         cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v2", "A")).await.unwrap();
-        targets.follow_discovery();
-        watched.push(targets.inner.kinds.borrow().get(&kind).unwrap().watch.resource().version.to_string());
-        targets.stop();
+        objects.follow_discovery();
+        watched.push(objects.inner.kinds.borrow().get(&kind).unwrap().watch.resource().version.to_string());
+        objects.stop();
 
         assert_eq!(watched, ["v1beta1", "v1beta1", "v1", "v2"]);
     });
@@ -105,7 +110,7 @@ fn what_changes_in_an_object_is_told_apart() {
         let verdict = |text: &str| if text.is_empty() { Verdict::Fine } else { Verdict::Bad(text.into()) };
         let judgement = Judgement { health: verdict(health), rollout: verdict(rollout), pods: None };
         let judgement = (judgement != Judgement::default()).then(|| Box::new(judgement));
-        Some(Record { judgement, ..Record::of_metadata(&json!({})) })
+        Some(ObjectRecord { judgement, ..ObjectRecord::of_metadata(&json!({})) })
     };
     let name = NamespacedName::new("shoot", "a");
     for (old, new, expected) in [
@@ -180,7 +185,7 @@ fn only_what_changes_an_object_or_its_verdict_is_news() {
     let record = |version: &str, labels: Value, bad: bool| {
         let object = json!({"metadata": {"uid": "u", "resourceVersion": version, "labels": labels}});
         let judgement = Judgement { health: Verdict::Bad("x".into()), ..Judgement::default() };
-        Record { judgement: bad.then(|| Box::new(judgement)), ..Record::of_object(&object) }
+        ObjectRecord { judgement: bad.then(|| Box::new(judgement)), ..ObjectRecord::of_object(&object) }
     };
     let (name, before) = (NamespacedName::new("shoot", "a"), record("1", json!({}), false));
     for (new, expected) in [
@@ -209,23 +214,23 @@ fn a_watch_that_nobody_needs_any_more_ends_after_a_while() {
         let (drift, health): (DriftListener, HealthListener) = (Rc::new(|_, _, _| {}), Rc::new(|_, _, _| {}));
         let watches = Watches::new(&cluster, &universe.env);
         watches.start();
-        let targets = Targets::new(&watches, "a=b".to_owned(), Rc::new(|_| true), drift, health);
+        let objects = ManagedObjects::new(&watches, "a=b".to_owned(), Rc::new(|_| true), drift, health);
         let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v1", "A")).await.unwrap();
         let held = ObjectKey { group: "g.io".into(), ..key("A", "a") };
-        targets.register(&bundle("one"), BTreeSet::from([held]));
-        targets.watch(&resource);
+        objects.register(&bundle("one"), BTreeSet::from([held]));
+        objects.watch(&resource);
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let is_watched = || targets.inner.kinds.borrow().contains_key(&resource.group_kind());
+        let is_watched = || objects.inner.kinds.borrow().contains_key(&resource.group_kind());
 
-        targets.register(&bundle("one"), BTreeSet::new());
+        objects.register(&bundle("one"), BTreeSet::new());
         tokio::time::sleep(Duration::from_secs(299)).await;
-        targets.register(&bundle("two"), BTreeSet::new());
+        objects.register(&bundle("two"), BTreeSet::new());
         assert!(is_watched());
         tokio::time::sleep(Duration::from_secs(2)).await;
-        targets.register(&bundle("two"), BTreeSet::new());
+        objects.register(&bundle("two"), BTreeSet::new());
 
         assert!(!is_watched());
-        targets.stop();
+        objects.stop();
     });
 }
 
@@ -246,11 +251,12 @@ fn a_watch_that_changed_its_version_still_tells_the_holders_of_its_kind() {
         let listener: HealthListener = Rc::new(move |_, _, _| count.set(count.get() + 1));
         let watches = Watches::new(&cluster, &universe.env);
         watches.start();
-        let targets = Targets::new(&watches, "a=b".to_owned(), Rc::new(|_| true), Rc::new(|_, _, _| {}), listener);
+        let objects =
+            ManagedObjects::new(&watches, "a=b".to_owned(), Rc::new(|_| true), Rc::new(|_, _, _| {}), listener);
         let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v1", "A")).await.unwrap();
         let held = ObjectKey { group: "g.io".into(), ..key("A", "a") };
-        targets.register(&bundle("one"), BTreeSet::from([held]));
-        targets.watch(&resource);
+        objects.register(&bundle("one"), BTreeSet::from([held]));
+        objects.watch(&resource);
         tokio::time::sleep(Duration::from_secs(5)).await;
         assert!(told.get() > 0, "the first watch is refused");
         *versions.lock().unwrap() = served(&["v2"]);
@@ -258,12 +264,68 @@ fn a_watch_that_changed_its_version_still_tells_the_holders_of_its_kind() {
         tokio::time::sleep(Duration::from_secs(11)).await;
         cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v2", "A")).await.unwrap();
 
-        targets.follow_discovery();
+        objects.follow_discovery();
         told.set(0); // the end of the first watch was told
         tokio::time::sleep(Duration::from_secs(5)).await;
         let heard = told.get();
-        targets.stop();
+        objects.stop();
 
         assert!(heard > 0, "the second one is refused too");
+    });
+}
+
+/// fault 11
+#[test]
+fn who_is_told_that_a_watch_ends_or_begins_may_look_at_what_is_known_and_start_watches_itself() {
+    universe(1, |universe: Universe| async move {
+        let versions = Arc::new(Mutex::new(served(&["v1"])));
+        let shown = versions.clone();
+        let server = Server::new(move |seen| match seen.line.as_str() {
+            "GET /api" => reply(200, &json!({"kind": "APIGroupDiscoveryList", "items": []})),
+            "GET /apis" => reply(200, &shown.lock().unwrap()),
+            _ => text(403, "no\n"),
+        });
+        let cluster = server.cluster();
+        let (own, told): (Rc<RefCell<Option<ManagedObjects>>>, Rc<Cell<usize>>) = Default::default();
+        let held = ObjectKey { group: "g.io".into(), ..key("A", "a") };
+        let (seen, count, object) = (own.clone(), told.clone(), held.clone());
+        let discovery = cluster.clone();
+        let listener: HealthListener = Rc::new(move |_, _, _| {
+            // The end of all is told too.
+            let Some(objects) = seen.borrow().clone() else { return };
+            objects.standing(&object);
+            let resource = discovery.discovery().known_preferred(&object.group_kind());
+            resource.iter().for_each(|resource| objects.watch(resource));
+            objects.register(&bundle("two"), BTreeSet::from([object.clone()]));
+            count.set(count.get() + 1);
+        });
+        let watches = Watches::new(&cluster, &universe.env);
+        watches.start();
+        let objects =
+            ManagedObjects::new(&watches, "a=b".to_owned(), Rc::new(|_| true), Rc::new(|_, _, _| {}), listener);
+        own.replace(Some(objects.clone()));
+        let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v1", "A")).await.unwrap();
+        objects.register(&bundle("one"), BTreeSet::from([held.clone()]));
+        objects.watch(&resource);
+        for (version, follows) in [("v2", true), ("v3", false)] {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            *versions.lock().unwrap() = served(&[version]);
+            cluster.discovery().refresh_requested("g.io");
+            tokio::time::sleep(Duration::from_secs(11)).await;
+            let next = cluster.discovery().mapping(&GroupVersionKind::new("g.io", version, "A")).await.unwrap();
+            told.set(0);
+
+            if follows {
+                objects.follow_discovery()
+            } else {
+                objects.watch(&next)
+            }
+
+            assert!(told.get() > 0, "{version}: that the watch ends is told at once");
+            let watched = objects.inner.kinds.borrow().get(&held.group_kind()).unwrap().watch.resource().clone();
+            assert_eq!(&*watched.version, version);
+        }
+        own.take();
+        objects.stop();
     });
 }

@@ -5,9 +5,9 @@
 //! interest are kept.
 
 mod interest;
-mod news;
 mod origins;
-mod watches;
+mod revision;
+mod watch;
 
 use std::{
     cell::{Cell, RefCell},
@@ -21,12 +21,10 @@ use kit::{Listening, Moment};
 use serde_json::Value;
 use tokio::time::Instant;
 
-pub use self::news::{Drift, DriftListener, HealthListener, News};
+pub(crate) use self::revision::ObjectsRevision;
+pub(crate) use self::watch::{Drift, DriftListener, HealthListener, News};
 use self::{interest::Interest, origins::Origins};
-use super::{
-    bodies::Bodies,
-    fingerprint::{Content, Record},
-};
+use super::{bodies::Bodies, object_record::ObjectRecord};
 use crate::{
     actors::health::{Judgement, judge, pods::PodSummary},
     api::object::{GroupKind, GroupVersionKind, NamespacedName, ObjectKey},
@@ -37,7 +35,7 @@ const WATCH_AFTER_LAST: Duration = Duration::from_secs(300);
 
 /// How an object stands, for health (spec 20 §10.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub(crate) enum Standing {
     /// It exists; what is wrong with it. It may be of before a connection was lost: until there is one again nothing else
     /// is known.
     Known(Option<Box<Judgement>>),
@@ -50,11 +48,11 @@ pub enum Standing {
 }
 
 /// Tells whether a kind is defined by a CustomResourceDefinition: such kinds count generations.
-pub type IsCustom = Rc<dyn Fn(&Resource) -> bool>;
+pub(crate) type IsCustom = Rc<dyn Fn(&Resource) -> bool>;
 
 /// The watched objects of all bundles. Cheap to clone.
 #[derive(Clone)]
-pub struct Targets {
+pub(crate) struct ManagedObjects {
     inner: Rc<Inner>,
 }
 
@@ -63,7 +61,7 @@ struct Inner {
     /// Label selector of the watches: `resources.gardener.cloud/managed-by=<value>`.
     selector: String,
     is_custom: IsCustom,
-    kinds: RefCell<BTreeMap<GroupKind, Kind>>,
+    kinds: RefCell<BTreeMap<GroupKind, WatchedKind>>,
     /// What still runs when the controller has stopped must not start watches again.
     ended: Cell<bool>,
     interest: Rc<RefCell<Interest>>,
@@ -73,37 +71,28 @@ struct Inner {
     origins: Rc<Origins>,
 }
 
-struct Kind {
-    watch: Watch<Record>,
+struct WatchedKind {
+    watch: Watch<ObjectRecord>,
     /// Since when nobody is interested in an object of the kind.
     idle_since: Option<Instant>,
     /// Tells the holders of its objects when the watch comes or goes.
     _listening: Listening,
 }
 
-/// A moment in what is known of the objects of a bundle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Known {
-    /// Of the objects.
-    news: u64,
-    /// Of the kinds that are served.
-    served: u64,
-}
-
 /// What is known of an object without asking.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Evidence {
+pub(crate) enum Evidence {
     /// It exists and looks like this; any change would have been heard.
-    Known(Record),
+    Known(ObjectRecord),
     /// Nothing that may be relied on.
     None,
 }
 
-// === impl Targets ===
+// === impl ManagedObjects ===
 
-impl Targets {
+impl ManagedObjects {
     /// Nothing is watched yet.
-    pub fn new(
+    pub(crate) fn new(
         watches: &Watches,
         selector: String,
         is_custom: IsCustom,
@@ -126,18 +115,18 @@ impl Targets {
     }
 
     /// Sets the objects a bundle is interested in; an empty set ends its interest.
-    pub fn register(&self, bundle: &NamespacedName, keys: BTreeSet<ObjectKey>) {
+    pub(crate) fn register(&self, bundle: &NamespacedName, keys: BTreeSet<ObjectKey>) {
         let lost = self.inner.interest.borrow_mut().replace(bundle, keys);
         for key in lost {
-            if let Some(kind) = self.inner.kinds.borrow().get(&key.group_kind()) {
-                kind.watch.forget(&name_in_store(kind.watch.resource(), &key));
+            if let Some(watch) = self.inner.watch(&key.group_kind()) {
+                watch.forget(&name_in_store(watch.resource(), &key));
             }
         }
         self.end_idle_watches();
     }
 
     /// Adds to what a bundle is interested in.
-    pub fn hold(&self, bundle: &NamespacedName, keys: impl Iterator<Item = ObjectKey>) {
+    pub(crate) fn hold(&self, bundle: &NamespacedName, keys: impl Iterator<Item = ObjectKey>) {
         let more = {
             let interest = self.inner.interest.borrow();
             let mut more: BTreeSet<_> = keys.filter(|key| !interest.is_held_by(key, bundle)).collect();
@@ -151,88 +140,77 @@ impl Targets {
     }
 
     /// Whether a bundle is interested in an object.
-    pub fn is_held_by(&self, key: &ObjectKey, bundle: &NamespacedName) -> bool {
+    pub(crate) fn is_held_by(&self, key: &ObjectKey, bundle: &NamespacedName) -> bool {
         self.inner.interest.borrow().is_held_by(key, bundle)
     }
 
     /// The key, kept once for all who remember something of the object.
-    pub fn shared(&self, key: &ObjectKey) -> Rc<ObjectKey> {
+    pub(crate) fn shared(&self, key: &ObjectKey) -> Rc<ObjectKey> {
         self.inner.interest.borrow().shared(key).unwrap_or_else(|| Rc::new(key.clone()))
     }
 
-    /// The present moment for a bundle: as long as it is the same, nothing that is known of the bundle's objects has
-    /// changed. `None` if something can only be known by asking: a kind is not watched, or was not heard of for too long.
-    pub fn moment(&self, bundle: &NamespacedName) -> Option<Known> {
-        let interest = self.inner.interest.borrow();
-        let (news, mut held) = interest.last_news(bundle)?;
-        let kinds = self.inner.kinds.borrow();
-        let is_fresh = held.all(|kind| kinds.get(kind).is_some_and(|kind| kind.watch.is_fresh()));
-        is_fresh.then(|| Known { news, served: self.inner.watches.cluster().discovery().version() })
-    }
-
     /// There is news for a bundle that does not come from the watches of its objects.
-    pub fn news_for(&self, bundle: &NamespacedName) {
+    pub(crate) fn news_for(&self, bundle: &NamespacedName) {
         self.inner.interest.borrow_mut().news_for(bundle);
     }
 
     /// Whether a bundle is interested in an object of a kind.
-    pub fn is_interested_in(&self, kind: &GroupKind) -> bool {
+    pub(crate) fn is_interested_in(&self, kind: &GroupKind) -> bool {
         self.inner.interest.borrow().has_kind(kind)
     }
 
     /// Whether a bundle is interested in an object of such a kind.
-    pub fn holds(&self, bundle: &NamespacedName, is_such: impl Fn(&GroupKind) -> bool) -> bool {
+    pub(crate) fn holds(&self, bundle: &NamespacedName, is_such: impl Fn(&GroupKind) -> bool) -> bool {
         self.inner.interest.borrow().last_news(bundle).is_some_and(|(_, mut kinds)| kinds.any(is_such))
     }
 
     /// The bundles that are interested in objects of a kind.
-    pub fn holders_of(&self, kind: &GroupKind) -> BTreeSet<NamespacedName> {
+    pub(crate) fn holders_of(&self, kind: &GroupKind) -> BTreeSet<NamespacedName> {
         self.inner.interest.borrow().holders_of(kind)
     }
 
     /// The namespaces of the objects of a kind that somebody is interested in.
-    pub fn namespaces_of(&self, kind: &GroupKind) -> BTreeSet<String> {
+    pub(crate) fn namespaces_of(&self, kind: &GroupKind) -> BTreeSet<String> {
         self.inner.interest.borrow().namespaces(kind)
     }
 
     /// Starts to watch a kind, if it is not watched yet: in the version by which its health is judged, or else the one the
     /// server prefers, whatever the manifests say, so that bundles that use different versions see the same. A version that
     /// is no longer served is given up for another.
-    pub fn watch(&self, resource: &Resource) {
+    pub(crate) fn watch(&self, resource: &Resource) {
         if self.inner.ended.get() {
             return;
         }
         let group_kind = resource.group_kind();
-        let watch = {
-            let mut kinds = self.inner.kinds.borrow_mut();
-            if let Some(resource) = self.inner.wanted(kinds.get(&group_kind).map(|kind| &kind.watch), resource) {
-                if let Some(old) = kinds.remove(&group_kind) {
-                    old.watch.stop();
-                }
-                kinds.insert(group_kind.clone(), self.inner.start(&resource));
-                self.inner.interest.borrow_mut().news_of_kind(&group_kind);
-            }
-            let Some(kind) = kinds.get_mut(&group_kind) else { return };
+        let watched = self.inner.watch(&group_kind);
+        if let Some(resource) = self.inner.wanted(watched.as_ref(), resource) {
+            self.inner.watch_in(&resource, None);
+        }
+        if let Some(kind) = self.inner.kinds.borrow_mut().get_mut(&group_kind) {
             kind.idle_since = None;
-            kind.watch.clone()
-        };
-        // There may be interest in more namespaces. Those who listen to the watch look at what is kept here.
-        watch.places_changed();
+        }
+        // There may be interest in more namespaces.
+        if let Some(watch) = self.inner.watch(&group_kind) {
+            watch.places_changed();
+        }
     }
 
     /// The server serves other kinds than before: what is watched in a version that is gone is watched in another.
-    pub fn follow_discovery(&self) {
-        for kind in self.inner.kinds.borrow_mut().values_mut() {
-            if let Some(resource) = self.inner.wanted(Some(&kind.watch), kind.watch.resource()) {
-                kind.watch.stop();
-                *kind = Kind { idle_since: kind.idle_since, ..self.inner.start(&resource) };
-                self.inner.interest.borrow_mut().news_of_kind(&resource.group_kind());
-            }
+    pub(crate) fn follow_discovery(&self) {
+        let outdated: Vec<(Resource, Option<Instant>)> = {
+            let kinds = self.inner.kinds.borrow();
+            let wanted = |kind: &WatchedKind| {
+                Some((self.inner.wanted(Some(&kind.watch), kind.watch.resource())?, kind.idle_since))
+            };
+            kinds.values().filter_map(wanted).collect()
+        };
+        for (resource, idle_since) in outdated {
+            self.inner.watch_in(&resource, idle_since);
         }
     }
 
     /// How the watch of a kind tells of its objects, if that is another version than this one and bodies count.
-    pub fn watched_in(&self, resource: &Resource) -> Option<Resource> {
+    pub(crate) fn watched_in(&self, resource: &Resource) -> Option<Resource> {
         let kinds = self.inner.kinds.borrow();
         let watch = &kinds.get(&resource.group_kind())?.watch;
         let differs = watch.resource().version != resource.version && watch.tells_of_bodies();
@@ -240,14 +218,14 @@ impl Targets {
     }
 
     /// Where the objects of a kind are watched: in these namespaces, or everywhere (`None`).
-    pub fn scopes(&self, kind: &GroupKind) -> Vec<Option<String>> {
+    pub(crate) fn scopes(&self, kind: &GroupKind) -> Vec<Option<String>> {
         let kinds = self.inner.kinds.borrow();
         kinds.get(kind).map_or(vec![None], |kind| kind.watch.scopes())
     }
 
     /// Moments to wait for until each of these watched kinds has begun to be heard of. Kinds that cannot be watched are
     /// not waited for: their objects are read live.
-    pub fn starting<'a>(&self, kinds: impl IntoIterator<Item = &'a GroupKind>) -> Vec<Moment> {
+    pub(crate) fn starting<'a>(&self, kinds: impl IntoIterator<Item = &'a GroupKind>) -> Vec<Moment> {
         let watched = self.inner.kinds.borrow();
         let starting = kinds.into_iter().filter_map(|kind| {
             let watch = &watched.get(kind)?.watch;
@@ -258,35 +236,17 @@ impl Targets {
     }
 
     /// What is known of an object without asking.
-    pub fn evidence(&self, key: &ObjectKey) -> Evidence {
+    pub(crate) fn evidence(&self, key: &ObjectKey) -> Evidence {
         let kinds = self.inner.kinds.borrow();
-        let record = kinds.get(&key.group_kind()).and_then(|Kind { watch, .. }| {
+        let record = kinds.get(&key.group_kind()).and_then(|WatchedKind { watch, .. }| {
             let name = name_in_store(watch.resource(), key);
             watch.store().get(&name).filter(|_| watch.is_fresh_for(&name))
         });
         record.map_or(Evidence::None, Evidence::Known)
     }
 
-    /// Whether these objects are known to exist, with these contents. Quick if they are sorted.
-    pub fn are_still<'a>(&self, objects: impl IntoIterator<Item = (&'a ObjectKey, Content)>) -> bool {
-        let kinds = self.inner.kinds.borrow();
-        let mut last: Option<(&ObjectKey, Option<&Kind>)> = None;
-        objects.into_iter().all(|(key, content)| {
-            let kind = match last {
-                Some((last, kind)) if last.kind == key.kind && last.group == key.group => kind,
-                _ => kinds.get(&key.group_kind()),
-            };
-            last = Some((key, kind));
-            kind.is_some_and(|Kind { watch, .. }| {
-                let name = name_in_store(watch.resource(), key);
-                watch.is_fresh_for(&name)
-                    && watch.store().with(&name, |record| record.content().is(&content)) == Some(true)
-            })
-        })
-    }
-
     /// How an object stands, for health.
-    pub fn standing(&self, key: &ObjectKey) -> Standing {
+    pub(crate) fn standing(&self, key: &ObjectKey) -> Standing {
         let kinds = self.inner.kinds.borrow();
         let Some(watch) = kinds.get(&key.group_kind()).map(|kind| &kind.watch) else { return Standing::Starting };
         match watch.store().state() {
@@ -300,7 +260,7 @@ impl Targets {
     }
 
     /// The Deployments of a namespace for which one of these Pods counts.
-    pub fn deployments_of(&self, namespace: &str, pods: &[&PodSummary]) -> Vec<ObjectKey> {
+    pub(crate) fn deployments_of(&self, namespace: &str, pods: &[&PodSummary]) -> Vec<ObjectKey> {
         let kinds = self.inner.kinds.borrow();
         let Some(kind) = kinds.get(&GroupKind::new("apps", "Deployment")) else { return Vec::new() };
         let mut counted = Vec::new();
@@ -314,12 +274,12 @@ impl Targets {
     }
 
     /// The bundles that are interested in an object.
-    pub fn holders(&self, key: &ObjectKey) -> BTreeSet<NamespacedName> {
+    pub(crate) fn holders(&self, key: &ObjectKey) -> BTreeSet<NamespacedName> {
         self.inner.interest.borrow().holders(key).iter().map(|holder| NamespacedName::clone(holder)).collect()
     }
 
     /// The object itself, if what is known of it is just what the last write was answered with.
-    pub fn body(&self, key: &ObjectKey) -> Option<Value> {
+    pub(crate) fn body(&self, key: &ObjectKey) -> Option<Value> {
         match self.evidence(key) {
             Evidence::Known(record) => self.inner.bodies.take(key, &record.resource_version),
             Evidence::None => None,
@@ -327,12 +287,12 @@ impl Targets {
     }
 
     /// Keeps what a write was answered with, for the next one.
-    pub fn keep_body(&self, key: &ObjectKey, object: &Value) {
+    pub(crate) fn keep_body(&self, key: &ObjectKey, object: &Value) {
         self.inner.bodies.keep(self.shared(key), object);
     }
 
     /// Enters what a read or a write of this process was answered with that was sent at `asked` or later.
-    pub fn wrote(&self, key: &ObjectKey, object: &Value, writer: &str, asked: Instant) {
+    pub(crate) fn wrote(&self, key: &ObjectKey, object: &Value, writer: &str, asked: Instant) {
         if let Some(watch) = self.inner.watch_of(key, object) {
             watch.wrote(object, writer, asked);
         }
@@ -340,14 +300,13 @@ impl Targets {
 
     /// Enters an object of a list that this process read, and tells what is known of it. No drift: whoever listed it
     /// compares it.
-    pub fn found(&self, key: &ObjectKey, object: &Value, asked: Instant) -> Found {
+    pub(crate) fn found(&self, key: &ObjectKey, object: &Value, asked: Instant) -> Found {
         self.inner.watch_of(key, object).map_or(Found::Known, |watch| watch.found(object, asked))
     }
 
     /// Enters that an object is gone: a DELETE or a GET of this process said so.
-    pub fn gone(&self, key: &ObjectKey, writer: &str) {
-        let watch = self.inner.kinds.borrow().get(&key.group_kind()).map(|kind| kind.watch.clone());
-        if let Some(watch) = watch {
+    pub(crate) fn gone(&self, key: &ObjectKey, writer: &str) {
+        if let Some(watch) = self.inner.watch(&key.group_kind()) {
             watch.deleted(&name_in_store(watch.resource(), key), writer);
         }
         let holders = self.inner.interest.borrow_mut().news_of(key);
@@ -357,16 +316,15 @@ impl Targets {
     }
 
     /// Ends all watches for good.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.inner.ended.set(true);
-        for (_, kind) in std::mem::take(&mut *self.inner.kinds.borrow_mut()) {
-            kind.watch.stop();
-        }
+        let kinds = self.inner.kinds.take();
+        kinds.values().for_each(|kind| kind.watch.stop());
     }
 
     fn end_idle_watches(&self) {
         let now = self.inner.watches.cluster().clock().monotonic();
-        let is_over = |group_kind: &GroupKind, kind: &mut Kind| {
+        let is_over = |group_kind: &GroupKind, kind: &mut WatchedKind| {
             if self.inner.interest.borrow().has_kind(group_kind) {
                 kind.idle_since = None;
                 return false;
@@ -375,7 +333,6 @@ impl Targets {
             now.saturating_duration_since(since) >= WATCH_AFTER_LAST
         };
         let over: Vec<_> = self.inner.kinds.borrow_mut().extract_if(.., is_over).collect();
-        // Those who listen to a watch look at what is kept here.
         over.iter().for_each(|(_, kind)| kind.watch.stop());
     }
 }
@@ -383,10 +340,35 @@ impl Targets {
 // === impl Inner ===
 
 impl Inner {
+    /// The watch of a kind. Whoever listens to it looks at what is kept here: nothing of that is held while it is told
+    /// something.
+    fn watch(&self, kind: &GroupKind) -> Option<Watch<ObjectRecord>> {
+        self.kinds.borrow().get(kind).map(|kind| kind.watch.clone())
+    }
+
+    /// Watches a kind in this version, and no longer in another.
+    fn watch_in(&self, resource: &Resource, idle_since: Option<Instant>) {
+        let group_kind = resource.group_kind();
+        let old = self.kinds.borrow_mut().remove(&group_kind);
+        if let Some(old) = old {
+            old.watch.stop();
+        }
+        // Whoever was told of the end may have begun anew, or ended all.
+        if self.ended.get() || self.watch(&group_kind).is_some_and(|watch| watch.resource() == resource) {
+            return;
+        }
+        let kind = WatchedKind { idle_since, ..self.start(resource) };
+        let other = self.kinds.borrow_mut().insert(group_kind.clone(), kind);
+        if let Some(other) = other {
+            other.watch.stop();
+        }
+        self.interest.borrow_mut().news_of_kind(&group_kind);
+    }
+
     /// The watch of a kind, for an answer of the server about one of its objects. In another version than the watched one it
     /// may end what was known without more ado.
-    fn watch_of(&self, key: &ObjectKey, object: &Value) -> Option<Watch<Record>> {
-        let watch = self.kinds.borrow().get(&key.group_kind()).map(|kind| kind.watch.clone())?;
+    fn watch_of(&self, key: &ObjectKey, object: &Value) -> Option<Watch<ObjectRecord>> {
+        let watch = self.watch(&key.group_kind())?;
         if object["apiVersion"].as_str().is_some_and(|version| version != watch.resource().api_version()) {
             self.interest.borrow_mut().news_of(key);
         }
@@ -394,7 +376,7 @@ impl Inner {
     }
 
     /// The version in which a kind is to be watched, if it is not the one in which it is.
-    fn wanted(&self, known: Option<&Watch<Record>>, resource: &Resource) -> Option<Resource> {
+    fn wanted(&self, known: Option<&Watch<ObjectRecord>>, resource: &Resource) -> Option<Resource> {
         let discovery = self.watches.cluster().discovery();
         let kind = resource.group_kind();
         let judged = judge::checked_version(&kind)

@@ -1,0 +1,158 @@
+//! The watch of one kind: what it keeps of an object, what a change of one means for those who hold it, and whom it tells.
+
+use std::rc::Rc;
+
+use cluster::{Change, How, Resource, Want, Watch};
+use kit::Listening;
+use serde_json::Value;
+
+use super::{
+    super::object_record::{self, ObjectRecord},
+    Inner, WatchedKind,
+};
+use crate::{
+    actors::health::{Judgement, judge},
+    api::object::{GroupKind, NamespacedName, ObjectKey},
+    bundle::identity,
+};
+
+/// Told of drift: the bundle, the object that is no longer as it was, and what happened to it.
+pub(crate) type DriftListener = Rc<dyn Fn(&NamespacedName, &ObjectKey, Drift)>;
+
+/// What happened to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Drift {
+    /// It is there and looks different.
+    Changed,
+    /// It is not there any more.
+    Gone,
+}
+
+/// Told of what may change the health of a bundle: the bundle, the object or none in particular, and what became known.
+pub(crate) type HealthListener = Rc<dyn Fn(&NamespacedName, Option<&ObjectKey>, News)>;
+
+/// What became known of an object, or of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum News {
+    /// It is judged differently now, or its kind's watch came or went.
+    Judged {
+        /// Its health, or whether it exists.
+        health: bool,
+        /// Its roll-out.
+        rollout: bool,
+    },
+    /// A pass found it gone.
+    Gone,
+}
+
+// === impl Inner ===
+
+impl Inner {
+    /// Watches a kind, from now on, and tells of drift and health, and of health whenever the watch comes or goes. Where
+    /// that is denied everywhere, it watches in the namespaces somebody is interested in.
+    pub(super) fn start(&self, resource: &Resource) -> WatchedKind {
+        let group_kind = resource.group_kind();
+        let watch = self.open(resource, &group_kind);
+        self.tell(&watch);
+        let listening = self.listen(&watch, &group_kind);
+        WatchedKind { watch, idle_since: None, _listening: listening }
+    }
+
+    /// A watch nobody is told of.
+    fn open(&self, resource: &Resource, group_kind: &GroupKind) -> Watch<ObjectRecord> {
+        let covered =
+            object_record::generation_covers_body(&group_kind.group, &group_kind.kind) || (self.is_custom)(resource);
+        let judged = Some(resource.group_version_kind()).filter(judge::is_checked);
+        let metadata_only = covered && judged.is_none();
+        tracing::info!(kind = %resource, metadata_only, "watching a kind");
+        let origins = self.origins.clone();
+        let record = move |object: &Value| {
+            let mut record = if covered { ObjectRecord::of_metadata(object) } else { ObjectRecord::of_object(object) };
+            let judgement = judged.as_ref().and_then(|kind| Judgement::of(kind, object));
+            record.origin = record.origin.map(|origin| origins.shared(origin));
+            Some(ObjectRecord { judgement, ..record })
+        };
+        let (interest, key_of) = (self.interest.clone(), keys_of(group_kind.clone()));
+        let (places, kind) = (self.interest.clone(), group_kind.clone());
+        let want = Want::new(resource.clone(), record)
+            .labelled(self.selector.clone())
+            .from_now()
+            .keeping(move |name| interest.borrow().is_held(&key_of(name)))
+            .narrowing(move || places.borrow().namespaces(&kind));
+        self.watches.open(if metadata_only { want.metadata() } else { want })
+    }
+
+    fn tell(&self, watch: &Watch<ObjectRecord>) {
+        let key_of = keys_of(watch.resource().group_kind());
+        let (interest, drift, health) = (self.interest.clone(), self.drift.clone(), self.health.clone());
+        watch.subscribe(move |change| {
+            if !is_news(change) {
+                return;
+            }
+            let (drifted, judged) = (drifted(change), judged_differently(change));
+            let key = key_of(change.name);
+            let what = if change.new.is_some() { Drift::Changed } else { Drift::Gone };
+            let holders = interest.borrow_mut().news_of(&key);
+            for holder in &holders {
+                if drifted.is_some_and(|writer| writer != Some(holder.to_string().as_str())) {
+                    drift(holder, &key, what);
+                }
+                if let Some(news) = judged {
+                    health(holder, Some(&key), news);
+                }
+            }
+        });
+    }
+
+    fn listen(&self, watch: &Watch<ObjectRecord>, kind: &GroupKind) -> Listening {
+        let (interest, health, kind) = (self.interest.clone(), self.health.clone(), kind.clone());
+        watch.signal().listen(move || {
+            let holders = interest.borrow_mut().news_of_kind(&kind);
+            holders.iter().for_each(|holder| health(holder, None, News::Judged { health: true, rollout: true }));
+        })
+    }
+}
+
+/// Makes the keys of a kind's objects.
+fn keys_of(kind: GroupKind) -> impl Fn(&NamespacedName) -> ObjectKey {
+    move |name| identity::index_key(&kind.group, &kind.kind, &name.namespace, &name.name)
+}
+
+// === what a change means ===
+
+/// Whether anything is known now that was not known before, but for the version.
+pub(super) fn is_news(change: &Change<'_, ObjectRecord>) -> bool {
+    match (change.old, change.new) {
+        (Some(old), Some(new)) => !old.same_content(new) || old.judgement != new.judgement,
+        (Some(_), None) | (None, Some(_)) | (None, None) => true,
+    }
+}
+
+/// Whether a change concerns the holders of the object, and who made it if it was this process. A change that leaves
+/// the content as it was (a status, say) concerns nobody.
+fn drifted<'a>(change: &Change<'a, ObjectRecord>) -> Option<Option<&'a str>> {
+    let writer = match change.how {
+        How::First | How::Lost => return None,
+        How::Event | How::Relist => None,
+        How::Own { writer } => Some(writer),
+    };
+    match (change.old, change.new) {
+        (Some(old), Some(new)) if old.same_content(new) => None,
+        // What a read or write of this process brought for the first time is no drift.
+        (None, Some(_)) if writer.is_some() => None,
+        _ => Some(writer),
+    }
+}
+
+/// What of a change concerns the health of the holders, whoever made it.
+pub(super) fn judged_differently(change: &Change<'_, ObjectRecord>) -> Option<News> {
+    if change.how == How::First {
+        return None;
+    }
+    let fine = Judgement::default();
+    let old = change.old.and_then(|record| record.judgement.as_deref()).unwrap_or(&fine);
+    let new = change.new.and_then(|record| record.judgement.as_deref()).unwrap_or(&fine);
+    let health = change.old.is_some() != change.new.is_some() || old.health != new.health;
+    let rollout = old.rollout != new.rollout || old.pods != new.pods;
+    (health || rollout).then_some(News::Judged { health, rollout })
+}
