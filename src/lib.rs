@@ -87,7 +87,7 @@
 //! # Where to start reading
 //!
 //! * How the program starts and ends: [`process`], from `run.rs` on.
-//! * What the program does to a bundle: [`actors::managed_resource`], from `pass/mod.rs` on.
+//! * What the program does to a bundle: [`actors::managed_resource`], from `reconcile.rs` on.
 //! * What a controller is, by a small one: [`actors::csr_approver`], with `docs/adding-a-controller.md`.
 //! * Which controllers there are: [`actors::module`]. Which webhooks: [`webhooks::registry`].
 //! * How actors, wakes and timers work: [`kit`].

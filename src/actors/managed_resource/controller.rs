@@ -8,12 +8,12 @@ use tokio::task::JoinHandle;
 
 use super::shared::{HealthSettings, ManagedResources, Settings};
 use super::{
-    health::{self, HealthDuty, HealthMemory, HealthRegistry, Pods},
-    known::{Autoscalers, BundleRecord, ManagedObjects, Memory, SecretRecord, Secrets},
+    health::{self, HealthDuty, HealthMemory},
+    known::{Autoscalers, BundleRecord, Claims, HealthRegistry, ManagedObjects, Memory, Pods, SecretRecord, Secrets},
+    reconcile,
     report::StatusCell,
     shared::{CHANGED, DRIFT, HEALTH, KIND, REJUDGE, ROLLOUT, SCALED, SECRET},
-    start::{self, Claims},
-    wake,
+    start, wake,
 };
 use crate::api::{
     keys::MANAGED_BY,
@@ -160,7 +160,7 @@ impl Controller for ManagedResources {
     ) -> Result<Outcome, Failure> {
         let Memories { apply, health } = memory;
         match pass.duty {
-            0 => super::pass::run(self, status, apply.get_or_insert_default(), pass).await,
+            0 => reconcile::run(self, status, apply.get_or_insert_default(), pass).await,
             1 => health::run(self, status, health.get_or_insert_default(), pass, HealthDuty::Health).await,
             _ => health::run(self, status, health.get_or_insert_default(), pass, HealthDuty::Progress).await,
         }

@@ -5,14 +5,14 @@
 //!
 //! * `wake`: who is woken, and why
 //! * `known`: what is known without asking
-//! * `pass`: from a wake to what is to be done. **Start reading there**
+//! * `pass`: from a wake to what is to be done
 //! * `apply`: manifests to the target
 //! * `remove`: what left
 //! * `report`: what readers see
 //! * `start`: ten thousand objects at once
 //! * `health`: verdicts to conditions, by two further duties of the same actor (spec 20)
 //!
-//! Beside them: `module` (what is watched, when the actors start), `controller` (start and stop, duties) and `shared` (what
+//! Beside them: `reconcile` (a pass, from its cause to what is done: **start reading there**), `module` (what is watched, when the actors start), `controller` (start and stop, duties) and `shared` (what
 //! all steps use).
 
 mod apply;
@@ -21,6 +21,7 @@ mod health;
 mod known;
 mod module;
 mod pass;
+mod reconcile;
 mod remove;
 mod report;
 mod shared;

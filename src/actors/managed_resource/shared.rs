@@ -12,10 +12,8 @@ use kit::{Causes, Env, Failure, Pass};
 use tokio::time::Instant;
 
 use super::{
-    health::{HealthRegistry, Pods},
-    known::{Autoscalers, BundleRecord, ManagedObjects, Secrets, Snapshot},
+    known::{Autoscalers, BundleRecord, Claims, HealthRegistry, ManagedObjects, Pods, Secrets, Snapshot},
     report::{StatusCell, writer},
-    start::Claims,
 };
 use crate::api::{
     class::OwnClass,

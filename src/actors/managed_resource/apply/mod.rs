@@ -18,8 +18,8 @@ use tokio::time::Instant;
 
 use self::apply_object::ObjectError;
 use super::{
-    known::{Evidence, Fingerprint, Memory},
-    pass::{self, Applied, Bundle, Run, Todo},
+    known::{Applied, Evidence, Fingerprint, Memory},
+    pass::{self, Bundle, Run, Todo},
     remove,
     report::status,
     shared::CHANGED,

@@ -9,15 +9,11 @@
 //! * [`run`]: what its steps share
 //! * [`rest`]: the look that ends a period in which nothing happened
 //! * [`survey`]: the walk over the objects of a bundle
-//! * [`registry`]: which bundles are to be woken at all, and which objects were found gone
-//! * [`pods`]: the Pods that Deployments are counted by, one watch for all
 //! * [`service`]: the Events about a Service without an address
 //! * [`memory`]: what a duty remembers
 
 mod memory;
 mod pass;
-mod pods;
-mod registry;
 mod rest;
 mod run;
 mod service;
@@ -25,6 +21,4 @@ mod survey;
 
 pub(super) use memory::HealthMemory;
 pub(super) use pass::run;
-pub(super) use pods::{Pods, PodsListener};
-pub(super) use registry::HealthRegistry;
 pub(super) use run::HealthDuty;

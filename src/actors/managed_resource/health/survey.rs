@@ -12,9 +12,11 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    super::{known::Standing, shared::ManagedResources},
+    super::{
+        known::{Counted, Standing},
+        shared::ManagedResources,
+    },
     memory::{HealthMemory, Seen},
-    pods::Counted,
     run::{HealthDuty, HealthRun},
 };
 use crate::{

@@ -2,16 +2,22 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    hash::{DefaultHasher, Hash, Hasher},
     rc::Rc,
 };
 
 use tokio::time::Instant;
 
 use super::{
-    super::pass::{Applied, Damping},
+    damping::Damping,
     object_record::Content,
+    snapshot::{Head, hash_of_references},
 };
-use crate::api::object::ObjectKey;
+use crate::api::{
+    conditions::RESOURCES_APPLIED,
+    managed_resource::{ManagedResource, Status},
+    object::ObjectKey,
+};
 
 /// The fingerprints of objects that were right.
 pub(crate) type Fingerprints = BTreeMap<Rc<ObjectKey>, Fingerprint>;
@@ -37,6 +43,19 @@ pub(crate) struct Memory {
     pub(crate) absent: BTreeSet<Rc<ObjectKey>>,
     /// What was done before the time slice ended, for the pass that goes on.
     pub(crate) ledger: Option<Ledger>,
+}
+
+/// A full success: for this ManagedResource, generation and Secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Applied {
+    /// `metadata.uid` of the ManagedResource.
+    pub(crate) uid: String,
+    /// Its generation.
+    pub(crate) generation: i64,
+    /// The Secrets, in order, with the versions they had.
+    pub(crate) secrets: Vec<(String, u64)>,
+    /// Hash of what the status says of the set: refs, checksum, generation, condition. Somebody may have changed it.
+    pub(crate) status: u64,
 }
 
 /// What is done already, by passes that together look at all objects, each for a time slice.
@@ -92,6 +111,44 @@ impl Memory {
         self.failed = None;
         self.objects = Rc::default();
     }
+}
+
+// === impl Applied ===
+
+impl Applied {
+    /// The ManagedResource as it is now, with these Secrets.
+    pub(crate) fn of(mr: &ManagedResource, secrets: &[(String, u64)]) -> Self {
+        Self {
+            uid: mr.metadata.uid.clone(),
+            generation: mr.metadata.generation,
+            secrets: secrets.to_vec(),
+            status: status_hash(&mr.status, hash_of_references(&mr.status.resources)),
+        }
+    }
+
+    /// Whether it was about this ManagedResource, as far as the ManagedResource itself tells; the Secrets are the caller's.
+    pub(crate) fn is_about(&self, mr: &ManagedResource) -> bool {
+        self.fits(mr, || hash_of_references(&mr.status.resources))
+    }
+
+    /// The same for one of which the references are not there.
+    pub(crate) fn is_about_head(&self, head: &Head) -> bool {
+        self.fits(&head.mr, || head.references)
+    }
+
+    fn fits(&self, mr: &ManagedResource, references: impl FnOnce() -> u64) -> bool {
+        self.uid == mr.metadata.uid
+            && self.generation == mr.metadata.generation
+            && self.status == status_hash(&mr.status, references())
+    }
+}
+
+fn status_hash(status: &Status, references: u64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (references, &status.secrets_data_checksum, status.observed_generation).hash(&mut hasher);
+    let applied = status.conditions.iter().find(|condition| condition.kind == RESOURCES_APPLIED);
+    applied.map(|it| (&it.status, &it.reason, &it.message, &it.codes)).hash(&mut hasher);
+    hasher.finish()
 }
 
 #[cfg(test)]

@@ -7,25 +7,36 @@
 //! * [`objects`]: the objects of all bundles: who is interested in which, and what watches know of them
 //! * [`object_record`]: what is remembered of such an object, in a few bytes
 //! * `autoscalers`: which objects a HorizontalPodAutoscaler scales
+//! * `pods`: the Pods that Deployments are counted by, one watch for all
 //!
 //! Of our own work:
 //!
 //! * [`memory`]: what the actor of a bundle remembers between passes. All of it can be lost
+//! * `damping`: how often what drifts again and again is repaired
+//! * `claims`: the state of a start over many bundles
+//! * `health_registry`: which bundles are judged at all, and which objects were found gone
 //! * `bodies`: bodies last answered: they save the GET before a PUT
 
 mod autoscalers;
 mod bodies;
+mod claims;
+mod damping;
+mod health_registry;
 mod memory;
 mod object_record;
 mod objects;
+mod pods;
 mod secrets;
 mod snapshot;
 
 pub(super) use autoscalers::{Autoscalers, ScalingListener};
-pub(super) use memory::{Fingerprint, Fingerprints, Memory};
+pub(super) use claims::{Claim, ClaimedKind, Claims, Common, StartStep};
+pub(super) use health_registry::HealthRegistry;
+pub(super) use memory::{Applied, Fingerprint, Fingerprints, Memory};
 pub(super) use object_record::{ObjectRecord, hash_of_intent};
 pub(super) use objects::{
     Drift, DriftListener, Evidence, HealthListener, IsCustom, ManagedObjects, News, ObjectsRevision, Standing,
 };
+pub(super) use pods::{Counted, Pods, PodsListener};
 pub(super) use secrets::{SecretRecord, Secrets};
-pub(super) use snapshot::{BundleRecord, Head, Snapshot, hash_of_references};
+pub(super) use snapshot::{BundleRecord, Head, Snapshot};

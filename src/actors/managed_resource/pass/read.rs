@@ -6,9 +6,12 @@ use std::{
 };
 
 use cluster::{ApiError, Resource};
-use kit::{JobPanicked, Moment};
+use kit::{Failure, JobPanicked, Moment};
 
-use super::{super::known::BundleRecord, run::Run};
+use super::{
+    super::{known::BundleRecord, report::status},
+    run::Run,
+};
 use crate::{
     api::{
         keys::BROTLI_SUFFIX,
@@ -304,5 +307,21 @@ impl ReadCause {
             Self::Api(error) => error.to_string(),
             Self::Decoder(panicked) => panicked.to_string(),
         }
+    }
+}
+
+// === impl Run ===
+
+impl Run<'_> {
+    /// Reports a Secret that cannot be read (spec 10 §9.1) and gives the error of the pass.
+    pub(crate) async fn secret_unreadable(&mut self, error: ReadError) -> Failure {
+        let ReadError { secret, cause } = error;
+        let text = cause.condition_text(&secret);
+        let now = self.controller.env.clock.wall();
+        if let Err(failure) = self.write_status(|status| status::secret_unreadable(status, &text, now)).await {
+            return failure;
+        }
+        self.pass.note("a Secret cannot be read");
+        Failure::new(format!("could not read secret '{secret}': {text}"))
     }
 }

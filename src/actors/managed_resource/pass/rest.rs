@@ -1,11 +1,6 @@
 //! A bundle at rest: its period ends with a look instead of a pass, as long as all is as it was left.
 
-use std::{
-    cell::Cell,
-    hash::{DefaultHasher, Hash, Hasher},
-    rc::Rc,
-    time::Duration,
-};
+use std::{cell::Cell, rc::Rc, time::Duration};
 
 use cluster::Record;
 use kit::{Look, Outcome};
@@ -13,33 +8,13 @@ use tokio::time::Instant;
 
 use super::{
     super::{
-        known::{Fingerprints, Head, Memory, ObjectsRevision, hash_of_references},
+        known::{Applied, Fingerprints, Memory, ObjectsRevision},
         shared::ManagedResources,
         wake::trigger::{self, Entry, Operation},
     },
     run::Run,
 };
-use crate::{
-    api::{
-        conditions::RESOURCES_APPLIED,
-        managed_resource::{ManagedResource, Status},
-        object::NamespacedName,
-    },
-    bundle::hpa,
-};
-
-/// A full success: for this ManagedResource, generation and Secrets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Applied {
-    /// `metadata.uid` of the ManagedResource.
-    pub(crate) uid: String,
-    /// Its generation.
-    pub(crate) generation: i64,
-    /// The Secrets, in order, with the versions they had.
-    pub(crate) secrets: Vec<(String, u64)>,
-    /// Hash of what the status says of the set: refs, checksum, generation, condition. Somebody may have changed it.
-    pub(crate) status: u64,
-}
+use crate::{api::object::NamespacedName, bundle::hpa};
 
 /// What a look at a bundle went by that found nothing to do. As long as it is the same, another look would find the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,44 +92,6 @@ impl Rest {
     }
 }
 
-// === impl Applied ===
-
-impl Applied {
-    /// The ManagedResource as it is now, with these Secrets.
-    pub(crate) fn of(mr: &ManagedResource, secrets: &[(String, u64)]) -> Self {
-        Self {
-            uid: mr.metadata.uid.clone(),
-            generation: mr.metadata.generation,
-            secrets: secrets.to_vec(),
-            status: status_hash(&mr.status, hash_of_references(&mr.status.resources)),
-        }
-    }
-
-    /// Whether it was about this ManagedResource, as far as the ManagedResource itself tells; the Secrets are the caller's.
-    pub(super) fn is_about(&self, mr: &ManagedResource) -> bool {
-        self.fits(mr, || hash_of_references(&mr.status.resources))
-    }
-
-    /// The same for one of which the references are not there.
-    fn is_about_head(&self, head: &Head) -> bool {
-        self.fits(&head.mr, || head.references)
-    }
-
-    fn fits(&self, mr: &ManagedResource, references: impl FnOnce() -> u64) -> bool {
-        self.uid == mr.metadata.uid
-            && self.generation == mr.metadata.generation
-            && self.status == status_hash(&mr.status, references())
-    }
-}
-
-fn status_hash(status: &Status, references: u64) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (references, &status.secrets_data_checksum, status.observed_generation).hash(&mut hasher);
-    let applied = status.conditions.iter().find(|condition| condition.kind == RESOURCES_APPLIED);
-    applied.map(|it| (&it.status, &it.reason, &it.message, &it.codes)).hash(&mut hasher);
-    hasher.finish()
-}
-
 // === impl Memory ===
 
 impl Memory {
@@ -213,6 +150,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::api::managed_resource::ManagedResource;
     use crate::api::object::ObjectKey;
 
     const CAP: Duration = Duration::from_secs(60);

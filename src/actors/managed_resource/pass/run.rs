@@ -23,7 +23,7 @@ const STATUS_TIME: Duration = Duration::from_secs(5);
 /// A pass under way: what every step needs.
 pub(crate) struct Run<'a> {
     pub(crate) controller: &'a Rc<ManagedResources>,
-    pub(super) status: &'a StatusCell,
+    pub(crate) status: &'a StatusCell,
     pub(crate) pass: &'a Pass<NamespacedName, ObjectKey>,
     pub(crate) context: Context,
     /// The name under which own writes are entered into stores.
@@ -74,7 +74,7 @@ impl Run<'_> {
     }
 
     /// Removes the operation annotation (spec 10 §5.2).
-    pub(super) async fn remove_operation(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn remove_operation(&mut self) -> Result<(), Failure> {
         let patch = trigger::remove_operation_patch();
         match self.patch_bundle(&patch).await {
             Ok(()) => Ok(()),
@@ -84,7 +84,7 @@ impl Run<'_> {
     }
 
     /// Adds the own finalizer where it is missing: before anything is written to the target (spec 10 §8).
-    pub(super) async fn ensure_finalizer(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn ensure_finalizer(&mut self) -> Result<(), Failure> {
         if self.has_finalizer() {
             return Ok(());
         }

@@ -6,23 +6,20 @@
 //!
 //! * here: how it begins and ends, and the part of each bundle: its claims
 //! * `sweep`: the course of the start, the lists and the comparison
-//! * `claims`: its state: who is to claim, what is claimed, and what was found
+//!
+//! Its state, who is to claim, what is claimed, and what was found, is in `known/claims.rs`.
 
-mod claims;
 mod sweep;
-
-pub(super) use claims::Claims;
 
 use std::{panic::AssertUnwindSafe, rc::Rc};
 
 use futures::FutureExt;
 use kit::{Failure, Moment};
 
-use self::claims::{Claim, Common, StartStep};
 use super::{
     apply::{self, Scene},
-    known::Memory,
-    pass::{self, Applied, Bundle, Run, Todo},
+    known::{Applied, Claim, Common, Memory, StartStep},
+    pass::{self, Bundle, Run, Todo},
     report::status,
     shared::ManagedResources,
 };

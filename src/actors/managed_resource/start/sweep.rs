@@ -8,14 +8,11 @@ use kit::{Deadline, Lane, Moment, Signal, json};
 use serde_json::Value;
 use tokio::{sync::Semaphore, time::Instant};
 
-use super::{
-    super::{
-        apply::OWN_MANAGER,
-        known::{BundleRecord, Fingerprint, ObjectRecord},
-        shared::ManagedResources,
-        wake::trigger::{self, Entry, Operation},
-    },
-    claims::{Claim, ClaimedKind},
+use super::super::{
+    apply::OWN_MANAGER,
+    known::{BundleRecord, Claim, ClaimedKind, Fingerprint, ObjectRecord},
+    shared::ManagedResources,
+    wake::trigger::{self, Entry, Operation},
 };
 use crate::{
     api::{

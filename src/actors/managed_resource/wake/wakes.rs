@@ -11,8 +11,10 @@ use tokio::sync::watch;
 
 use super::{
     super::{
-        health::{HealthRegistry, PodsListener},
-        known::{BundleRecord, Head, HealthListener, ManagedObjects, News, ScalingListener, SecretRecord},
+        known::{
+            BundleRecord, Head, HealthListener, HealthRegistry, ManagedObjects, News, PodsListener, ScalingListener,
+            SecretRecord,
+        },
         shared::{CHANGED, HEALTH, KIND, ManagedResources, REJUDGE, ROLLOUT, SCALED, SECRET},
     },
     trigger::{self, SecretWake},

@@ -50,7 +50,7 @@ impl HealthRegistry {
     }
 
     /// The bundle waits for a kind.
-    pub(super) fn awaits_kind(&self, bundle: &NamespacedName) {
+    pub(crate) fn awaits_kind(&self, bundle: &NamespacedName) {
         self.awaiting_kinds.borrow_mut().insert(bundle.clone());
     }
 

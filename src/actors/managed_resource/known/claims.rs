@@ -1,6 +1,6 @@
 //! The state of a start over many bundles: who is to claim, what is claimed, and what was found (architecture §6).
 //!
-//! What is done with it is in [`super`].
+//! What is done with it is in the room `start`.
 
 use std::{
     cell::RefCell,
@@ -11,10 +11,7 @@ use std::{
 use cluster::Resource;
 use kit::{Moment, Signal};
 
-use super::super::{
-    known::{Fingerprint, Fingerprints, Memory},
-    pass::Applied,
-};
+use super::memory::{Applied, Fingerprint, Fingerprints, Memory};
 use crate::{
     api::object::{GroupVersionKind, NamespacedName, ObjectKey},
     bundle::identity::Equivalences,
@@ -24,7 +21,7 @@ use crate::{
 const CLAIM_BYTES: usize = 64 << 20;
 
 /// What a pass has to do for the start.
-pub(super) enum StartStep {
+pub(crate) enum StartStep {
     /// Nothing: the start is over for this bundle.
     Over,
     /// Leave its claims.
@@ -60,31 +57,31 @@ enum Phase {
 }
 
 /// What is claimed of one kind.
-pub(super) struct ClaimedKind {
+pub(crate) struct ClaimedKind {
     pub(crate) resource: Resource,
     /// By namespace, which is empty for cluster-scoped objects, and name.
-    pub(super) claims: BTreeMap<NamespacedName, Vec<Claim>>,
+    pub(crate) claims: BTreeMap<NamespacedName, Vec<Claim>>,
 }
 
 /// One object that one bundle wants.
-pub(super) struct Claim {
-    pub(super) common: Rc<Common>,
-    pub(super) key: Rc<ObjectKey>,
-    pub(super) manifest_hash: u64,
+pub(crate) struct Claim {
+    pub(crate) common: Rc<Common>,
+    pub(crate) key: Rc<ObjectKey>,
+    pub(crate) manifest_hash: u64,
     /// JSON of the manifest and of what was applied before: trees would take five times as much.
-    pub(super) wanted: Box<[u8]>,
+    pub(crate) wanted: Box<[u8]>,
 }
 
 /// What the claims of one bundle have in common.
-pub(super) struct Common {
+pub(crate) struct Common {
     pub(crate) bundle: NamespacedName,
     pub(crate) origin: String,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) equivalences: Equivalences,
-    pub(super) force_overwrite_labels: bool,
-    pub(super) force_overwrite_annotations: bool,
+    pub(crate) force_overwrite_labels: bool,
+    pub(crate) force_overwrite_annotations: bool,
     /// The status says that this very set was applied.
-    pub(super) trusted: bool,
+    pub(crate) trusted: bool,
 }
 
 /// What the sweep found for one bundle.
@@ -105,7 +102,7 @@ struct Verdicts {
 
 impl Claims {
     /// What the pass of a bundle has to do. At the end of the start the bundle's memory is filled with what was found.
-    pub(super) fn step(&self, bundle: &NamespacedName, memory: &mut Memory) -> StartStep {
+    pub(crate) fn step(&self, bundle: &NamespacedName, memory: &mut Memory) -> StartStep {
         let mut state = self.state.borrow_mut();
         match state.phase {
             Phase::Listing => StartStep::Wait(vec![self.signal.moment()]),
@@ -146,7 +143,7 @@ impl Claims {
     }
 
     /// A listed bundle will not claim anything.
-    pub(super) fn has_nothing_to_claim(&self, bundle: &NamespacedName) {
+    pub(crate) fn has_nothing_to_claim(&self, bundle: &NamespacedName) {
         let mut state = self.state.borrow_mut();
         if state.expected.remove(bundle) && state.expected.is_empty() {
             drop(state);
@@ -175,7 +172,7 @@ impl Claims {
     }
 
     /// The lists of bundles and Secrets are here: these bundles are to claim.
-    pub(super) fn begin_claiming(&self, expected: BTreeSet<NamespacedName>) {
+    pub(crate) fn begin_claiming(&self, expected: BTreeSet<NamespacedName>) {
         let mut state = self.state.borrow_mut();
         state.phase = Phase::Claiming;
         state.expected = expected;
@@ -187,7 +184,7 @@ impl Claims {
     /// there was, and its end may have been told already.
     ///
     /// `wanted`: how many objects it has; `applied`: what it is if all of them turn out to be settled.
-    pub(super) fn begin_claims(
+    pub(crate) fn begin_claims(
         &self,
         bundle: &NamespacedName,
         wanted: usize,
@@ -204,7 +201,7 @@ impl Claims {
     }
 
     /// Takes a claim; `false` when there is no room for more.
-    pub(super) fn add(&self, kind: GroupVersionKind, resource: &Resource, claim: Claim) -> bool {
+    pub(crate) fn add(&self, kind: GroupVersionKind, resource: &Resource, claim: Claim) -> bool {
         let mut state = self.state.borrow_mut();
         if state.bytes + claim.wanted.len() > CLAIM_BYTES {
             return false;
@@ -220,7 +217,7 @@ impl Claims {
     }
 
     /// A complete list does not hold these objects: they do not exist, or do not carry our label.
-    pub(super) fn are_absent(&self, claims: impl Iterator<Item = Claim>) {
+    pub(crate) fn are_absent(&self, claims: impl Iterator<Item = Claim>) {
         let mut state = self.state.borrow_mut();
         for claim in claims {
             if let Some(verdicts) = state.verdicts.get_mut(&claim.common.bundle) {
@@ -230,19 +227,19 @@ impl Claims {
     }
 
     /// An object is as its bundle wants it.
-    pub(super) fn is_settled(&self, bundle: &NamespacedName, key: Rc<ObjectKey>, seen: Fingerprint) {
+    pub(crate) fn is_settled(&self, bundle: &NamespacedName, key: Rc<ObjectKey>, seen: Fingerprint) {
         if let Some(verdicts) = self.state.borrow_mut().verdicts.get_mut(bundle) {
             verdicts.settled.insert(key, seen);
         }
     }
 
     /// The moment of the next news about the start as a whole.
-    pub(super) fn moment(&self) -> Moment {
+    pub(crate) fn moment(&self) -> Moment {
         self.signal.moment()
     }
 
     /// Ends the claiming, and gives what was claimed.
-    pub(super) fn begin_sweeping(&self) -> BTreeMap<GroupVersionKind, ClaimedKind> {
+    pub(crate) fn begin_sweeping(&self) -> BTreeMap<GroupVersionKind, ClaimedKind> {
         let mut state = self.state.borrow_mut();
         state.phase = Phase::Sweeping;
         state.expected.clear();
@@ -261,7 +258,7 @@ impl Claims {
     }
 
     /// A kind is swept, or cannot be: the bundles that held an object of it, and wait for no other kind, go on.
-    pub(super) fn swept(&self, bundles: BTreeSet<NamespacedName>) {
+    pub(crate) fn swept(&self, bundles: BTreeSet<NamespacedName>) {
         let mut free = Vec::new();
         for bundle in bundles {
             if let Some(verdicts) = self.state.borrow_mut().verdicts.get_mut(&bundle) {
@@ -275,7 +272,7 @@ impl Claims {
     }
 
     /// Whether nobody is left who is to claim.
-    pub(super) fn all_claimed(&self) -> bool {
+    pub(crate) fn all_claimed(&self) -> bool {
         self.state.borrow().expected.is_empty()
     }
 }
@@ -295,7 +292,7 @@ impl Memory {
 
 impl ClaimedKind {
     /// The bundles that claim an object of it.
-    pub(super) fn bundles(&self) -> BTreeSet<NamespacedName> {
+    pub(crate) fn bundles(&self) -> BTreeSet<NamespacedName> {
         self.claims.values().flatten().map(|claim| claim.common.bundle.clone()).collect()
     }
 }

@@ -54,7 +54,7 @@ pub(crate) type PodsListener = Rc<dyn Fn(Option<&str>, &[&PodSummary])>;
 
 /// Whether a Deployment's Pods are those it wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Counted {
+pub(crate) enum Counted {
     /// They have not been listed yet.
     Starting,
     /// They cannot be listed.
@@ -100,7 +100,7 @@ impl Pods {
 
     /// Counts the Pods of a Deployment. Starts the watch if need be; `inhabited` are the namespaces in which there are
     /// Deployments to be counted.
-    pub(super) fn count(
+    pub(crate) fn count(
         &self,
         namespace: &str,
         quota: &Quota,
@@ -161,7 +161,7 @@ impl Pods {
     }
 
     /// Whether [`Pods::end_if_idle`] would do something.
-    pub(super) fn is_to_end(&self, is_needed: impl Fn() -> bool) -> bool {
+    pub(crate) fn is_to_end(&self, is_needed: impl Fn() -> bool) -> bool {
         if self.running.borrow().is_none() || is_needed() {
             return false;
         }
@@ -170,7 +170,7 @@ impl Pods {
     }
 
     /// Ends the watch some time after the last Deployment.
-    pub(super) fn end_if_idle(&self, is_needed: bool) {
+    pub(crate) fn end_if_idle(&self, is_needed: bool) {
         if is_needed || self.running.borrow().is_none() {
             self.idle_since.set(None);
             return;
