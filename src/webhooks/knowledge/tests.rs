@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, future::Future, rc::Rc, time::Duration};
 use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side, Watches};
 use kit::testing::{Universe, eventually, settle, universe};
 use serde_json::{Value, json};
-use sim::{ClientOptions, Fault, Process, Seen, Sim, SimOptions};
+use sim::{ClientOptions, Fault, Process, Seen, Sim, SimOptions, WatchEnd};
 use tokio::time::{Instant, sleep};
 
 use super::*;
@@ -462,6 +462,27 @@ fn nobody_waits_for_nodes_that_are_not_watched_any_more() {
         assert_eq!(begin.elapsed().as_secs(), 1);
         world
     });
+}
+
+/// spec 50 §2.7, "Cache lags behind the API server": stale data, no error
+#[test]
+fn mutating_webhooks_go_on_with_a_store_that_is_not_heard_of() {
+    world(
+        &ALL,
+        &[],
+        |sim| put_account(sim, "a", false),
+        async |world| {
+            world.synced().await;
+            world.sim.set_faults(|_| Fault::Hang);
+            world.sim.break_watches(WatchEnd::Hang);
+            sleep(cluster::IDLE_LIMIT).await;
+            world.sim.clear_requests();
+
+            assert_eq!(world.account("a").await, automount(false));
+            assert!(world.requests().is_empty());
+            world
+        },
+    );
 }
 
 /// spec 50 §2.7, restricted namespaces
