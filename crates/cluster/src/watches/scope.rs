@@ -24,8 +24,10 @@ pub(super) struct Scope {
     pub(super) heard: Cell<Option<Instant>>,
     /// When the present watch was opened, if it was.
     pub(super) opened: Cell<Option<Instant>>,
-    /// Whether it told of an object.
-    pub(super) event: Cell<bool>,
+    /// Whether there was a list before it.
+    pub(super) listed: Cell<bool>,
+    /// Whether it told of an object at another version than that from which it was opened.
+    pub(super) moved: Cell<bool>,
     /// How many watches in a row ended at an event at this position that cannot be read.
     pub(super) unreadable: Cell<u32>,
     /// Whether the last list or watch was denied.
@@ -111,7 +113,8 @@ impl Scope {
         }
         self.listing.set(false);
         self.opened.set(None);
-        self.event.set(false);
+        self.listed.set(false);
+        self.moved.set(false);
     }
 }
 
