@@ -288,7 +288,12 @@ impl Feed {
 
     /// Lists and watches a scope.
     pub(super) fn follow(self: &Rc<Self>, scope: &Rc<Scope>) {
-        scope.run(self.clone().course(scope.clone()));
+        scope.run(self.task(self.clone().course(scope.clone())));
+    }
+
+    /// A part of this feed's work.
+    pub(super) fn task(&self, work: impl Future<Output = ()> + 'static) -> Task {
+        Task::spawn(&self.env.fatal, format!("the watch of {}", self.name), work)
     }
 
     /// The kind is served, or not.

@@ -75,7 +75,7 @@ impl Feed {
         );
         wide.halt();
         self.members().iter().for_each(|member| member.uncover(wide));
-        let widening = Task::spawn(self.clone().widen());
+        let widening = self.task(self.clone().widen());
         self.narrowed.replace(Some(Narrowed { scopes: scopes.clone(), _widening: widening }));
         self.lose_what_is_elsewhere();
         for scope in &scopes {

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
+use kit::Fatal;
 use tokio::{sync::Notify, task::JoinHandle, time::Instant};
 
 use super::super::store::IDLE_LIMIT;
@@ -49,7 +50,8 @@ pub(super) enum Again {
     List,
 }
 
-/// A task that ends when this is dropped.
+/// A task that ends when this is dropped. Its panic ends the process: a kind that nobody follows any more looks as if nothing
+/// happened to it.
 pub(super) struct Task(JoinHandle<()>);
 
 // === impl Scope ===
@@ -75,8 +77,8 @@ impl Scope {
     }
 
     /// Follows the server by this task instead of the one before.
-    pub(super) fn run(&self, course: impl Future<Output = ()> + 'static) {
-        self.task.replace(Some(Task::spawn(course)));
+    pub(super) fn run(&self, course: Task) {
+        self.task.replace(Some(course));
     }
 
     /// Does not follow the server any more: the next course begins with a list.
@@ -121,8 +123,9 @@ impl Scope {
 // === impl Task ===
 
 impl Task {
-    pub(super) fn spawn(work: impl Future<Output = ()> + 'static) -> Self {
-        Self(actix::spawn(work))
+    /// `name`: what dies if it panics.
+    pub(super) fn spawn(fatal: &Fatal, name: String, work: impl Future<Output = ()> + 'static) -> Self {
+        Self(fatal.spawn(name, work))
     }
 }
 
