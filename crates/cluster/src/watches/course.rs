@@ -219,8 +219,9 @@ impl Feed {
         let namespace = scope.namespace.as_deref();
         let is_in = |name: &NamespacedName| scope.contains(name);
         // Who wants to hear of changes only, and knows nothing yet, has nothing to compare.
+        let is_new = |member: &Member| !member.covers(scope) && !member.is_owed(scope);
         let begins_now =
-            |member: &Member| member.start == Start::Now && !member.covers(scope) && !member.sink.knows_any(&is_in);
+            |member: &Member| member.start == Start::Now && is_new(member) && !member.sink.knows_any(&is_in);
         let how = |member: &Member| {
             if member.covers(scope) || member.is_complete() { How::Relist } else { How::First }
         };

@@ -67,6 +67,8 @@ pub(super) struct Member {
     pub(super) elsewhere: Option<Elsewhere>,
     /// The scopes all of whose changes it has heard of since their list.
     covered: RefCell<BTreeSet<u64>>,
+    /// Those of which it needs a list, although it wants to hear of changes only: it has heard of some elsewhere.
+    owed: RefCell<BTreeSet<u64>>,
     /// Whether all its scopes were covered at once.
     complete: Cell<bool>,
     gone: Cell<bool>,
@@ -92,6 +94,7 @@ impl Member {
             optional,
             elsewhere,
             covered: RefCell::default(),
+            owed: RefCell::default(),
             complete: Cell::default(),
             gone: Cell::default(),
             shown: RefCell::default(),
@@ -104,7 +107,23 @@ impl Member {
     }
 
     pub(super) fn cover(&self, scope: &Scope) {
+        self.owed.borrow_mut().remove(&scope.id);
         self.covered.borrow_mut().insert(scope.id);
+    }
+
+    /// It needs a list of a scope.
+    pub(super) fn owe(&self, scope: &Scope) {
+        self.owed.borrow_mut().insert(scope.id);
+    }
+
+    /// It needs none any more.
+    pub(super) fn owe_nothing(&self) {
+        self.owed.borrow_mut().clear();
+    }
+
+    /// Whether it needs a list of a scope.
+    pub(super) fn is_owed(&self, scope: &Scope) -> bool {
+        self.owed.borrow().contains(&scope.id)
     }
 
     pub(super) fn uncover(&self, scope: &Scope) {
@@ -305,6 +324,7 @@ impl Feed {
             self.halt();
             for member in self.members().iter() {
                 member.covered.borrow_mut().clear();
+                member.owe_nothing();
                 member.complete.set(false);
                 self.tell(member, |sink| {
                     sink.heard(None);
