@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 use sim::WatchEnd;
 
 use super::{
+    certificates::Registrar,
     check,
     disturbances::{self, Weather},
-    items::{Form, ITEMS, Item, VALUE, Want},
+    items::{self, Form, ITEMS, Item, Place, TWINS, VALUE, Want},
     watchman::Watchman,
 };
 use crate::world::{NAMESPACE, World};
@@ -47,6 +48,7 @@ pub(super) struct Bundle {
 pub(super) struct Life {
     pub(super) world: Rc<World>,
     pub(super) watchman: Watchman,
+    pub(super) registrar: Registrar,
     /// By name; those that are missing do not exist, or are on their way out.
     pub(super) bundles: BTreeMap<&'static str, Bundle>,
     /// The user of the program that leads.
@@ -67,9 +69,12 @@ pub(super) struct Life {
 pub(super) async fn live(world: Rc<World>, seed: u64, steps: Steps) {
     let weather = Weather::of(seed);
     let watchman = Watchman::new(&world.sim, weather.lossy);
+    let registrar = Registrar::new(&world, seed % 3 > 0, weather.calm == u16::MAX, weather.lossy);
+    world.managed_resource().always_update = seed % 7 == 3;
     let mut life = Life {
         world: world.clone(),
         watchman: watchman.clone(),
+        registrar: registrar.clone(),
         bundles: BTreeMap::new(),
         leader: "grm".into(),
         deposed: Vec::new(),
@@ -79,7 +84,8 @@ pub(super) async fn live(world: Rc<World>, seed: u64, steps: Steps) {
         step: 0,
         begin: tokio::time::Instant::now(),
     };
-    disturbances::disturb(&world, watchman.clone(), weather, seed);
+    disturbances::disturb(&world, watchman.clone(), registrar.clone(), weather, seed);
+    let violations = || [watchman.violations(), registrar.violations()].concat();
     world.start().await;
     for step in 0..STEPS {
         life.step = step;
@@ -87,14 +93,14 @@ pub(super) async fn live(world: Rc<World>, seed: u64, steps: Steps) {
         life.revive().await;
         life.rest().await;
         life.revive().await;
-        assert_eq!(watchman.violations(), [""; 0], "{:#?}", trace(&world));
+        assert_eq!(violations(), [""; 0], "{:#?}", trace(&world));
     }
-    disturbances::calm(&world, watchman.clone());
+    disturbances::calm(&world, watchman.clone(), registrar.clone());
     life.end_disturbances().await;
     tokio::time::sleep(Duration::from_secs(400)).await;
-    assert_eq!(watchman.violations(), [""; 0], "{:#?}", trace(&world));
+    assert_eq!(violations(), [""; 0], "{:#?}", trace(&world));
     check::end(&life).await;
-    assert_eq!(watchman.violations(), [""; 0], "{:#?}", trace(&world));
+    assert_eq!(violations(), [""; 0], "{:#?}", trace(&world));
     world.sim.clear_faults();
     world.stop_as(&life.leader).await;
 }
@@ -158,7 +164,7 @@ impl Life {
         for old in std::mem::take(&mut self.deposed) {
             self.world.stop_as(&old).await;
         }
-        match self.random.u8(0..34) {
+        match self.random.u8(0..48) {
             0..=9 => self.change_bundle(bundle).await,
             10..=14 => self.move_item(bundle).await,
             15 | 16 => self.delete_bundle(bundle).await,
@@ -177,11 +183,20 @@ impl Life {
             }
             32 => {
                 self.note("the history is lost".into());
-                expire(&self.world);
+                self.expire();
             }
-            _ => {
+            33 => {
                 self.note("all watches break".into());
+                self.registrar.watches_broke();
                 self.world.sim.break_watches(WatchEnd::Disconnect);
+            }
+            34..=37 => self.replace_live(),
+            38 | 39 => self.create_anew().await,
+            _ => {
+                for _ in 0..self.random.u8(1..4) {
+                    let text = self.registrar.act(&mut self.random, self.step);
+                    self.note(text);
+                }
             }
         }
     }
@@ -208,11 +223,19 @@ impl Life {
     }
 
     /// Writes a bundle's manifests; creates it if need be.
-    async fn set(&mut self, name: &'static str, wants: BTreeMap<Item, Want>) {
+    async fn set(&mut self, name: &'static str, mut wants: BTreeMap<Item, Want>) {
+        let before = self.bundles.get(name).map(|bundle| bundle.wants.clone()).unwrap_or_default();
+        let mut twins = TWINS.into_iter().filter(|twin| wants.contains_key(twin));
+        let twin = twins.clone().find(|twin| !before.contains_key(twin)).or_else(|| twins.next());
+        wants.retain(|item, _| !TWINS.contains(item) || Some(*item) == twin);
+        if TWINS.iter().any(|other| before.contains_key(other) && Some(*other) != twin) {
+            // An equivalent one is not deleted for it, and in nobody's hands any more.
+            self.watchman.keeps(TWINS);
+        }
         self.note(format!("{name} wants {wants:?}"));
         if !self.bundles.contains_key(name) {
             self.wait_until_gone(name).await;
-            self.world.bundle(name, &manifests(&wants));
+            self.world.bundle_with(name, &manifests(&wants), json!({ "equivalences": items::equivalences() }));
         } else if !self.bundles[name].broken {
             self.world.secret(name, &manifests(&wants));
         }
@@ -235,7 +258,7 @@ impl Life {
             }
             if second % 60 == 30 {
                 self.free_stuck().await;
-                expire(&self.world);
+                self.expire();
             }
             self.revive().await;
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -375,6 +398,60 @@ impl Life {
         });
     }
 
+    /// Somebody deletes an object and creates it anew with what is in it, as `kubectl replace --force` does.
+    fn replace_live(&mut self) {
+        // What is in the others would go with them.
+        let is_whole = |place: &Place| !place.1.is_empty() || place.0.starts_with("clusterroles");
+        let places = ITEMS.into_iter().flat_map(|item| item.places()).filter(|place| is_whole(place));
+        let Some(((resource, namespace, name), mut object)) = self.any_live(places) else { return };
+        let is_edited = self.random.bool();
+        self.note(format!("a user replaces {resource} {name}, with changes: {is_edited}"));
+        let metadata = object["metadata"].as_object_mut().expect("metadata");
+        for field in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "finalizers"] {
+            metadata.remove(field);
+        }
+        if is_edited {
+            object["metadata"]["annotations"][VALUE] = json!("replaced");
+        }
+        self.world.sim.remove(resource, namespace, name);
+        self.world.sim.put(object).expect("it was valid before");
+    }
+
+    /// An object is held on its way out, and when it is let go somebody has one of the same name at once.
+    async fn create_anew(&mut self) {
+        let items: Vec<_> = ITEMS.into_iter().filter(|item| item.core_path().is_some()).collect();
+        let places = items.iter().map(|item| &item.places()[item.places().len() - 1]);
+        let Some(((resource, namespace, name), _)) = self.any_live(places) else { return };
+        let Some(item) = Item::at(resource, "", namespace, name) else { return };
+        self.free_stuck().await;
+        let path = item.core_path().expect("only such items were asked for");
+        let held = json!({ "metadata": { "finalizers": [STUCK] } });
+        let is_held = self.world.ask("PATCH", &path, Some(held)).await.is_ok();
+        let is_going = is_held && self.world.ask("DELETE", &path, None).await.is_ok();
+        self.note(format!("{item:?} is held on its way out: {is_going}"));
+        self.stuck.insert(item);
+        let pause = [0, 10, 700, 5_000][self.random.usize(0..4)];
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        self.free_stuck().await;
+        let want = Want { value: "user".into(), form: Form::Plain };
+        let is_gone = self.world.sim.object(resource, namespace, name).is_none();
+        let has_place = self.world.sim.object("namespaces", "", namespace).is_some();
+        if let Some(manifest) = item.manifests(&want).pop().filter(|_| is_gone && has_place) {
+            self.note(format!("a user creates {item:?} anew"));
+            self.watchman.keeps([item]);
+            self.world.sim.put(manifest).expect("it is valid");
+        }
+    }
+
+    /// One of those objects that are there and stay.
+    fn any_live<'a>(&mut self, places: impl Iterator<Item = &'a Place>) -> Option<(Place, Value)> {
+        let sim = &self.world.sim;
+        let live = places.filter_map(|place| Some((*place, sim.object(place.0, place.1, place.2)?)));
+        let mut live: Vec<_> = live.filter(|(_, live)| live["metadata"]["deletionTimestamp"].is_null()).collect();
+        let index = if live.is_empty() { return None } else { self.random.usize(0..live.len()) };
+        Some(live.swap_remove(index))
+    }
+
     /// Somebody puts a finalizer on an object, or takes all such away.
     async fn hold_live(&mut self) {
         if !self.stuck.is_empty() {
@@ -435,15 +512,16 @@ impl Life {
                 self.end_ignoring(name, is_asked).await;
             }
         }
-        expire(&self.world);
+        self.expire();
         self.revive().await;
     }
-}
 
-/// Lost events are made good by a list, as after any watch that expired.
-fn expire(world: &World) {
-    world.sim.compact();
-    world.sim.break_watches(WatchEnd::Expired);
+    /// Lost events are made good by a list, as after any watch that expired.
+    fn expire(&self) {
+        self.registrar.watches_broke();
+        self.world.sim.compact();
+        self.world.sim.break_watches(WatchEnd::Expired);
+    }
 }
 
 fn manifests(wants: &BTreeMap<Item, Want>) -> Vec<Value> {
