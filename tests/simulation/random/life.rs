@@ -14,16 +14,13 @@ use super::{
     certificates::Registrar,
     check,
     disturbances::{self, Weather},
-    items::{self, Form, ITEMS, Item, Place, TWINS, VALUE, Want},
+    items::{self, Form, ITEMS, Item, TWINS, Want},
     watchman::Watchman,
 };
 use crate::world::{NAMESPACE, World};
 
 pub(super) const BUNDLES: [&str; 4] = ["b0", "b1", "b2", "b3"];
 const STEPS: usize = 10;
-
-/// Finalizer of somebody who takes his time.
-const STUCK: &str = "example.org/stuck";
 
 const OPERATION: &str = "gardener.cloud/operation";
 
@@ -56,8 +53,8 @@ pub(super) struct Life {
     /// Programs that lost the lease and have not yet ended.
     deposed: Vec<String>,
     /// Items with a finalizer that nobody takes away yet.
-    stuck: BTreeSet<Item>,
-    random: fastrand::Rng,
+    pub(super) stuck: BTreeSet<Item>,
+    pub(super) random: fastrand::Rng,
     steps: Steps,
     step: usize,
     begin: tokio::time::Instant,
@@ -69,7 +66,7 @@ pub(super) struct Life {
 pub(super) async fn live(world: Rc<World>, seed: u64, steps: Steps) {
     let weather = Weather::of(seed);
     let watchman = Watchman::new(&world.sim, weather.lossy);
-    let registrar = Registrar::new(&world, seed % 3 > 0, weather.calm == u16::MAX, weather.lossy);
+    let registrar = Registrar::new(&world, !seed.is_multiple_of(3), weather.calm == u16::MAX, weather.lossy);
     world.managed_resource().always_update = seed % 7 == 3;
     let mut life = Life {
         world: world.clone(),
@@ -116,7 +113,7 @@ pub(super) fn trace(world: &World) -> Vec<String> {
 }
 
 impl Life {
-    fn note(&self, text: String) {
+    pub(super) fn note(&self, text: String) {
         let time = self.begin.elapsed().as_secs_f32();
         self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{time:8.3} s  {text}"));
     }
@@ -144,7 +141,7 @@ impl Life {
         self.world.start_as(&self.leader, config).await;
     }
 
-    fn any_item(&mut self) -> Item {
+    pub(super) fn any_item(&mut self) -> Item {
         ITEMS[self.random.usize(0..ITEMS.len())]
     }
 
@@ -367,108 +364,6 @@ impl Life {
         } else {
             self.set(from, given).await;
             self.set(to, taken).await;
-        }
-    }
-
-    // --- users who interfere
-
-    async fn delete_live(&mut self) {
-        let item = self.any_item();
-        self.note(format!("a user deletes {item:?}"));
-        match (item.core_path(), self.random.bool()) {
-            (Some(path), true) => drop(self.world.ask("DELETE", &path, None).await),
-            (Some(_), false) | (None, true | false) => {
-                let (resource, namespace, name) = item.places()[item.places().len() - 1];
-                drop(self.world.sim.remove(resource, namespace, name));
-            }
-        }
-    }
-
-    fn edit_live(&mut self) {
-        let item = self.any_item();
-        let (resource, namespace, name) = item.places()[self.random.usize(0..item.places().len())];
-        let how = self.random.u8(0..3);
-        self.note(format!("a user edits {resource} {name}, kind {how}"));
-        self.world.sim.edit(resource, namespace, name, |live| match (how, item) {
-            (0, _) => live["metadata"]["annotations"][VALUE] = json!("edited"),
-            (1, Item::Deployment) => live["spec"]["replicas"] = json!(3),
-            (1, _) => live["metadata"]["labels"] = json!({}),
-            (_, Item::ConfigMap(_)) => live["data"] = json!({ "k": "edited", "more": "x" }),
-            (_, _) => live["metadata"]["labels"]["resources.gardener.cloud/managed-by"] = json!("somebody"),
-        });
-    }
-
-    /// Somebody deletes an object and creates it anew with what is in it, as `kubectl replace --force` does.
-    fn replace_live(&mut self) {
-        // What is in the others would go with them.
-        let is_whole = |place: &Place| !place.1.is_empty() || place.0.starts_with("clusterroles");
-        let places = ITEMS.into_iter().flat_map(|item| item.places()).filter(|place| is_whole(place));
-        let Some(((resource, namespace, name), mut object)) = self.any_live(places) else { return };
-        let is_edited = self.random.bool();
-        self.note(format!("a user replaces {resource} {name}, with changes: {is_edited}"));
-        let metadata = object["metadata"].as_object_mut().expect("metadata");
-        for field in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "finalizers"] {
-            metadata.remove(field);
-        }
-        if is_edited {
-            object["metadata"]["annotations"][VALUE] = json!("replaced");
-        }
-        self.world.sim.remove(resource, namespace, name);
-        self.world.sim.put(object).expect("it was valid before");
-    }
-
-    /// An object is held on its way out, and when it is let go somebody has one of the same name at once.
-    async fn create_anew(&mut self) {
-        let items: Vec<_> = ITEMS.into_iter().filter(|item| item.core_path().is_some()).collect();
-        let places = items.iter().map(|item| &item.places()[item.places().len() - 1]);
-        let Some(((resource, namespace, name), _)) = self.any_live(places) else { return };
-        let Some(item) = Item::at(resource, "", namespace, name) else { return };
-        self.free_stuck().await;
-        let path = item.core_path().expect("only such items were asked for");
-        let held = json!({ "metadata": { "finalizers": [STUCK] } });
-        let is_held = self.world.ask("PATCH", &path, Some(held)).await.is_ok();
-        let is_going = is_held && self.world.ask("DELETE", &path, None).await.is_ok();
-        self.note(format!("{item:?} is held on its way out: {is_going}"));
-        self.stuck.insert(item);
-        let pause = [0, 10, 700, 5_000][self.random.usize(0..4)];
-        tokio::time::sleep(Duration::from_millis(pause)).await;
-        self.free_stuck().await;
-        let want = Want { value: "user".into(), form: Form::Plain };
-        let is_gone = self.world.sim.object(resource, namespace, name).is_none();
-        let has_place = self.world.sim.object("namespaces", "", namespace).is_some();
-        if let Some(manifest) = item.manifests(&want).pop().filter(|_| is_gone && has_place) {
-            self.note(format!("a user creates {item:?} anew"));
-            self.watchman.keeps([item]);
-            self.world.sim.put(manifest).expect("it is valid");
-        }
-    }
-
-    /// One of those objects that are there and stay.
-    fn any_live<'a>(&mut self, places: impl Iterator<Item = &'a Place>) -> Option<(Place, Value)> {
-        let sim = &self.world.sim;
-        let live = places.filter_map(|place| Some((*place, sim.object(place.0, place.1, place.2)?)));
-        let mut live: Vec<_> = live.filter(|(_, live)| live["metadata"]["deletionTimestamp"].is_null()).collect();
-        let index = if live.is_empty() { return None } else { self.random.usize(0..live.len()) };
-        Some(live.swap_remove(index))
-    }
-
-    /// Somebody puts a finalizer on an object, or takes all such away.
-    async fn hold_live(&mut self) {
-        if !self.stuck.is_empty() {
-            return self.free_stuck().await;
-        }
-        let item = self.any_item();
-        let Some(path) = item.core_path() else { return };
-        self.note(format!("{item:?} is held by a finalizer"));
-        self.stuck.insert(item);
-        drop(self.world.ask("PATCH", &path, Some(json!({ "metadata": { "finalizers": [STUCK] } }))).await);
-    }
-
-    async fn free_stuck(&mut self) {
-        for item in std::mem::take(&mut self.stuck) {
-            self.note(format!("{item:?} is not held any more"));
-            let path = item.core_path().expect("only such items are held");
-            drop(self.world.ask("PATCH", &path, Some(json!({ "metadata": { "finalizers": null } }))).await);
         }
     }
 
