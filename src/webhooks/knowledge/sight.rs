@@ -156,7 +156,7 @@ impl View for Sight<'_> {
             self.answer(lookup.clone(), |_| Some(()))?;
             return Err(too_late(&lookup));
         }
-        if projection.objects().heard_of && !(store.is_fresh() && !store.has_unreadable()) {
+        if projection.objects().heard_of && (!store.is_fresh() || store.has_unreadable()) {
             let all = |known: &Known| if let Known::Objects(all) = known { Some(all.clone()) } else { None };
             return self.answer(Lookup::List(projection), all);
         }
