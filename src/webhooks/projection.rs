@@ -49,6 +49,9 @@ pub struct Objects {
     pub metadata_only: bool,
     /// Whether the kind may not be served: readiness does not wait for it.
     pub optional: bool,
+    /// Whether a store counts only while its watch is heard of: then what it holds is read live. Others take what is out of
+    /// date for what there is (spec 50 §2.7, "Cache lags behind the API server").
+    pub heard_of: bool,
 }
 
 /// The namespaces of a kind that lives in some.
@@ -112,6 +115,19 @@ impl<T: Send + Sync + 'static> AnyProjection for Projection<T> {
     }
 }
 
+// === impl Selected ===
+
+impl Selected {
+    /// The selectors of labels and of fields, in the API's syntax.
+    pub fn selectors(&self) -> (Option<String>, Option<String>) {
+        match self {
+            Self::All => (None, None),
+            Self::Named(name) => (None, Some(format!("metadata.name={name}"))),
+            Self::Labelled(label) => (Some((*label).to_owned()), None),
+        }
+    }
+}
+
 // === impl Objects ===
 
 impl Objects {
@@ -128,7 +144,22 @@ impl Objects {
         selected: Selected::All,
         metadata_only: false,
         optional: false,
+        heard_of: false,
     };
+
+    /// The same for who decides by them what somebody may do: what is out of date may be what was taken away since.
+    pub const HEARD_OF: Self = Self { heard_of: true, ..Self::TARGET };
+
+    /// Where they are: in these namespaces, or everywhere (`None`). `configured`: the namespaces that the configuration names
+    /// for the cluster; none for all.
+    pub fn scopes(&self, configured: &[String]) -> Vec<Option<String>> {
+        match self.within {
+            _ if !self.namespaced => vec![None],
+            Within::One(one) => vec![Some(one.to_owned())],
+            Within::Configured if !configured.is_empty() => configured.iter().cloned().map(Some).collect(),
+            Within::Configured | Within::All => vec![None],
+        }
+    }
 
     /// The kind as the server addresses it.
     pub fn resource(&self) -> Resource {

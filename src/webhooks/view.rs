@@ -62,7 +62,8 @@ pub trait View {
 /// How recent an answer must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Recency {
-    /// What a store holds is good enough; only what it lacks is read live.
+    /// What a store holds is good enough, as far as the kind [allows](super::projection::Objects::heard_of); only what it
+    /// lacks is read live.
     Known,
     /// Read live for this attempt: what the store holds is known to be out of date, or may be.
     Live,
@@ -96,6 +97,8 @@ pub enum Lookup {
         /// Why it is read.
         recency: Recency,
     },
+    /// LIST of objects whose watch is not heard of.
+    List(&'static dyn AnyProjection),
     /// The first list of objects, which is under way.
     Objects(&'static dyn AnyProjection),
     /// LIST of the HorizontalPodAutoscalers of a namespace.

@@ -7,23 +7,20 @@ use gardener_resource_manager::api::config::CsrApprover;
 use serde_json::{Value, json};
 use sim::{Fault, Seen};
 
-use crate::world::{World, seconds, world};
+use crate::{
+    builder::Parts,
+    world::{World, seconds, world},
+};
 
 const REQUESTS: &str = "certificatesigningrequests.certificates.k8s.io";
 const KUBELET: &str = "system:node:node-1";
 const APPROVED: &str = "Approving kubelet server certificate CSR (all checks passed)";
 
 /// By `system:node:node-1` of `system:nodes`, for `node-1`, `node-1.local`, 10.0.0.1 and 2001:db8::1.
-const PEM: &str = "-----BEGIN CERTIFICATE REQUEST-----
-MIIBOTCB4AIBADA0MRUwEwYDVQQKEwxzeXN0ZW06bm9kZXMxGzAZBgNVBAMTEnN5
-c3RlbTpub2RlOm5vZGUtMTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABJ5pFH0T
-JSLmmJs1dWgVKakhYtnE+fLriQYFvQqL9nDR2uF8cbaLaG7mGv1JeAXOjTOlCAlv
-bTuGGkFsspuBAk2gSjBIBgkqhkiG9w0BCQ4xOzA5MDcGA1UdEQQwMC6CBm5vZGUt
-MYIMbm9kZS0xLmxvY2FshwQKAAABhxAgAQ24AAAAAAAAAAAAAAABMAoGCCqGSM49
-BAMCA0gAMEUCIGUXrfGdWt7+ugkLvZ3Bzxr0ld932mw1gKO535nOORriAiEA7eka
-FBuTbhx34xwmHsfUP+9hb2YBMl9GGymFMVmrpPY=
------END CERTIFICATE REQUEST-----
-";
+fn pem() -> String {
+    let v6: [u8; 16] = "2001:db8::1".parse::<std::net::Ipv6Addr>().expect("an address").octets();
+    Parts::usual(KUBELET, &["system:nodes"], &["node-1", "node-1.local"], &[&[10, 0, 0, 1], &v6]).pem()
+}
 
 /// A program with the approver, in node mode.
 async fn start(world: &World) {
@@ -58,7 +55,7 @@ fn request(name: &str, signer: &str, pem: &str) -> Value {
 }
 
 fn ask(world: &World, name: &str) {
-    world.sim.put(request(name, "kubernetes.io/kubelet-serving", PEM)).expect("a request");
+    world.sim.put(request(name, "kubernetes.io/kubelet-serving", &pem())).expect("a request");
     world.sim.edit(REQUESTS, "", name, |live| live["spec"]["username"] = json!(KUBELET));
 }
 
@@ -149,14 +146,14 @@ fn a_request_with_a_certificate_or_of_another_signer_is_left_alone() {
     world(1, |world| async move {
         node(&world);
         for (name, signer) in [("issued", "kubernetes.io/kubelet-serving"), ("other", "example.com/signer")] {
-            world.sim.put(request(name, signer, PEM)).expect("a request");
+            world.sim.put(request(name, signer, &pem())).expect("a request");
         }
         world.sim.edit(REQUESTS, "", "issued", |live| live["status"]["certificate"] = json!("Y2VydA=="));
         start(&world).await;
         // Not even looked at.
         world
             .sim
-            .put(request("client", "kubernetes.io/kube-apiserver-client-kubelet", PEM))
+            .put(request("client", "kubernetes.io/kube-apiserver-client-kubelet", &pem()))
             .expect("a request of a kubelet client");
         seconds(60).await;
 

@@ -1,12 +1,15 @@
 //! The whole program on the simulated API server, on virtual time.
 //!
 //! `world` sets the scene: a simulator with the ManagedResource definition, and the program as one process that can stop,
-//! crash and start again. The other modules are what happens in it.
+//! crash and start again. `builder` makes certificate signing requests, as for the approver's own tests. The other modules
+//! are what happens in it.
 
 mod answers;
 mod autoscaling;
 mod bad_input;
 mod broken_group;
+#[path = "../../src/actors/csr_approver/tests/builder.rs"]
+mod builder;
 mod certificates;
 mod conditions;
 mod creation;

@@ -196,11 +196,15 @@ fn a_bundle_keeps_its_own_secret_without_the_right_to_watch_secrets() {
         "data": { "objects.yaml": inner }
     });
     world(1, |world| async move {
+        world.start().await;
+        seconds(1).await;
         world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str()) {
             ("secrets", "list" | "watch") => Fault::FailBefore(Seen::forbidden(info)),
             _ => Fault::None,
         });
-        world.start().await;
+        world.sim.compact();
+        world.sim.break_watches(WatchEnd::Expired);
+        seconds(1).await;
         world.bundle("one", &[config_map("a", "v"), secret]);
         seconds(200).await;
 

@@ -129,6 +129,11 @@ impl<R> Store<R> {
         self.state() == StoreState::Synced && self.is_heard_of()
     }
 
+    /// Whether what it says of an object is evidence: as [`Self::is_fresh`], and of the object itself.
+    pub fn is_fresh_for(&self, name: &NamespacedName) -> bool {
+        self.is_fresh() && !self.is_unreadable(name)
+    }
+
     /// Whether the server was heard of within [`IDLE_LIMIT`].
     pub fn is_heard_of(&self) -> bool {
         self.read().heard.is_some_and(|heard| heard.elapsed() < IDLE_LIMIT)

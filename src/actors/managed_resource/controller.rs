@@ -141,8 +141,10 @@ impl Controller for ManagedResources {
         };
         let causes = CHANGED.with(SECRET).with(DRIFT).with(KIND).with(SCALED);
         vec![
-            // Without the watch of Secrets passes read them all.
-            duty(NAME, self.settings.concurrent_syncs, causes, self.settings.sync_period).expects(self.secrets.need()),
+            // Secrets are the input of bundles, and watched from the start (spec 10 §4): no pass begins before they are heard
+            // of, and what holds that up for too long ends the process (spec 70 §7.1). Health does not read them; its passes
+            // start when the bundles are known (spec 20 §9.1).
+            duty(NAME, self.settings.concurrent_syncs, causes, self.settings.sync_period).needs(self.secrets.need()),
             duty(HEALTH_NAME, concurrent_syncs, REJUDGE.with(HEALTH), sync_period),
             duty(PROGRESS_NAME, concurrent_syncs, REJUDGE.with(ROLLOUT), sync_period),
         ]

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::webhooks::{
     mutating::system_components::node_taints::TaintSet,
-    projection::{AnyProjection, Fields, Reads, Selected, Within},
+    projection::{AnyProjection, Fields, Reads, Within},
     view::Lookup,
 };
 
@@ -162,11 +162,9 @@ impl Opening<'_> {
             (Within::All, None) => want.everywhere(),
             (Within::One(one), None) => want.within([one]),
         };
-        let want = match objects.selected {
-            Selected::All => want,
-            Selected::Named(name) => want.selecting(format!("metadata.name={name}")),
-            Selected::Labelled(label) => want.labelled(label),
-        };
+        let (labels, fields) = objects.selected.selectors();
+        let want = if let Some(labels) = labels { want.labelled(labels) } else { want };
+        let want = if let Some(fields) = fields { want.selecting(fields) } else { want };
         let want = if objects.metadata_only { want.metadata() } else { want };
         let want = if objects.optional { want.optional() } else { want };
         let watch = self.open(objects.side, want);

@@ -32,6 +32,8 @@ const TIME: Duration = Duration::from_secs(8);
 pub enum Known {
     /// What is kept of an object.
     Object(Option<Fields>),
+    /// What is kept of all objects, in the order of their names.
+    Objects(Vec<(NamespacedName, Fields)>),
     /// The objects are in their store.
     Listed,
     /// The autoscalers of a namespace.
@@ -139,6 +141,7 @@ impl Reader {
         let context = Context { lane: Lane::Live, deadline: Deadline::after(TIME), key: "webhooks".into() };
         let known = match lookup {
             Lookup::Object { projection, name, recency: _ } => self.object(&context, *projection, name).await,
+            Lookup::List(projection) => self.objects(&context, *projection).await,
             Lookup::Autoscalers(namespace) => self.autoscalers(&context, namespace).await,
             Lookup::Objects(_) | Lookup::Nodes => return self.listed(lookup, context.deadline).await,
         };
@@ -156,16 +159,41 @@ impl Reader {
         name: &NamespacedName,
     ) -> Result<Known, ApiError> {
         let objects = projection.objects();
-        let cluster = match objects.side {
-            Side::Source => &self.source,
-            Side::Target => &self.target,
-        };
-        match cluster.get(context, &objects.resource().at(&name.namespace, &name.name)).await {
+        match self.cluster(objects.side).get(context, &objects.resource().at(&name.namespace, &name.name)).await {
             Ok(object) => Ok(Known::Object(Some(projection.project(&object)))),
             Err(error) if error.is_not_found() => Ok(Known::Object(None)),
             Err(ApiError::BadRequest(_)) => Ok(Known::Object(None)),
             Err(error) => Err(error),
         }
+    }
+
+    fn cluster(&self, side: Side) -> &Cluster {
+        match side {
+            Side::Source => &self.source,
+            Side::Target => &self.target,
+        }
+    }
+
+    /// All that a watch of them would tell of.
+    async fn objects(&self, context: &Context, projection: &'static dyn AnyProjection) -> Result<Known, ApiError> {
+        let objects = projection.objects();
+        let cluster = self.cluster(objects.side);
+        let (label_selector, field_selector) = objects.selected.selectors();
+        let mut all = Vec::new();
+        for scope in objects.scopes(&cluster.options().namespaces) {
+            let query = ListQuery {
+                label_selector: label_selector.clone(),
+                field_selector: field_selector.clone(),
+                metadata_only: objects.metadata_only,
+                ..ListQuery::default()
+            };
+            let mut pages = cluster.pages(context.clone(), objects.resource(), scope, query);
+            while let Some(page) = pages.next().await {
+                all.extend(page?.items.iter().map(|object| (NamespacedName::of(object), projection.project(object))));
+            }
+        }
+        all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(Known::Objects(all))
     }
 
     async fn autoscalers(&self, context: &Context, namespace: &str) -> Result<Known, ApiError> {
@@ -238,7 +266,7 @@ impl Known {
         match (self, lookup) {
             (Self::Object(found), Lookup::Object { recency: Recency::Known, .. }) => found.is_some(),
             (Self::Listed, _) => true,
-            (Self::Object(_) | Self::Autoscalers(_) | Self::Failed(_), _) => false,
+            (Self::Object(_) | Self::Objects(_) | Self::Autoscalers(_) | Self::Failed(_), _) => false,
         }
     }
 }

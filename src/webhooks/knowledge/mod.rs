@@ -52,7 +52,7 @@ pub struct Knowledge {
 /// Version and kind of what is looked up, for error texts.
 fn kind_of(lookup: &Lookup) -> (&'static str, &'static str) {
     match lookup {
-        Lookup::Object { projection, .. } | Lookup::Objects(projection) => {
+        Lookup::Object { projection, .. } | Lookup::List(projection) | Lookup::Objects(projection) => {
             (projection.objects().version, projection.objects().kind)
         }
         Lookup::Autoscalers(_) => ("v1", "HorizontalPodAutoscaler"),

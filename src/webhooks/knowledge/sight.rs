@@ -53,7 +53,9 @@ impl Answers {
     fn of_object(&self, wanted: &'static dyn AnyProjection, of: &NamespacedName) -> Option<(&Known, &Lookup)> {
         self.0.iter().rev().find_map(|(asked, known)| match asked {
             Lookup::Object { projection, name, .. } if name == of && *projection == wanted => Some((known, asked)),
-            Lookup::Object { .. } | Lookup::Objects(_) | Lookup::Autoscalers(_) | Lookup::Nodes => None,
+            Lookup::Object { .. } | Lookup::List(_) | Lookup::Objects(_) | Lookup::Autoscalers(_) | Lookup::Nodes => {
+                None
+            }
         })
     }
 }
@@ -139,6 +141,7 @@ impl View for Sight<'_> {
                 },
             );
         }
+        let recency = if objects.heard_of && !store.is_fresh_for(name) { Recency::Live } else { recency };
         let known = match recency {
             Recency::Known => store.with(name, |record| record.fields.clone()),
             Recency::Live => None,
@@ -152,6 +155,10 @@ impl View for Sight<'_> {
             let lookup = Lookup::Objects(projection);
             self.answer(lookup.clone(), |_| Some(()))?;
             return Err(too_late(&lookup));
+        }
+        if projection.objects().heard_of && (!store.is_fresh() || store.has_unreadable()) {
+            let all = |known: &Known| if let Known::Objects(all) = known { Some(all.clone()) } else { None };
+            return self.answer(Lookup::List(projection), all);
         }
         let mut all = Vec::with_capacity(store.len());
         store.for_each(|name, record| all.push((name.clone(), record.fields.clone())));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sim::{EventFault, Fault, RequestInfo, Seen, WatchEnd};
 
-use super::watchman::Watchman;
+use super::{certificates::Registrar, watchman::Watchman};
 use crate::world::World;
 
 /// What kind of life it is.
@@ -30,13 +30,14 @@ impl Weather {
 }
 
 /// Disturbs all programs, until the faults of the simulator are cleared.
-pub(super) fn disturb(world: &World, watchman: Watchman, weather: Weather, seed: u64) {
+pub(super) fn disturb(world: &World, watchman: Watchman, registrar: Registrar, weather: Weather, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed ^ 0x5eed_0001);
     world.sim.set_faults(move |info| {
         if !info.user.starts_with("grm") {
             return Fault::None;
         }
         watchman.see(info);
+        registrar.see(info);
         if random.u16(0..weather.calm) == 0 { fault(&mut random, info, weather) } else { Fault::None }
     });
     let mut random = fastrand::Rng::with_seed(seed ^ 0x5eed_0002);
@@ -49,10 +50,11 @@ pub(super) fn disturb(world: &World, watchman: Watchman, weather: Weather, seed:
 }
 
 /// Only looks on.
-pub(super) fn calm(world: &World, watchman: Watchman) {
+pub(super) fn calm(world: &World, watchman: Watchman, registrar: Registrar) {
     world.sim.set_faults(move |info| {
         if info.user.starts_with("grm") {
             watchman.see(info);
+            registrar.see(info);
         }
         Fault::None
     });

@@ -25,6 +25,8 @@ pub(super) enum Item {
     ClusterRole,
     /// With a ConfigMap in it.
     Namespace,
+    /// One of three of a name, whose kinds the bundles declare to be equivalent; a bundle holds one of them.
+    Twin(u8),
 }
 
 /// How a bundle wants an item.
@@ -50,7 +52,9 @@ pub(super) struct Want {
 /// Where an object is: resource as for kubectl, namespace, name.
 pub(super) type Place = (&'static str, &'static str, &'static str);
 
-pub(super) const ITEMS: [Item; 10] = [
+pub(super) const TWINS: [Item; 3] = [Item::Twin(0), Item::Twin(1), Item::Twin(2)];
+
+pub(super) const ITEMS: [Item; 13] = [
     Item::ConfigMap(0),
     Item::ConfigMap(1),
     Item::ConfigMap(2),
@@ -61,7 +65,17 @@ pub(super) const ITEMS: [Item; 10] = [
     Item::Widget,
     Item::ClusterRole,
     Item::Namespace,
+    Item::Twin(0),
+    Item::Twin(1),
+    Item::Twin(2),
 ];
+
+/// The kinds of the twins.
+pub(super) fn equivalences() -> Value {
+    let kinds: Vec<_> =
+        ["ConfigMap", "Secret", "Service"].iter().map(|kind| json!({ "group": "", "kind": kind })).collect();
+    json!([kinds])
+}
 
 // === impl Item ===
 
@@ -84,6 +98,9 @@ impl Item {
             ],
             Self::ClusterRole => &[("clusterroles.rbac.authorization.k8s.io", "", "reader")],
             Self::Namespace => &[("namespaces", "", EXTRA), ("configmaps", EXTRA, "inner")],
+            Self::Twin(0) => &[("configmaps", NAMESPACE, "twin")],
+            Self::Twin(1) => &[("secrets", NAMESPACE, "twin")],
+            Self::Twin(_) => &[("services", NAMESPACE, "twin")],
         }
     }
 
@@ -128,9 +145,11 @@ impl Item {
             object
         };
         match self {
-            Self::ConfigMap(_) => vec![config_map(name, value)],
-            Self::Secret => vec![object("v1", "Secret", json!({ "type": "Opaque", "data": { "k": "djE=" } }))],
-            Self::Service => {
+            Self::ConfigMap(_) | Self::Twin(0) => vec![config_map(name, value)],
+            Self::Secret | Self::Twin(1) => {
+                vec![object("v1", "Secret", json!({ "type": "Opaque", "data": { "k": "djE=" } }))]
+            }
+            Self::Service | Self::Twin(_) => {
                 let spec = json!({ "selector": { "a": "b" }, "ports": [{ "port": 80 }] });
                 vec![object("v1", "Service", json!({ "spec": spec }))]
             }
@@ -142,9 +161,12 @@ impl Item {
                 let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": name });
                 let spec = json!({ "replicas": 1, "selector": selector, "template": template });
                 let scaling = json!({ "minReplicas": 1, "maxReplicas": 5, "scaleTargetRef": target });
+                // Both versions are served, and only one of them is watched.
+                let version =
+                    if value.ends_with(['1', '3', '5', '7', '9']) { "autoscaling/v1" } else { "autoscaling/v2" };
                 vec![
                     object("apps/v1", "Deployment", json!({ "spec": spec })),
-                    object("autoscaling/v2", "HorizontalPodAutoscaler", json!({ "spec": scaling })),
+                    object(version, "HorizontalPodAutoscaler", json!({ "spec": scaling })),
                 ]
             }
             Self::Widget => vec![definition(), widget(1)],

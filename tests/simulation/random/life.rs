@@ -11,18 +11,16 @@ use serde_json::{Value, json};
 use sim::WatchEnd;
 
 use super::{
+    certificates::Registrar,
     check,
     disturbances::{self, Weather},
-    items::{Form, ITEMS, Item, VALUE, Want},
+    items::{self, Form, ITEMS, Item, TWINS, Want},
     watchman::Watchman,
 };
 use crate::world::{NAMESPACE, World};
 
 pub(super) const BUNDLES: [&str; 4] = ["b0", "b1", "b2", "b3"];
 const STEPS: usize = 10;
-
-/// Finalizer of somebody who takes his time.
-const STUCK: &str = "example.org/stuck";
 
 const OPERATION: &str = "gardener.cloud/operation";
 
@@ -47,6 +45,7 @@ pub(super) struct Bundle {
 pub(super) struct Life {
     pub(super) world: Rc<World>,
     pub(super) watchman: Watchman,
+    pub(super) registrar: Registrar,
     /// By name; those that are missing do not exist, or are on their way out.
     pub(super) bundles: BTreeMap<&'static str, Bundle>,
     /// The user of the program that leads.
@@ -54,8 +53,8 @@ pub(super) struct Life {
     /// Programs that lost the lease and have not yet ended.
     deposed: Vec<String>,
     /// Items with a finalizer that nobody takes away yet.
-    stuck: BTreeSet<Item>,
-    random: fastrand::Rng,
+    pub(super) stuck: BTreeSet<Item>,
+    pub(super) random: fastrand::Rng,
     steps: Steps,
     step: usize,
     begin: tokio::time::Instant,
@@ -67,9 +66,12 @@ pub(super) struct Life {
 pub(super) async fn live(world: Rc<World>, seed: u64, steps: Steps) {
     let weather = Weather::of(seed);
     let watchman = Watchman::new(&world.sim, weather.lossy);
+    let registrar = Registrar::new(&world, !seed.is_multiple_of(3), weather.calm == u16::MAX, weather.lossy);
+    world.managed_resource().always_update = seed % 7 == 3;
     let mut life = Life {
         world: world.clone(),
         watchman: watchman.clone(),
+        registrar: registrar.clone(),
         bundles: BTreeMap::new(),
         leader: "grm".into(),
         deposed: Vec::new(),
@@ -79,7 +81,8 @@ pub(super) async fn live(world: Rc<World>, seed: u64, steps: Steps) {
         step: 0,
         begin: tokio::time::Instant::now(),
     };
-    disturbances::disturb(&world, watchman.clone(), weather, seed);
+    disturbances::disturb(&world, watchman.clone(), registrar.clone(), weather, seed);
+    let violations = || [watchman.violations(), registrar.violations()].concat();
     world.start().await;
     for step in 0..STEPS {
         life.step = step;
@@ -87,14 +90,14 @@ pub(super) async fn live(world: Rc<World>, seed: u64, steps: Steps) {
         life.revive().await;
         life.rest().await;
         life.revive().await;
-        assert_eq!(watchman.violations(), [""; 0], "{:#?}", trace(&world));
+        assert_eq!(violations(), [""; 0], "{:#?}", trace(&world));
     }
-    disturbances::calm(&world, watchman.clone());
+    disturbances::calm(&world, watchman.clone(), registrar.clone());
     life.end_disturbances().await;
     tokio::time::sleep(Duration::from_secs(400)).await;
-    assert_eq!(watchman.violations(), [""; 0], "{:#?}", trace(&world));
+    assert_eq!(violations(), [""; 0], "{:#?}", trace(&world));
     check::end(&life).await;
-    assert_eq!(watchman.violations(), [""; 0], "{:#?}", trace(&world));
+    assert_eq!(violations(), [""; 0], "{:#?}", trace(&world));
     world.sim.clear_faults();
     world.stop_as(&life.leader).await;
 }
@@ -110,7 +113,7 @@ pub(super) fn trace(world: &World) -> Vec<String> {
 }
 
 impl Life {
-    fn note(&self, text: String) {
+    pub(super) fn note(&self, text: String) {
         let time = self.begin.elapsed().as_secs_f32();
         self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{time:8.3} s  {text}"));
     }
@@ -138,7 +141,7 @@ impl Life {
         self.world.start_as(&self.leader, config).await;
     }
 
-    fn any_item(&mut self) -> Item {
+    pub(super) fn any_item(&mut self) -> Item {
         ITEMS[self.random.usize(0..ITEMS.len())]
     }
 
@@ -158,7 +161,7 @@ impl Life {
         for old in std::mem::take(&mut self.deposed) {
             self.world.stop_as(&old).await;
         }
-        match self.random.u8(0..34) {
+        match self.random.u8(0..48) {
             0..=9 => self.change_bundle(bundle).await,
             10..=14 => self.move_item(bundle).await,
             15 | 16 => self.delete_bundle(bundle).await,
@@ -177,11 +180,20 @@ impl Life {
             }
             32 => {
                 self.note("the history is lost".into());
-                expire(&self.world);
+                self.expire();
             }
-            _ => {
+            33 => {
                 self.note("all watches break".into());
+                self.registrar.watches_broke();
                 self.world.sim.break_watches(WatchEnd::Disconnect);
+            }
+            34..=37 => self.replace_live(),
+            38 | 39 => self.create_anew().await,
+            _ => {
+                for _ in 0..self.random.u8(1..4) {
+                    let text = self.registrar.act(&mut self.random, self.step);
+                    self.note(text);
+                }
             }
         }
     }
@@ -208,11 +220,19 @@ impl Life {
     }
 
     /// Writes a bundle's manifests; creates it if need be.
-    async fn set(&mut self, name: &'static str, wants: BTreeMap<Item, Want>) {
+    async fn set(&mut self, name: &'static str, mut wants: BTreeMap<Item, Want>) {
+        let before = self.bundles.get(name).map(|bundle| bundle.wants.clone()).unwrap_or_default();
+        let mut twins = TWINS.into_iter().filter(|twin| wants.contains_key(twin));
+        let twin = twins.clone().find(|twin| !before.contains_key(twin)).or_else(|| twins.next());
+        wants.retain(|item, _| !TWINS.contains(item) || Some(*item) == twin);
+        if TWINS.iter().any(|other| before.contains_key(other) && Some(*other) != twin) {
+            // An equivalent one is not deleted for it, and in nobody's hands any more.
+            self.watchman.keeps(TWINS);
+        }
         self.note(format!("{name} wants {wants:?}"));
         if !self.bundles.contains_key(name) {
             self.wait_until_gone(name).await;
-            self.world.bundle(name, &manifests(&wants));
+            self.world.bundle_with(name, &manifests(&wants), json!({ "equivalences": items::equivalences() }));
         } else if !self.bundles[name].broken {
             self.world.secret(name, &manifests(&wants));
         }
@@ -235,7 +255,7 @@ impl Life {
             }
             if second % 60 == 30 {
                 self.free_stuck().await;
-                expire(&self.world);
+                self.expire();
             }
             self.revive().await;
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -347,54 +367,6 @@ impl Life {
         }
     }
 
-    // --- users who interfere
-
-    async fn delete_live(&mut self) {
-        let item = self.any_item();
-        self.note(format!("a user deletes {item:?}"));
-        match (item.core_path(), self.random.bool()) {
-            (Some(path), true) => drop(self.world.ask("DELETE", &path, None).await),
-            (Some(_), false) | (None, true | false) => {
-                let (resource, namespace, name) = item.places()[item.places().len() - 1];
-                drop(self.world.sim.remove(resource, namespace, name));
-            }
-        }
-    }
-
-    fn edit_live(&mut self) {
-        let item = self.any_item();
-        let (resource, namespace, name) = item.places()[self.random.usize(0..item.places().len())];
-        let how = self.random.u8(0..3);
-        self.note(format!("a user edits {resource} {name}, kind {how}"));
-        self.world.sim.edit(resource, namespace, name, |live| match (how, item) {
-            (0, _) => live["metadata"]["annotations"][VALUE] = json!("edited"),
-            (1, Item::Deployment) => live["spec"]["replicas"] = json!(3),
-            (1, _) => live["metadata"]["labels"] = json!({}),
-            (_, Item::ConfigMap(_)) => live["data"] = json!({ "k": "edited", "more": "x" }),
-            (_, _) => live["metadata"]["labels"]["resources.gardener.cloud/managed-by"] = json!("somebody"),
-        });
-    }
-
-    /// Somebody puts a finalizer on an object, or takes all such away.
-    async fn hold_live(&mut self) {
-        if !self.stuck.is_empty() {
-            return self.free_stuck().await;
-        }
-        let item = self.any_item();
-        let Some(path) = item.core_path() else { return };
-        self.note(format!("{item:?} is held by a finalizer"));
-        self.stuck.insert(item);
-        drop(self.world.ask("PATCH", &path, Some(json!({ "metadata": { "finalizers": [STUCK] } }))).await);
-    }
-
-    async fn free_stuck(&mut self) {
-        for item in std::mem::take(&mut self.stuck) {
-            self.note(format!("{item:?} is not held any more"));
-            let path = item.core_path().expect("only such items are held");
-            drop(self.world.ask("PATCH", &path, Some(json!({ "metadata": { "finalizers": null } }))).await);
-        }
-    }
-
     // --- programs
 
     async fn restart(&mut self) {
@@ -435,15 +407,16 @@ impl Life {
                 self.end_ignoring(name, is_asked).await;
             }
         }
-        expire(&self.world);
+        self.expire();
         self.revive().await;
     }
-}
 
-/// Lost events are made good by a list, as after any watch that expired.
-fn expire(world: &World) {
-    world.sim.compact();
-    world.sim.break_watches(WatchEnd::Expired);
+    /// Lost events are made good by a list, as after any watch that expired.
+    fn expire(&self) {
+        self.registrar.watches_broke();
+        self.world.sim.compact();
+        self.world.sim.break_watches(WatchEnd::Expired);
+    }
 }
 
 fn manifests(wants: &BTreeMap<Item, Want>) -> Vec<Value> {

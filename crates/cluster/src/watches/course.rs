@@ -20,8 +20,8 @@ const MAX_BACK_OFF: Duration = Duration::from_secs(30);
 /// See [`MAX_BACK_OFF`].
 const FIRST_BACK_OFF: Duration = Duration::from_millis(800);
 
-/// A watch that ends sooner, and without an event, counts as failed: a server or proxy that answers and hangs up is not
-/// asked as fast as it answers.
+/// A watch that ends sooner counts as failed, whatever it brought: a server or proxy that answers and hangs up is not asked
+/// as fast as it answers.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
 
 /// A watch that was open for this long makes up for failures before it.
@@ -66,21 +66,24 @@ impl Feed {
                 continue;
             }
             let open = scope.opened.get().map_or(Duration::ZERO, |opened| self.env.clock.monotonic() - opened);
-            if scope.event.get() || open >= HEALTHY_WATCH {
+            let is_expired = matches!(&round, Ok(Err(broken)) if broken.error.is_expired());
+            // After an expiry there is a list, so that an event before it is no step forward.
+            if open >= HEALTHY_WATCH || scope.moved.get() && !is_expired {
                 failures = 0;
             }
+            // A list follows at once, unless the one before has just not helped.
+            let is_first_expiry = failures == 0 && (open >= HEALTHY_WATCH || !scope.listed.get());
             match round {
                 Ok(Ok(())) => {
                     scope.error.replace(None);
-                    if scope.event.get() || open >= SHORTEST_WATCH {
+                    if open >= SHORTEST_WATCH {
                         failures = 0;
                         self.show();
                         continue;
                     }
                     tracing::debug!(watch = %self.name, "a watch ended at once");
                 }
-                Ok(Err(Broken { error, .. })) if error.is_expired() && failures == 0 => {
-                    // The first time the list follows at once; a server that says so for ever gets the back-off.
+                Ok(Err(_)) if is_expired && is_first_expiry => {
                     scope.position.replace(None);
                     failures = 1;
                     continue;
@@ -133,6 +136,7 @@ impl Feed {
                 scope.listing.set(true);
                 let position = self.list(scope, &self.members_of(scope)).await?;
                 scope.listing.set(false);
+                scope.listed.set(true);
                 scope.position.replace(Some(position.clone()));
                 scope.error.replace(None);
                 self.begin_from_now(scope);
@@ -160,11 +164,12 @@ impl Feed {
             };
             scope.unreadable.set(0);
             self.hear_well(scope);
-            scope.event.set(scope.event.get() || event.kind != WatchKind::Bookmark);
             self.pass_on(scope, &event);
             let version = object::resource_version(&event.object);
             if !version.is_empty() {
-                scope.position.replace(Some(version.to_owned()));
+                let before = scope.position.replace(Some(version.to_owned()));
+                let is_step = event.kind != WatchKind::Bookmark && before.as_deref() != Some(version);
+                scope.moved.set(scope.moved.get() || is_step);
             }
             if scope.is_to_restart() {
                 return Ok(());
@@ -214,8 +219,9 @@ impl Feed {
         let namespace = scope.namespace.as_deref();
         let is_in = |name: &NamespacedName| scope.contains(name);
         // Who wants to hear of changes only, and knows nothing yet, has nothing to compare.
+        let is_new = |member: &Member| !member.covers(scope) && !member.is_owed(scope);
         let begins_now =
-            |member: &Member| member.start == Start::Now && !member.covers(scope) && !member.sink.knows_any(&is_in);
+            |member: &Member| member.start == Start::Now && is_new(member) && !member.sink.knows_any(&is_in);
         let how = |member: &Member| {
             if member.covers(scope) || member.is_complete() { How::Relist } else { How::First }
         };

@@ -70,6 +70,8 @@ pub(super) struct Member {
     pub(super) elsewhere: Option<Elsewhere>,
     /// The scopes all of whose changes it has heard of since their list.
     covered: RefCell<BTreeSet<u64>>,
+    /// Those of which it needs a list, although it wants to hear of changes only: it has heard of some elsewhere.
+    owed: RefCell<BTreeSet<u64>>,
     /// Whether all its scopes were covered at once.
     complete: Cell<bool>,
     gone: Cell<bool>,
@@ -95,6 +97,7 @@ impl Member {
             optional,
             elsewhere,
             covered: RefCell::default(),
+            owed: RefCell::default(),
             complete: Cell::default(),
             gone: Cell::default(),
             shown: RefCell::default(),
@@ -107,7 +110,23 @@ impl Member {
     }
 
     pub(super) fn cover(&self, scope: &Scope) {
+        self.owed.borrow_mut().remove(&scope.id);
         self.covered.borrow_mut().insert(scope.id);
+    }
+
+    /// It needs a list of a scope.
+    pub(super) fn owe(&self, scope: &Scope) {
+        self.owed.borrow_mut().insert(scope.id);
+    }
+
+    /// It needs none any more.
+    pub(super) fn owe_nothing(&self) {
+        self.owed.borrow_mut().clear();
+    }
+
+    /// Whether it needs a list of a scope.
+    pub(super) fn is_owed(&self, scope: &Scope) -> bool {
+        self.owed.borrow().contains(&scope.id)
     }
 
     pub(super) fn uncover(&self, scope: &Scope) {
@@ -296,7 +315,12 @@ impl Feed {
 
     /// Lists and watches a scope.
     pub(super) fn follow(self: &Rc<Self>, scope: &Rc<Scope>) {
-        scope.run(self.clone().course(scope.clone()));
+        scope.run(self.task(self.clone().course(scope.clone())));
+    }
+
+    /// A part of this feed's work.
+    pub(super) fn task(&self, work: impl Future<Output = ()> + 'static) -> Task {
+        Task::spawn(&self.env.fatal, format!("the watch of {}", self.name), work)
     }
 
     /// The kind is served, or not.
@@ -308,6 +332,7 @@ impl Feed {
             self.halt();
             for member in self.members().iter() {
                 member.covered.borrow_mut().clear();
+                member.owe_nothing();
                 member.complete.set(false);
                 self.tell(member, |sink| {
                     sink.heard(None);

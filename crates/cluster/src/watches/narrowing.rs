@@ -9,7 +9,7 @@ use futures::{FutureExt, StreamExt};
 
 use super::{
     feed::Feed,
-    scope::{Again, Narrowed, Scope, Task},
+    scope::{Again, Narrowed, Scope},
 };
 
 /// In so many namespaces a kind is watched at most that may not be watched everywhere.
@@ -61,8 +61,12 @@ impl Feed {
             "a kind may not be watched in all namespaces and is watched in some"
         );
         wide.halt();
+        self.members().iter().for_each(|member| member.owe_nothing());
+        for scope in &scopes {
+            self.hand_over(std::slice::from_ref(wide), scope);
+        }
         self.members().iter().for_each(|member| member.uncover(wide));
-        let widening = Task::spawn(self.clone().widen());
+        let widening = self.task(self.clone().widen());
         self.narrowed.replace(Some(Narrowed::new(scopes.clone(), widening)));
         self.lose_what_is_elsewhere();
         for scope in &scopes {
@@ -125,53 +129,69 @@ impl Feed {
 
     /// Tries all namespaces until they may be watched.
     async fn widen(self: Rc<Self>) {
+        let Some(wide) = self.wide().cloned() else { return };
         loop {
             tokio::time::sleep(self.env.random.jitter(TRY_EVERY, 0.1)).await;
-            let tried = AssertUnwindSafe(self.clone().try_everywhere()).catch_unwind().await;
-            if tried.unwrap_or_default() {
-                return;
+            match AssertUnwindSafe(self.list_everything(&wide)).catch_unwind().await {
+                Ok(Some(position)) => return self.watch_everywhere(&wide, position),
+                Ok(None) => {}
+                Err(_) => tracing::error!(watch = %self.name, "trying to watch all namespaces panicked"),
             }
+            // Nobody tells of what a list brought that did not come to its end.
+            self.members().iter().for_each(|member| member.uncover(&wide));
+            self.lose_what_is_elsewhere();
         }
     }
 
-    /// Watches everything again if that is not denied; true if so.
-    async fn try_everywhere(self: Rc<Self>) -> bool {
-        let Some(wide) = self.wide().cloned() else { return false };
+    /// Lists everything if watching it is not denied; gives the version to watch from.
+    async fn list_everything(&self, wide: &Scope) -> Option<String> {
         if !self.may_watch_everywhere().await {
-            return false;
+            return None;
         }
         wide.whole.set(self.is_whole());
         let places = self.narrow_scopes();
-        let position = match self.list(&wide, &self.members()).await {
+        self.hand_over(&places, wide);
+        let position = match self.list(wide, &self.members()).await {
             Ok(position) => position,
             Err(error) => {
                 tracing::info!(watch = %self.name, %error, "a kind cannot be listed in all namespaces");
-                self.lose_what_is_elsewhere();
-                return false;
+                return None;
             }
         };
-        if self.narrow_scopes() != places {
+        let ids = |scopes: &[Rc<Scope>]| scopes.iter().map(|scope| scope.id).collect::<Vec<_>>();
+        if ids(&self.narrow_scopes()) != ids(&places) {
             // What the list brought of elsewhere was lost with the change of places: nobody knows all.
-            self.members().iter().for_each(|member| member.uncover(&wide));
+            self.members().iter().for_each(|member| member.uncover(wide));
         }
+        Some(position)
+    }
+
+    /// Watches everything again.
+    fn watch_everywhere(self: &Rc<Self>, wide: &Rc<Scope>, position: String) {
         tracing::info!(watch = %self.name, "a kind may be watched in all namespaces again");
         wide.position.replace(Some(position));
         wide.error.take();
         wide.forbidden.set(false);
         // This ends the task that runs this, at its next await.
         self.narrowed.take();
-        self.hear(&wide);
-        self.follow(&wide);
-        if self.members().iter().any(|member| !member.covers(&wide)) {
+        self.hear(wide);
+        self.follow(wide);
+        if self.members().iter().any(|member| !member.covers(wide)) {
             wide.restart(Again::List); // for who came during the list, or lost a part of it
         }
         self.show();
-        true
     }
 
-    /// Which the watches of single namespaces are.
-    fn narrow_scopes(&self) -> Vec<u64> {
-        self.narrowed.borrow().iter().flat_map(|narrowed| &narrowed.scopes).map(|scope| scope.id).collect()
+    /// Who heard of changes in some scopes is to hear of them in another: what happens in between becomes known by a list.
+    fn hand_over(&self, from: &[Rc<Scope>], to: &Scope) {
+        for member in self.members().iter().filter(|member| from.iter().any(|scope| member.covers(scope))) {
+            member.owe(to);
+        }
+    }
+
+    /// The watches of single namespaces.
+    fn narrow_scopes(&self) -> Vec<Rc<Scope>> {
+        self.narrowed.borrow().iter().flat_map(|narrowed| &narrowed.scopes).cloned().collect()
     }
 
     /// Whether a watch of all namespaces can be opened, and stays open for a while.

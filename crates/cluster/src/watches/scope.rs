@@ -5,6 +5,7 @@ use std::{
     rc::Rc,
 };
 
+use kit::Fatal;
 use tokio::{sync::Notify, task::JoinHandle, time::Instant};
 
 use super::super::store::IDLE_LIMIT;
@@ -27,8 +28,10 @@ pub(super) struct Scope {
     pub(super) heard: Cell<Option<Instant>>,
     /// When the present watch was opened, if it was.
     pub(super) opened: Cell<Option<Instant>>,
-    /// Whether it told of an object.
-    pub(super) event: Cell<bool>,
+    /// Whether there was a list before it.
+    pub(super) listed: Cell<bool>,
+    /// Whether it told of an object at another version than that from which it was opened.
+    pub(super) moved: Cell<bool>,
     /// How many watches in a row ended at an event at this position that cannot be read.
     pub(super) unreadable: Cell<u32>,
     /// Whether the last list or watch was denied.
@@ -58,7 +61,8 @@ pub(super) struct Narrowed {
     _widening: Task,
 }
 
-/// A task that ends when this is dropped.
+/// A task that ends when this is dropped. Its panic ends the process: a kind that nobody follows any more looks as if nothing
+/// happened to it.
 pub(super) struct Task(JoinHandle<()>);
 
 // === impl Scope ===
@@ -84,8 +88,8 @@ impl Scope {
     }
 
     /// Follows the server by this task instead of the one before.
-    pub(super) fn run(&self, course: impl Future<Output = ()> + 'static) {
-        self.task.replace(Some(Task::spawn(course)));
+    pub(super) fn run(&self, course: Task) {
+        self.task.replace(Some(course));
     }
 
     /// Does not follow the server any more: the next course begins with a list.
@@ -122,7 +126,8 @@ impl Scope {
         }
         self.listing.set(false);
         self.opened.set(None);
-        self.event.set(false);
+        self.listed.set(false);
+        self.moved.set(false);
     }
 }
 
@@ -143,8 +148,9 @@ impl Drop for Narrowed {
 // === impl Task ===
 
 impl Task {
-    pub(super) fn spawn(work: impl Future<Output = ()> + 'static) -> Self {
-        Self(actix::spawn(work))
+    /// `name`: what dies if it panics.
+    pub(super) fn spawn(fatal: &Fatal, name: String, work: impl Future<Output = ()> + 'static) -> Self {
+        Self(fatal.spawn(name, work))
     }
 }
 

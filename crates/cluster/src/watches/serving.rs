@@ -2,7 +2,7 @@
 
 use std::{rc::Rc, time::Duration};
 
-use super::{super::ApiError, feed::Feed, scope::Task};
+use super::{super::ApiError, feed::Feed};
 
 /// While discovery fails it is asked again after 1 s · 2ⁿ, at most this, stretched by up to 100 %.
 const MAX_BACK_OFF: Duration = Duration::from_secs(120);
@@ -13,7 +13,7 @@ impl Feed {
         let this = Rc::downgrade(self);
         let (discovery, random) = (self.cluster.discovery().clone(), self.env.random.clone());
         let kind = self.key.resource.group_version_kind();
-        let task = Task::spawn(async move {
+        let task = self.task(async move {
             let mut changes = discovery.subscribe();
             let mut back_off = Duration::from_secs(1);
             loop {

@@ -54,7 +54,7 @@ pub(super) fn element(identifier: u8, contents: &[Vec<u8>]) -> Vec<u8> {
     let length: &[u8] = &length[length.iter().position(|octet| *octet > 0).unwrap_or(length.len() - 1)..];
     let mut element = vec![identifier];
     if content.len() >= 0x80 {
-        element.push(0x80 | u8::try_from(length.len()).unwrap());
+        element.push(0x80 | u8::try_from(length.len()).expect("a length has eight octets at most"));
     }
     element.extend(length);
     element.extend(content);
@@ -95,7 +95,8 @@ pub(super) fn alternative_names(names: &[(u8, &[u8])]) -> Vec<u8> {
 
 pub(super) fn pem(label: &str, content: &[u8]) -> String {
     let encoded = STANDARD.encode(content);
-    let lines: Vec<_> = encoded.as_bytes().chunks(64).map(|line| str::from_utf8(line).unwrap()).collect();
+    let lines: Vec<_> =
+        encoded.as_bytes().chunks(64).map(|line| str::from_utf8(line).expect("base64 is ASCII")).collect();
     format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }
 

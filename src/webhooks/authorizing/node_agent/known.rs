@@ -27,7 +27,7 @@ pub const NODES: Projection<Node> = Projection {
         plural: "nodes",
         namespaced: false,
         metadata_only: true,
-        ..Objects::TARGET
+        ..Objects::HEARD_OF
     },
     fields: |object| Node {
         secret_name: text(object::label(object, SECRET_NAME)),
@@ -45,7 +45,7 @@ pub const MACHINES: Projection<Machine> = Projection {
         kind: "Machine",
         plural: "machines",
         optional: true,
-        ..Objects::TARGET
+        ..Objects::HEARD_OF
     },
     fields: |object| {
         let labels = object.pointer("/spec/nodeTemplate/metadata/labels");
@@ -58,7 +58,7 @@ pub const MACHINES: Projection<Machine> = Projection {
 
 /// The nodes of the Pods of all namespaces (spec 61 §11.10).
 pub const PODS: Projection<Box<str>> = Projection {
-    objects: Objects { purpose: PURPOSE, kind: "Pod", plural: "pods", within: Within::All, ..Objects::TARGET },
+    objects: Objects { purpose: PURPOSE, kind: "Pod", plural: "pods", within: Within::All, ..Objects::HEARD_OF },
     fields: |object| text(object.pointer("/spec/nodeName").and_then(Value::as_str)),
 };
 
@@ -70,7 +70,7 @@ pub const CSRS: Projection<Box<str>> = Projection {
         kind: "CertificateSigningRequest",
         plural: "certificatesigningrequests",
         namespaced: false,
-        ..Objects::TARGET
+        ..Objects::HEARD_OF
     },
     fields: |object| text(object.pointer("/spec/username").and_then(Value::as_str)),
 };
@@ -83,7 +83,7 @@ pub const SECRETS: Projection<OscSecret> = Projection {
         plural: "secrets",
         within: Within::One(KUBE_SYSTEM),
         selected: Selected::Labelled(POOL),
-        ..Objects::TARGET
+        ..Objects::HEARD_OF
     },
     fields: |object| OscSecret::of(object, object::label(object, POOL).is_some()),
 };

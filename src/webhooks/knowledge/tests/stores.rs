@@ -1,5 +1,7 @@
 //! What watches fill, of which objects, and when it counts.
 
+use sim::WatchEnd;
+
 use super::*;
 
 /// spec 50, "better" 1 and 2
@@ -132,6 +134,27 @@ fn nobody_waits_for_nodes_that_are_not_watched_any_more() {
         assert_eq!(begin.elapsed().as_secs(), 1);
         world
     });
+}
+
+/// spec 50 §2.7, "Cache lags behind the API server": stale data, no error
+#[test]
+fn mutating_webhooks_go_on_with_a_store_that_is_not_heard_of() {
+    world(
+        &ALL,
+        &[],
+        |sim| put_account(sim, "a", false),
+        async |world| {
+            world.synced().await;
+            world.sim.set_faults(|_| Fault::Hang);
+            world.sim.break_watches(WatchEnd::Hang);
+            sleep(cluster::IDLE_LIMIT).await;
+            world.sim.clear_requests();
+
+            assert_eq!(world.account("a").await, automount(false));
+            assert!(world.requests().is_empty());
+            world
+        },
+    );
 }
 
 /// spec 50 §2.7, restricted namespaces

@@ -2,6 +2,7 @@
 
 mod index;
 mod narrowing;
+mod pauses;
 mod serving;
 mod sharing;
 mod unreadable;

@@ -2,6 +2,8 @@
 
 use std::{cell::RefCell, collections::BTreeSet};
 
+use sim::EventFault;
+
 use super::*;
 
 type Places = Rc<RefCell<BTreeSet<String>>>;
@@ -199,5 +201,91 @@ fn what_a_list_of_everything_brought_is_not_missing_because_more_namespaces_were
         tokio::time::sleep(Duration::from_secs(60)).await;
 
         assert_eq!((watch.store().len(), watch.is_fresh()), (303, true));
+    });
+}
+
+#[test]
+fn a_panic_while_everything_is_tried_leaves_nothing_behind_that_nobody_tells_of() {
+    everywhere(|sim, watches| async move {
+        for number in 0..600 {
+            let mut object = config_map(&format!("b{number:03}"), "1");
+            object["metadata"]["namespace"] = json!("two");
+            sim.put(object).unwrap();
+        }
+        deny(&sim);
+        let watch = watches.open(narrowing(&places(&["one"])));
+        watches.start();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(values(&watch), ["one=1"]);
+        let pages = std::sync::atomic::AtomicU64::new(0);
+        sim.set_faults(move |request| {
+            let is_page = request.verb == "list" && !request.query.split('&').any(|part| part == "limit=1");
+            let is_page = is_page && request.namespace.is_empty();
+            if is_page && pages.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 1 {
+                panic!("scripted");
+            }
+            Fault::None
+        });
+        sim.clear_requests();
+        let pages = || sim.requests().iter().filter(|request| request.info.query.contains("continue=")).count();
+        eventually("a second page", Duration::from_secs(900), || pages() > 0).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+
+        assert_eq!((values(&watch), watch.scopes()), (vec!["one=1".to_owned()], vec![Some("one".to_owned())]));
+        assert!(watch.is_fresh() && !watch.is_fresh_for(&NamespacedName::new("two", "a")));
+        tokio::time::sleep(Duration::from_secs(700)).await;
+        assert_eq!((watch.store().len(), watch.scopes(), watch.is_fresh()), (603, vec![None], true));
+    });
+}
+
+/// A reader that began to hear of changes is told of all that come, wherever they are heard of.
+#[test]
+fn what_changes_while_the_watches_are_exchanged_is_told_to_who_hears_of_changes_only() {
+    everywhere(|sim, watches| async move {
+        sim.set_faults(|request| match (request.verb.as_str(), request.namespace.as_str()) {
+            ("watch", "") => Fault::FailBefore(Seen::forbidden(request)),
+            ("list", "one") => Fault::Delay(Duration::from_secs(5)),
+            _ => Fault::None,
+        });
+        let watch = watches.open(narrowing(&places(&["one"])).from_now());
+        let told = Rc::new(RefCell::new(Vec::new()));
+        let log = told.clone();
+        watch.subscribe(move |change| {
+            log.borrow_mut().push((change.name.namespace.clone(), change.how == How::Relist, change.new.is_some()));
+        });
+        watches.start();
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(watch.scopes() == [Some("one".to_owned())] && watch.state_in("one") == StoreState::Starting);
+        put(&sim, "one", "2");
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(told.take(), [("one".to_owned(), true, true)], "a difference, and no first sight");
+
+        watch.forget(&NamespacedName::new("one", "a"));
+        assert!(watch.is_fresh());
+    });
+}
+
+#[test]
+fn what_changes_while_everything_is_tried_is_told_to_who_hears_of_changes_only() {
+    everywhere(|sim, watches| async move {
+        deny(&sim);
+        let watch = watches.open(narrowing(&places(&["one"])).from_now());
+        let told = Rc::new(RefCell::new(Vec::new()));
+        let log = told.clone();
+        watch.subscribe(move |change| {
+            log.borrow_mut().push((change.name.namespace.clone(), change.new.is_some()));
+        });
+        watches.start();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!(watch.is_fresh() && watch.store().is_empty());
+        // The event lags behind the list.
+        sim.set_event_faults(|event| if event.namespace == "one" { EventFault::Drop } else { EventFault::Deliver });
+        put(&sim, "one", "2");
+        settle().await;
+        sim.clear_faults();
+        tokio::time::sleep(Duration::from_secs(700)).await;
+
+        assert_eq!(watch.scopes(), [None]);
+        assert!(told.borrow().contains(&("one".to_owned(), true)), "{told:?}");
     });
 }

@@ -109,3 +109,25 @@ fn discovery_that_fails_at_the_start_is_asked_again() {
         assert_eq!(watch.store().state(), StoreState::Synced);
     });
 }
+
+/// A kind whose watch has died would stay as it is, and look alive.
+#[test]
+fn the_death_of_a_watch_ends_the_process_and_its_end_does_not() {
+    universe(1, |universe: Universe| async move {
+        let fatal = universe.env.fatal.clone();
+        let server = crate::testing::Server::new(|_| panic!("scripted"));
+        let watches = Watches::new(&server.cluster(), &universe.env);
+        let stopped = watches.open(Want::new(config_maps(), entry).optional());
+        watches.start();
+        stopped.stop();
+        settle().await;
+        assert_eq!(fatal.cause(), None);
+
+        let _watch = watches.open(Want::new(widgets(), entry).optional());
+        settle().await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+
+        assert_eq!(fatal.cause().as_deref(), Some("the watch of target/widgets panicked"));
+        watches.stop();
+    });
+}

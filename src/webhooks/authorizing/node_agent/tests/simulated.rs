@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, future::Future, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use cluster::{Side, Watches};
+use cluster::{IDLE_LIMIT, Side, Watches};
 use kit::testing::{Universe, eventually, settle, universe};
 use serde_json::{Value, json};
 use sim::{Fault, Seen, Sim, WatchEnd};
@@ -274,4 +274,73 @@ fn an_api_failure_is_an_error() {
         assert!(told.starts_with("error: 500 error getting pod \"default/none\": "), "{told}");
         world
     });
+}
+
+/// From now on no watch brings anything.
+fn fall_silent(sim: &Sim) {
+    sim.set_faults(|info| if info.verb == "watch" { Fault::Hang } else { Fault::None });
+    sim.break_watches(WatchEnd::Hang);
+}
+
+/// spec 61 §7: lag is as it is, but what may have been taken away minutes ago is asked for, once
+#[test]
+fn what_a_store_holds_counts_only_while_its_watch_is_heard_of() {
+    world(hosted(), MACHINE_NAMESPACE, all, async |world| {
+        world.synced().await;
+        put_node(&world.sim, "n2");
+        settle().await;
+        fall_silent(&world.sim);
+        world.sim.edit("machines.machine.sapcloud.io", MACHINE_NAMESPACE, "m1", |live| {
+            live["metadata"]["labels"]["node"] = json!("n2");
+        });
+        assert_eq!(world.ask("m1", "update nodes n1").await, "allow", "the store lags");
+        assert_eq!(world.requests(), Vec::<String>::new());
+
+        tokio::time::sleep(IDLE_LIMIT).await;
+
+        let told = world.ask("m1", "update nodes n1").await;
+        assert_eq!(told, "deny: this gardener-node-agent can only access node \"n2\"");
+        assert_eq!(world.requests(), ["get machines", "get nodes"]);
+        world
+    });
+}
+
+/// spec 61 §5.6, §7
+#[test]
+fn configs_are_listed_anew_while_their_watch_is_not_heard_of() {
+    world(without_machines(), "shoot", all, async |world| {
+        world.synced().await;
+        fall_silent(&world.sim);
+        put_osc(&world.sim, "kube-system", "gna", true, "second");
+        put_osc(&world.sim, "kube-system", "unlabelled", false, "third");
+        tokio::time::sleep(IDLE_LIMIT).await;
+
+        assert!(world.ask("newcomer", "get secrets kube-system/first").await.starts_with("deny: "));
+        assert_eq!(world.requests(), ["get nodes", "list secrets", "get secrets"]);
+        assert_eq!(world.ask("newcomer", "get secrets kube-system/second").await, "allow");
+        assert!(world.ask("newcomer", "get secrets kube-system/third").await.starts_with("deny: "));
+        assert!(world.ask("n1", "get secrets kube-system/first").await.starts_with("deny: "));
+        world
+    });
+}
+
+/// spec 61 §6: a failure is an error, whatever was known before
+#[test]
+fn where_neither_a_watch_nor_a_read_tells_there_is_no_decision() {
+    for (settings, request, text) in [
+        (hosted(), "update nodes n1", "error getting machine \"m1\": "),
+        (without_machines(), "get secrets kube-system/first", "error getting node \"m1\": "),
+    ] {
+        world(settings, MACHINE_NAMESPACE, all, async |world| {
+            world.synced().await;
+            fall_silent(&world.sim);
+            tokio::time::sleep(IDLE_LIMIT).await;
+            world.sim.set_faults(|_| Fault::FailBefore(Seen::Disconnect));
+
+            let told = world.ask("m1", request).await;
+
+            assert!(told.starts_with(&format!("error: 500 {text}")), "{told}");
+            world
+        });
+    }
 }

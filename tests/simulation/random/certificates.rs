@@ -1,0 +1,291 @@
+//! Certificates in a life: Nodes and Machines come and go, and kubelets and node agents ask for certificates. Whatever is
+//! decided about them was right not long before.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use gardener_resource_manager::{
+    actors::csr_approver::{
+        csr::Csr,
+        facts::{Facts, Lookup, Machine, NodeAddresses},
+        judge::{Verdict, judge},
+    },
+    api::config::CsrApprover,
+};
+use serde_json::{Value, json};
+use sim::{RequestInfo, Sim};
+use tokio::time::Instant;
+
+use crate::{
+    builder::Parts,
+    world::{NAMESPACE, World},
+};
+
+const REQUESTS: &str = "certificatesigningrequests.certificates.k8s.io";
+const MACHINES: &str = "machines.machine.sapcloud.io";
+/// Nodes `n0` to `n2`, Machines `m0` to `m2`.
+const NUMBERS: u8 = 3;
+
+/// What was decided on may be as old as this: a pass may take a minute, and a watch is believed in for 150 s.
+const LAG: Duration = Duration::from_secs(220);
+/// The same where nothing goes wrong.
+const SHORT_LAG: Duration = Duration::from_secs(5);
+
+/// Shared by a life and the function that sees all requests.
+#[derive(Clone)]
+pub(super) struct Registrar {
+    book: Arc<Mutex<Book>>,
+    sim: Sim,
+    /// Whether there are Machines.
+    machines: bool,
+    /// Whether requests and events go their way undisturbed.
+    calm: bool,
+    /// Whether events get lost: what the program believes may then be older than any limit.
+    lossy: bool,
+}
+
+#[derive(Default)]
+struct Book {
+    /// How Nodes and Machines were, and since when.
+    states: Vec<(Instant, State)>,
+    /// By name.
+    requests: BTreeMap<String, Asked>,
+    /// When all watches broke last.
+    broken: Option<Instant>,
+}
+
+/// Nodes, and the labels `node` of the Machines.
+#[derive(Clone, Default)]
+struct State {
+    nodes: BTreeMap<String, NodeAddresses>,
+    machines: BTreeMap<String, String>,
+}
+
+/// A request that has been made.
+struct Asked {
+    csr: Csr,
+    /// When the program first and last sent a decision.
+    decided: Option<(Instant, Instant)>,
+    /// Whether its decision was looked at.
+    checked: bool,
+}
+
+// === impl State ===
+
+impl Facts for State {
+    fn node(&self, name: &str) -> Result<Option<NodeAddresses>, Lookup> {
+        Ok(self.nodes.get(name).cloned())
+    }
+
+    fn machine(&self, name: &str) -> Result<Option<Machine>, Lookup> {
+        Ok(self.machines.get(name).map(|node| Machine { node: node.clone() }))
+    }
+
+    fn machines_of(&self, node: &str) -> Result<usize, Lookup> {
+        Ok(self.machines.values().filter(|of| *of == node).count())
+    }
+}
+
+// === impl Registrar ===
+
+impl Registrar {
+    /// With the approver in the configuration with which the program is started next.
+    pub(super) fn new(world: &World, machines: bool, calm: bool, lossy: bool) -> Self {
+        let machine_namespace = machines.then(|| NAMESPACE.to_owned());
+        let approver = CsrApprover { concurrent_syncs: 2, machine_namespace };
+        world.config.borrow_mut().controllers.csr_approver = Some(approver);
+        if machines {
+            world.sim.put(definition()).expect("the definition of Machines");
+        }
+        let this = Self { book: Arc::default(), sim: world.sim.clone(), machines, calm, lossy };
+        this.book().states.push((Instant::now(), State::default()));
+        this
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sees a request before it is carried out.
+    pub(super) fn see(&self, info: &RequestInfo) {
+        if info.subresource == "approval"
+            && let Some(asked) = self.book().requests.get_mut(&info.name)
+        {
+            let now = Instant::now();
+            asked.decided = Some((asked.decided.map_or(now, |(first, _)| first), now));
+        }
+    }
+
+    /// All watches broke.
+    pub(super) fn watches_broke(&self) {
+        self.book().broken = Some(Instant::now());
+    }
+
+    /// One thing happens; gives what.
+    pub(super) fn act(&self, random: &mut fastrand::Rng, step: usize) -> String {
+        let number = random.u8(0..NUMBERS);
+        match random.u8(0..10) {
+            0..=2 => self.change_node(number, random),
+            3..=5 if self.machines => self.change_machine(number, random),
+            _ => {
+                let name = format!("csr-{step}-{}", self.book().requests.len());
+                self.ask(&name, number, random)
+            }
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut book = self.book();
+        let mut state = book.states.last().map(|(_, state)| state.clone()).unwrap_or_default();
+        change(&mut state);
+        book.states.push((Instant::now(), state));
+    }
+
+    fn change_node(&self, number: u8, random: &mut fastrand::Rng) -> String {
+        let name = format!("n{number}");
+        if self.sim.object("nodes", "", &name).is_some() && random.bool() {
+            self.sim.remove("nodes", "", &name);
+            self.change(|state| drop(state.nodes.remove(&name)));
+            return format!("Node {name} goes");
+        }
+        let mut addresses = vec![json!({ "type": "Hostname", "address": name })];
+        if random.u8(0..4) > 0 {
+            addresses.push(json!({ "type": "InternalIP", "address": format!("10.0.0.{number}") }));
+        }
+        let node = json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": { "name": name }, "status": { "addresses": addresses }
+        });
+        let stored = self.sim.put(node).expect("a Node");
+        self.change(|state| drop(state.nodes.insert(name.clone(), NodeAddresses::of(&stored))));
+        format!("Node {name} has {} addresses", addresses.len())
+    }
+
+    fn change_machine(&self, number: u8, random: &mut fastrand::Rng) -> String {
+        let name = format!("m{number}");
+        if self.sim.object(MACHINES, NAMESPACE, &name).is_some() && random.u8(0..3) == 0 {
+            self.sim.remove(MACHINES, NAMESPACE, &name);
+            self.change(|state| drop(state.machines.remove(&name)));
+            return format!("Machine {name} goes");
+        }
+        let node = if random.u8(0..3) == 0 { String::new() } else { format!("n{number}") };
+        let labels = if node.is_empty() { json!({}) } else { json!({ "node": node }) };
+        let metadata = json!({ "namespace": NAMESPACE, "name": name, "labels": labels });
+        let machine = json!({ "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine", "metadata": metadata });
+        self.sim.put(machine).expect("a Machine");
+        self.change(|state| drop(state.machines.insert(name.clone(), node.clone())));
+        format!("Machine {name} is of Node {node:?}")
+    }
+
+    /// Somebody asks for a certificate; mostly rightly so.
+    fn ask(&self, name: &str, number: u8, random: &mut fastrand::Rng) -> String {
+        let serving = "kubernetes.io/kubelet-serving";
+        let client = "kubernetes.io/kube-apiserver-client";
+        let (kubelet, agent) =
+            (format!("system:node:n{number}"), format!("gardener.cloud:node-agent:machine:m{number}"));
+        let for_kubelet = |address: u8| {
+            let host = format!("n{number}");
+            Parts::usual(&kubelet, &["system:nodes"], &[&host], &[&[10, 0, 0, address]])
+        };
+        let for_agent = Parts::usual(&agent, &["gardener.cloud:node-agents"], &[], &[]);
+        let (signer, user, parts, usage) = match random.u8(0..8) {
+            0..=2 => (serving, kubelet.clone(), for_kubelet(number), "server auth"),
+            3 => (serving, kubelet.clone(), for_kubelet(number + 1), "server auth"),
+            4 => (client, "system:bootstrap:abcdef".to_owned(), for_agent, "client auth"),
+            5 => (client, agent.clone(), for_agent, "client auth"),
+            6 => (client, format!("system:node:n{}", (number + 1) % NUMBERS), for_agent, "client auth"),
+            // Those of kubelet clients are for others to decide.
+            _ => ("kubernetes.io/kube-apiserver-client-kubelet", kubelet.clone(), for_kubelet(number), "client auth"),
+        };
+        let request = json!({
+            "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": { "name": name },
+            "spec": {
+                "request": BASE64_STANDARD.encode(parts.pem()), "signerName": signer, "username": user,
+                "usages": ["digital signature", usage],
+            },
+        });
+        if let Some(csr) = Csr::read(&request).expect("a readable request") {
+            self.book().requests.insert(name.to_owned(), Asked { csr, decided: None, checked: false });
+        }
+        self.sim.put(request).expect("a request");
+        // What the server would know of whoever sent it.
+        self.sim.edit(REQUESTS, "", name, |live| live["spec"]["username"] = json!(user));
+        format!("{user} asks for {name} from {signer}")
+    }
+
+    /// Decisions that nothing has supported for long when they were made.
+    pub(super) fn violations(&self) -> Vec<String> {
+        let mut book = self.book();
+        let Book { states, requests, broken } = &mut *book;
+        let mut violations = Vec::new();
+        for (name, asked) in requests.iter_mut().filter(|(_, asked)| !asked.checked) {
+            let Some(approved) = self.decision(name) else { continue };
+            asked.checked = true;
+            let Some((first, last)) = asked.decided else {
+                violations.push(format!("{name} was decided, and nobody saw it"));
+                continue;
+            };
+            let is_quiet = self.calm && broken.is_none_or(|broken| first - broken > LAG);
+            let lag = if is_quiet { SHORT_LAG } else { LAG };
+            let ends = states.iter().skip(1).map(|(since, _)| Some(*since)).chain([None]);
+            let mut counted = states
+                .iter()
+                .zip(ends)
+                .filter(|((since, _), end)| *since <= last && (self.lossy || end.is_none_or(|end| end + lag >= first)));
+            if !counted.any(|((_, state), _)| self.verdict(&asked.csr, state) == Some(approved)) {
+                violations.push(format!("{name} was wrongly decided, approved: {approved}"));
+            }
+        }
+        violations
+    }
+
+    /// Requests that nobody has decided about, although there is something to decide.
+    pub(super) fn undecided(&self) -> Vec<String> {
+        let book = self.book();
+        let Some((_, state)) = book.states.last() else { return Vec::new() };
+        let open = book
+            .requests
+            .iter()
+            .filter(|(name, asked)| self.decision(name).is_none() && self.verdict(&asked.csr, state).is_some());
+        open.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Whether a request of a signer of ours is there without a decision.
+    pub(super) fn is_open(&self, name: &str) -> bool {
+        self.book().requests.contains_key(name) && self.decision(name).is_none()
+    }
+
+    /// Whether a request was approved, if it was decided.
+    fn decision(&self, name: &str) -> Option<bool> {
+        let conditions = |csr: &Value| csr["status"]["conditions"].clone();
+        let conditions = self.sim.look_at(REQUESTS, "", name, conditions)?;
+        let mut kinds = conditions.as_array()?.iter().map(|condition| condition["type"] == "Approved");
+        kinds.next()
+    }
+
+    /// Whether a request is to be approved; `None`: it is not ours to decide.
+    fn verdict(&self, csr: &Csr, state: &State) -> Option<bool> {
+        match judge(csr, self.machines.then_some(NAMESPACE), state).expect("everything is known") {
+            Verdict::Approved(_) => Some(true),
+            Verdict::Denied(..) => Some(false),
+            Verdict::NoOpinion(_) => None,
+        }
+    }
+}
+
+fn definition() -> Value {
+    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": MACHINES },
+        "spec": {
+            "group": "machine.sapcloud.io", "scope": "Namespaced",
+            "names": { "plural": "machines", "singular": "machine", "kind": "Machine", "listKind": "MachineList" },
+            "versions": [{
+                "name": "v1alpha1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema },
+            }],
+        },
+    })
+}
