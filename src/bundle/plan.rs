@@ -110,8 +110,9 @@ pub enum ManifestError {
 
 /// Plans a pass.
 ///
-/// Guarantees: an object that the bundle wants, under any equivalent group and kind, is never in [`Plan::removed`];
-/// one in Ignore mode is in `removed` as little.
+/// Guarantees: an object that the bundle wants is never in [`Plan::removed`], under whatever group the API server has it,
+/// and one in Ignore mode is there as little. Of kinds that only the bundle declares to be equivalent, which are two objects,
+/// the one that is not wanted is removed if the wanted one is listed by its own key (spec 10 §10.3).
 pub fn plan(input: Input<'_>) -> Plan {
     let Input { documents, old, equivalences, labels, incomplete, scope } = input;
     let old_key = |reference: &ResourceRef| {

@@ -260,17 +260,11 @@ impl<C: Controller> Board<C> {
         }
     }
 
-    /// What the duties need or expect.
+    /// What the duties need.
     pub(super) fn needs(&self) -> Vec<Waiting> {
         let of_duty = |duty: &DutyBoard<C::Key>| {
             let name = duty.spec.name;
-            duty.spec
-                .needs
-                .iter()
-                .chain(&duty.spec.expected)
-                .cloned()
-                .map(move |need| Waiting::new(name, need))
-                .collect::<Vec<_>>()
+            duty.spec.needs.iter().cloned().map(move |need| Waiting::new(name, need)).collect::<Vec<_>>()
         };
         self.duties.iter().flat_map(of_duty).collect()
     }

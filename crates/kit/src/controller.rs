@@ -52,7 +52,6 @@ pub struct Duty {
     pub(super) max_back_off: Duration,
     pub(super) deadline: Duration,
     pub(super) needs: Vec<Need>,
-    pub(super) expected: Vec<Need>,
     pub(super) resync: Option<Duration>,
 }
 
@@ -140,7 +139,7 @@ impl Duty {
     /// All causes concern it, back-offs grow up to 1000 s, a pass may take 3 min; it needs no store and has no resync.
     pub fn new(name: &'static str, permits: usize) -> Self {
         let (causes, max_back_off, deadline) = (Causes::ALL, MAX_BACK_OFF, DEADLINE);
-        Self { name, permits, causes, max_back_off, deadline, needs: Vec::new(), expected: Vec::new(), resync: None }
+        Self { name, permits, causes, max_back_off, deadline, needs: Vec::new(), resync: None }
     }
 
     /// Only these causes concern it; the kit's own always do.
@@ -161,13 +160,6 @@ impl Duty {
     /// It does not run without this; more calls, more needs.
     pub fn needs(mut self, need: Need) -> Self {
         self.needs.push(need);
-        self
-    }
-
-    /// It runs without this, e.g. by live reads; but if this is not there in time after the controller's start, the process
-    /// ends, as with a need (contract rule 8).
-    pub fn expects(mut self, need: Need) -> Self {
-        self.expected.push(need);
         self
     }
 

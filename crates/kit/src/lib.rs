@@ -113,15 +113,15 @@
 //!    or deaths within 10 min put a duty of a key into *quarantine*: it is tried every 10 min, and when its object changes
 //!    ([`Causes::OBJECT`]), until a pass ends without a panic. Two panics at once, as of a destructor while a panic unwinds,
 //!    end the process; so does the death of a supervisor, and of whatever else is [`Indispensable`], by [`Env::fatal`] and
-//!    with a text that names it. (`object`, `deaths`, `slot`, `signal`, `board/timers`, `fatal`)
+//!    with a text that names it. (`object`, `deaths`, `slot`, `signal`, `board/passes`,
+//!    `board/timers`, `fatal`)
 //! 7. **Deadline.** A value ([`Pass::deadline`]) that requests and CPU jobs obey, so that a pass ends by itself and keeps its
 //!    memory. Ten seconds later the kit drops the pass: an error, memory gone, next pass with `RESTARTED`. So a pass must be
 //!    safe to drop at each await, and a write that was cut off is *maybe done*. (`object`, `clock`)
 //! 8. **Needs.** Without the stores of [`Duty::needs`] a duty gets no permit; wakes gather meanwhile, and a store that goes
 //!    away stops those who still queue. What a duty can do without is a `Wait`, a live read or a report. A need that is not
-//!    there, or what is [expected](Duty::expects) and is not, [`Env::sync_timeout`] after the controller's start ends the
-//!    process; that time stands still while the need is [excused](Need::excused_while). Later it may go away for as long as
-//!    it likes. (`board`, `needs`)
+//!    there [`Env::sync_timeout`] after the controller's start ends the process; that time stands still while the need is
+//!    [excused](Need::excused_while). Later it may go away for as long as it likes. (`board`, `needs`)
 //! 9. **Leadership** is not the kit's. Supervisors are started when the process leads, and taking over is a first list out of
 //!    stores that are filled already. Requests that are not reads pass the fence (crate `cluster`). Losing the
 //!    lease ends the process.

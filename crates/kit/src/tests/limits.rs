@@ -122,22 +122,6 @@ fn rule_8_the_time_of_a_store_stands_still_while_its_cluster_does_not_answer_at_
     });
 }
 
-/// spec 70 §7.1.
-#[test]
-fn rule_8_what_is_expected_holds_up_no_pass_and_ends_the_process_if_it_is_not_there_in_time() {
-    let controller = Scripted::new(|_| done()).expecting();
-    controller.ready.set(false);
-    run(controller, |supervised, controller, universe| async move {
-        supervised.wake(&key("a"), Wake::live(EVENT));
-        pass_time(119).await;
-        assert_eq!((universe.env.fatal.cause(), controller.passes()), (None, 1));
-        pass_time(3).await;
-
-        let text = "failed to wait for first caches to sync store";
-        assert_eq!(universe.env.fatal.cause().as_deref(), Some(text));
-    });
-}
-
 #[test]
 fn a_duty_is_as_the_specification_has_it_unless_it_says_otherwise() {
     let duty = Duty::new("some", 5);

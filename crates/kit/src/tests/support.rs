@@ -54,8 +54,6 @@ pub(super) struct Scripted {
     /// Whether the store's cluster does not answer at all.
     pub(super) away: Rc<StdCell<bool>>,
     pub(super) resync: Option<Duration>,
-    /// The store is expected, not needed.
-    pub(super) expects: bool,
     pub(super) log: RefCell<Vec<Run>>,
     pub(super) running: StdCell<usize>,
     pub(super) most_running: StdCell<usize>,
@@ -93,7 +91,7 @@ impl Controller for Scripted {
         let need = need.excused_while(move || away.get());
         let duty = |(name, causes): (&'static str, &Causes)| {
             let duty = Duty::new(name, self.permits).causes(*causes).max_back_off(seconds(60)).deadline(seconds(30));
-            let duty = if self.expects { duty.expects(need.clone()) } else { duty.needs(need.clone()) };
+            let duty = duty.needs(need.clone());
             match self.resync {
                 Some(period) => duty.resync(period),
                 None => duty,
@@ -166,7 +164,6 @@ impl Scripted {
             error: Rc::default(),
             away: Rc::default(),
             resync: None,
-            expects: false,
             log: RefCell::default(),
             running: StdCell::new(0),
             most_running: StdCell::new(0),
@@ -176,12 +173,6 @@ impl Scripted {
 
     pub(super) fn permits(mut self, permits: usize) -> Self {
         self.permits = permits;
-        self
-    }
-
-    /// Its duties run without the store, which is expected to come.
-    pub(super) fn expecting(mut self) -> Self {
-        self.expects = true;
         self
     }
 
