@@ -94,8 +94,9 @@
 //! * How a request gets to an API server: [`cluster`].
 //! * What an operator sees: [`dashboard`], [`logging`] and `docs/operations.md`.
 //!
-//! Citations such as `spec 10 §12.7` name a chapter and section of the behaviour specification; `docs/compatibility.md`
-//! lists where the Go program behaves otherwise.
+//! Citations such as `spec 10 §12.7` name a chapter and section of the behaviour specification (`docs/spec/00-README.md`), and
+//! `decision 14` a row of its table of decisions; `facts §4` is in `docs/facts.md`, `fault 7` in `docs/faults.md`.
+//! `docs/compatibility.md` lists where the Go program behaves otherwise.
 
 /// The example of the page is compiled and run.
 #[cfg(doctest)]

@@ -30,8 +30,10 @@ fn every_file_that_a_document_names_exists() {
     let missing: Vec<String> = documents()
         .iter()
         .flat_map(|document| {
-            let named = linked(document).into_iter().chain(mentioned(document));
-            named.filter(|path| !exists(path)).map(|path| format!("{}: {}", shown(document), shown(&path)))
+            named(document)
+                .into_iter()
+                .filter(|path| !exists(path))
+                .map(|path| format!("{}: {}", shown(document), shown(&path)))
         })
         .collect();
 
@@ -39,11 +41,30 @@ fn every_file_that_a_document_names_exists() {
 }
 
 #[test]
+fn every_document_that_a_comment_names_exists() {
+    let sources = files().into_iter().filter(|path| name_of(path).ends_with(".rs"));
+    let missing: Vec<String> = sources
+        .flat_map(|source| {
+            let text = read(&source);
+            let comments =
+                text.lines().filter(|line| line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+            let named = links_in(&comments).into_iter().chain(spans(&comments)).filter(|name| name.ends_with(".md"));
+            let is_there = |name: &String| root().join(name).is_file() || folder_of(&source).join(name).is_file();
+            named.filter(|name| !is_there(name)).map(|name| format!("{}: {name}", shown(&source))).collect::<Vec<_>>()
+        })
+        .collect();
+
+    assert!(missing.is_empty(), "named in a comment, but not there:\n{}", missing.join("\n"));
+}
+
+#[test]
 fn every_document_can_be_reached_from_the_readme() {
     let mut reached = BTreeSet::new();
     let mut next = vec![root().join("README.md")];
     while let Some(document) = next.pop() {
-        let links = linked(&document).into_iter().filter(|path| path.is_file() && name_of(path).ends_with(".md"));
+        let chapters = if is_of_the_specification(&document) { mentioned(&document) } else { Vec::new() };
+        let links = linked(&document).into_iter().chain(chapters);
+        let links = links.filter(|path| path.is_file() && name_of(path).ends_with(".md"));
         next.extend(links.map(|path| normal(&path)).filter(|path| reached.insert(path.clone())));
     }
 
@@ -151,12 +172,29 @@ fn files() -> Vec<PathBuf> {
     found
 }
 
+/// Whether it is a copy of the specification. That names its chapters by their files, without links, and data keys and
+/// files of other systems.
+fn is_of_the_specification(document: &Path) -> bool {
+    folder_of(document) == root().join("docs/spec")
+}
+
+/// Files of the repository that a document names.
+fn named(document: &Path) -> Vec<PathBuf> {
+    let is_of_the_specification = is_of_the_specification(document);
+    let is_meant = |path: &PathBuf| !is_of_the_specification || name_of(path).ends_with(".md");
+    linked(document).into_iter().chain(mentioned(document).into_iter().filter(is_meant)).collect()
+}
+
 /// Files that a document links to, by its folder.
 fn linked(document: &Path) -> Vec<PathBuf> {
-    let text = read(document);
+    links_in(&read(document)).into_iter().map(|target| folder_of(document).join(target)).collect()
+}
+
+/// Targets of links in the repository. What stands between backticks is none: a regular expression may look like one.
+fn links_in(text: &str) -> Vec<String> {
+    let text: String = text.lines().flat_map(|line| line.split('`').step_by(2).chain(["\n"])).collect();
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#', ' ']).next());
-    let files = targets.filter(|target| !target.is_empty() && !target.contains("://"));
-    files.map(|target| folder_of(document).join(target)).collect()
+    targets.filter(|target| !target.is_empty() && !target.contains("://")).map(str::to_owned).collect()
 }
 
 /// Files that a document names in code: by their path in the repository, or by the end of it.

@@ -3,7 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::sources;
+use crate::{
+    reading::{Reader, Target},
+    sources,
+};
 
 /// Rows of the table of faults that concern the controller of ManagedResources: what goes wrong with requests, watches and
 /// data (1 to 16), and between bundles and other controllers (20 to 24).
@@ -59,23 +62,12 @@ fn citations_are_understood() {
 
 /// The rows that the lines of a comment cite.
 fn rows_of(comment: &str) -> Vec<u32> {
-    comment.lines().filter_map(|line| line.strip_prefix("faults row")).flat_map(rows_in).collect()
-}
-
-fn rows_in(text: &str) -> Vec<u32> {
-    let list = text.trim_start_matches('s').split(['.', ':', ';']).next().unwrap_or_default().replace(',', " ");
-    let mut rows: Vec<u32> = Vec::new();
-    let mut is_range = false;
-    for word in list.split_whitespace() {
-        match (word, word.parse::<u32>()) {
-            ("to", _) => is_range = true,
-            (_, Ok(row)) => {
-                let begin = rows.last().filter(|_| is_range).map_or(row, |last| last + 1);
-                rows.extend(begin..=row);
-                is_range = false;
-            }
-            (_, Err(_)) => {}
-        }
-    }
-    rows
+    let lines = comment.lines().filter(|line| line.starts_with("faults row"));
+    let targets = lines.flat_map(|line| Reader::default().read(line).unwrap_or_else(|word| panic!("{line}: {word:?}")));
+    let row = |target| match target {
+        Target::Fault(row) => Some(row),
+        Target::Section(..) | Target::Scenario(..) | Target::Item(..) | Target::Trap(..) => None,
+        Target::Better(..) | Target::Decision(_) => None,
+    };
+    targets.filter_map(row).collect()
 }

@@ -1,5 +1,8 @@
-//! What the specification demands is cited by the tests that show it.
+//! What the specification demands is cited by the tests that show it, and what is cited is there.
 
+mod documents;
 mod faults;
+mod reading;
 mod scenarios;
 mod sources;
+mod targets;

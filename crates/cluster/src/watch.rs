@@ -116,7 +116,7 @@ impl WatchStream {
         let accept = if query.metadata_only { METADATA } else { JSON };
         let secret = resource.is_secret();
         let call = Call::read(uri).accepting(accept).about_secret(secret);
-        // servers compress a watch event by event, which the HTTP client does not understand (stack §4)
+        // servers compress a watch event by event, and the decompression reads the first one only
         let opened = timeout(OPENING, transport.open(&call, Some("identity"))).await;
         let opened = opened.unwrap_or_else(|_| {
             transport.answers.set(false);

@@ -93,7 +93,7 @@ impl Controller for Approver {
             Ok(None) => return Ok(Outcome::Retire),
             Err(error) => {
                 tracing::error!(name = %pass.key, %error, "a certificate signing request is left alone");
-                return Ok(Outcome::Done); // it cannot change: "Better than upstream" 7
+                return Ok(Outcome::Done); // it cannot change: spec 32 "Better than upstream" 7
             }
         };
         let context = Context::new(pass.lane(), pass.deadline, pass.key.to_string());

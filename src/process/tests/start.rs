@@ -45,7 +45,7 @@ fn a_kind_that_cannot_be_listed_in_time_ends_the_process() {
     }
 }
 
-/// spec 70 §7.1, step 8c of §7.
+/// spec 70 §7 step 8c, §7.1
 #[test]
 fn without_election_the_controllers_start_when_the_stores_are_there_however_long_it_takes() {
     world(|world| async move {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-// === base (§12.1) ===
+// === base (spec 10 §12.1) ===
 
 /// spec 10 §12.1
 #[test]

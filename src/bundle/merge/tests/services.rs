@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-// === Service (§12.7) ===
+// === Service (spec 10 §12.7) ===
 
 fn service(spec: Value) -> Value {
     object("v1", "Service", spec)

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-// === replicas (§12.5) ===
+// === replicas (spec 10 §12.5) ===
 
 /// spec 10 scenario 14
 #[test]
