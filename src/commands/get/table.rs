@@ -1,6 +1,7 @@
 //! Rows as lines: columns, colours, and what is cut at the edge of the screen.
 
 use jiff::Timestamp;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::row::{Row, Verdict};
 use crate::commands::{
@@ -54,7 +55,7 @@ impl Table {
     pub(super) fn lines<'a>(&mut self, rows: impl Iterator<Item = &'a Row> + Clone, now: Timestamp) -> String {
         for row in rows.clone() {
             for (width, cell) in self.widths.iter_mut().zip(cells(row, now)) {
-                *width = (*width).max(length(&cell.text));
+                *width = (*width).max(cell.text.width());
             }
         }
         rows.map(|row| self.line_of(&cells(row, now))).collect()
@@ -73,7 +74,7 @@ impl Table {
             }
             colours::push(&mut line, &cell.text, cell.colour, self.colours);
             if index < last {
-                let padding = self.widths[index].saturating_sub(length(&cell.text));
+                let padding = self.widths[index].saturating_sub(cell.text.width());
                 line.extend(std::iter::repeat_n(' ', padding));
                 line.push_str(GAP);
             }
@@ -108,16 +109,18 @@ fn cells(row: &Row, now: Timestamp) -> [Cell; HEAD.len()] {
     ]
 }
 
-/// At most so many characters, at least one.
+/// At most so many columns, at least one.
 fn cut(text: &str, room: usize) -> String {
-    if length(text) <= room {
+    if text.width() <= room {
         return text.to_owned();
     }
-    text.chars().take(room.saturating_sub(1)).chain([ELLIPSIS]).collect()
-}
-
-fn length(text: &str) -> usize {
-    text.chars().count()
+    let mut left = room.saturating_sub(1);
+    let fits = |letter: &char| {
+        let rest = left.checked_sub(letter.width().unwrap_or_default());
+        left = rest.unwrap_or_default();
+        rest.is_some()
+    };
+    text.chars().take_while(fits).chain([ELLIPSIS]).collect()
 }
 
 #[cfg(test)]
@@ -186,5 +189,20 @@ mod tests {
 
             assert_eq!(line.get(before..), Some(format!("{expected}\n").as_str()), "{screen:?}");
         }
+    }
+
+    /// What is written in wide letters takes two columns each.
+    #[test]
+    fn columns_are_counted_as_a_terminal_has_them() {
+        assert_eq!(cut("节点不可用 now", 14), "节点不可用 now");
+        assert_eq!(cut("节点不可用 now", 8), "节点不…");
+        assert_eq!(cut("节点不可用 now", 7), "节点不…");
+        assert_eq!(cut("节点不可用 now", 0), "…");
+
+        let lines = Table::new(false, false, None, false).lines([row("节", ""), row("ab", "")].iter(), now());
+        assert_eq!(
+            lines.lines().map(|line| line.split("seed").next()).collect::<Vec<_>>(),
+            [Some("节   "), Some("ab   ")]
+        );
     }
 }
