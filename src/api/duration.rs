@@ -3,6 +3,8 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
 /// A signed duration in nanoseconds, as Go has it: about ±292 years.
 ///
 /// Values that come from outside are kept signed until they are validated, because the error has to show them.
@@ -128,6 +130,30 @@ impl fmt::Display for GoDuration {
                 write!(f, "{}s", fraction(below_minute, SECOND))
             }
         }
+    }
+}
+
+impl Serialize for GoDuration {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for GoDuration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl de::Visitor<'_> for Text {
+            type Value = GoDuration;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a duration such as \"1m30s\"")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<GoDuration, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Text)
     }
 }
 

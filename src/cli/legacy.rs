@@ -50,65 +50,65 @@ use Effect::{Address, Bool, Duration, Int, Text};
 /// All legacy flags, in the order in which they take effect.
 pub(super) static FLAGS: &[LegacyFlag] = flags! {
     "kubeconfig" ""
-        Text(|d, v| d.file.source.kubeconfig = Some(v)), "kubeconfig of the source cluster";
+        Text(|d, v| d.file.source.kubeconfig = v), "kubeconfig of the source cluster";
     "namespace" ""
         Text(|d, v| only_namespace(&mut d.file.source, v)), "the only namespace to watch in the source cluster";
     "cache-resync-period" "24h"
-        Duration(|d, v| d.file.source.cache_resync_period = Some(v)), "resync period of the source cluster";
+        Duration(|d, v| d.file.source.cache_resync_period = v), "resync period of the source cluster";
     "target-kubeconfig" ""
-        Text(|d, v| d.file.target.kubeconfig = Some(v)), "kubeconfig of the target cluster";
+        Text(|d, v| d.file.target.kubeconfig = v), "kubeconfig of the target cluster";
     "target-namespace" ""
         Text(|d, v| only_namespace(&mut d.file.target, v)), "the only namespace to watch in the target cluster";
     "target-disable-cache" "false"
-        Bool(|d, v| d.file.target.disable_cached_client = Some(v)), "read target objects from the API server";
+        Bool(|d, v| d.file.target.disable_cached_client = v), "read target objects from the API server";
     "target-cache-resync-period" "24h"
-        Duration(|d, v| d.file.target.cache_resync_period = Some(v)), "resync period of the target cluster";
+        Duration(|d, v| d.file.target.cache_resync_period = v), "resync period of the target cluster";
     "leader-election" "true"
-        Bool(|d, v| d.file.leader_election.leader_elect = Some(v)), "elect a leader";
+        Bool(|d, v| d.file.leader_election.leader_elect = v), "elect a leader";
     "leader-election-resource-lock" "leases"
         Text(resource_lock), "type of the lock";
     "leader-election-namespace" ""
-        Text(|d, v| d.file.leader_election.resource_namespace = Some(v)), "namespace of the lease";
+        Text(|d, v| d.file.leader_election.resource_namespace = v), "namespace of the lease";
     "leader-election-lease-duration" "15s"
-        Duration(|d, v| d.file.leader_election.lease_duration = Some(v)), "how long others wait for the leader";
+        Duration(|d, v| d.file.leader_election.lease_duration = v), "how long others wait for the leader";
     "leader-election-renew-deadline" "10s"
-        Duration(|d, v| d.file.leader_election.renew_deadline = Some(v)), "when the leader gives up";
+        Duration(|d, v| d.file.leader_election.renew_deadline = v), "when the leader gives up";
     "leader-election-retry-period" "2s"
-        Duration(|d, v| d.file.leader_election.retry_period = Some(v)), "time between attempts";
+        Duration(|d, v| d.file.leader_election.retry_period = v), "time between attempts";
     "tls-cert-dir" ""
-        Text(|d, v| d.file.server.webhooks.tls.server_cert_dir = Some(v)), "directory of tls.crt and tls.key";
+        Text(|d, v| d.file.server.webhooks.tls.server_cert_dir = v), "directory of tls.crt and tls.key";
     "bind-address" "0.0.0.0"
-        Text(|d, v| d.file.server.webhooks.bind_address = Some(v)), "address of the webhook server";
+        Text(|d, v| d.file.server.webhooks.bind_address = v), "address of the webhook server";
     "port" "9449"
-        Int(|d, v| d.file.server.webhooks.port = Some(v)), "port of the webhook server";
+        Int(|d, v| d.file.server.webhooks.port = v), "port of the webhook server";
     "metrics-bind-address" ":8080"
         Address(|d, v| plain_server(&mut d.file.server.metrics, &mut d.metrics_off, v)), "address of the metrics server, 0 for none";
     "health-bind-address" ":8081"
         Address(|d, v| plain_server(&mut d.file.server.health_probes, &mut d.health_probes_off, v)), "address of the probe server, 0 for none";
     "profiling" "false"
-        Bool(|d, v| d.file.debugging.enable_profiling = Some(v)), "serve profiles";
+        Bool(|d, v| d.file.debugging.enable_profiling = v), "serve profiles";
     "contention-profiling" "false"
-        Bool(|d, v| d.file.debugging.enable_contention_profiling = Some(v)), "serve lock contention profiles";
+        Bool(|d, v| d.file.debugging.enable_contention_profiling = v), "serve lock contention profiles";
     "log-level" "info"
-        Text(|d, v| d.file.log_level = Some(v)), "debug, info or error";
+        Text(|d, v| d.file.log_level = v), "debug, info or error";
     "log-format" "json"
-        Text(|d, v| d.file.log_format = Some(v)), "json or text";
+        Text(|d, v| d.file.log_format = v), "json or text";
     "resource-class" "resources"
         Text(resource_class), "class of the ManagedResources to handle";
     "cluster-id" ""
-        Text(|d, v| d.file.controllers.cluster_id = Some(v)), "identity of the source cluster";
+        Text(|d, v| d.file.controllers.cluster_id = v), "identity of the source cluster";
     "max-concurrent-workers" "10"
-        Int(|d, v| d.file.controllers.managed_resource.concurrent_syncs = Some(v)), "workers for ManagedResources";
+        Int(|d, v| d.file.controllers.managed_resource.concurrent_syncs = v), "workers for ManagedResources";
     "sync-period" "1m"
-        Duration(|d, v| d.file.controllers.managed_resource.sync_period = Some(v)), "sync period of ManagedResources";
+        Duration(|d, v| d.file.controllers.managed_resource.sync_period = v), "sync period of ManagedResources";
     "always-update" "false"
-        Bool(|d, v| d.file.controllers.managed_resource.always_update = Some(v)), "write objects even if nothing differs";
+        Bool(|d, v| d.file.controllers.managed_resource.always_update = v), "write objects even if nothing differs";
     "managed-by-label" "gardener"
-        Text(|d, v| d.file.controllers.managed_resource.managed_by_label_value = Some(v)), "value of the managed-by label";
+        Text(|d, v| d.file.controllers.managed_resource.managed_by_label_value = v), "value of the managed-by label";
     "health-max-concurrent-workers" "10"
-        Int(|d, v| d.file.controllers.health.concurrent_syncs = Some(v)), "workers for health checks";
+        Int(|d, v| d.file.controllers.health.concurrent_syncs = v), "workers for health checks";
     "health-sync-period" "1m"
-        Duration(|d, v| d.file.controllers.health.sync_period = Some(v)), "time between health checks";
+        Duration(|d, v| d.file.controllers.health.sync_period = v), "time between health checks";
     "garbage-collector-sync-period" "0"
         Duration(garbage_collector), "time between garbage collections, 0 for none";
     "token-invalidator-max-concurrent-workers" "0"
@@ -118,15 +118,15 @@ pub(super) static FLAGS: &[LegacyFlag] = flags! {
     "kubelet-csr-approver-max-concurrent-workers" "0"
         Int(csr_approver), "workers for certificate signing requests, 0 for none";
     "pod-scheduler-name-webhook-enabled" "false"
-        Bool(|d, v| d.file.webhooks.pod_scheduler_name.enabled = Some(v)), "set the scheduler of pods";
+        Bool(|d, v| d.file.webhooks.pod_scheduler_name.enabled = v), "set the scheduler of pods";
     "pod-scheduler-name-webhook-scheduler" "default-scheduler"
-        Text(|d, v| d.file.webhooks.pod_scheduler_name.scheduler_name = Some(v)), "the scheduler to set";
+        Text(|d, v| d.file.webhooks.pod_scheduler_name.scheduler_name = v), "the scheduler to set";
     "pod-topology-spread-constraints-webhook-enabled" "false"
-        Bool(|d, v| d.file.webhooks.pod_topology_spread_constraints.enabled = Some(v)), "complete topology spread constraints of pods";
+        Bool(|d, v| d.file.webhooks.pod_topology_spread_constraints.enabled = v), "complete topology spread constraints of pods";
     "seccomp-profile-webhook-enabled" "false"
-        Bool(|d, v| d.file.webhooks.seccomp_profile.enabled = Some(v)), "set the seccomp profile of pods";
+        Bool(|d, v| d.file.webhooks.seccomp_profile.enabled = v), "set the seccomp profile of pods";
     "projected-token-mount-expiration-seconds" "43200"
-        Int(|d, v| d.file.webhooks.projected_token_mount.expiration_seconds = Some(v)), "life time of projected tokens";
+        Int(|d, v| d.file.webhooks.projected_token_mount.expiration_seconds = v), "life time of projected tokens";
     "root-ca-file" ""
         Effect::None { bool: false }, "no effect";
     "root-ca-publisher-max-concurrent-workers" ""
@@ -230,7 +230,7 @@ impl Eq for LegacyFlag {}
 // === effects that do more than set a field ===
 
 fn only_namespace(connection: &mut file::Connection, namespace: String) {
-    connection.namespace = None;
+    connection.namespace.clear();
     connection.namespaces = Some(namespace).filter(|namespace| !namespace.is_empty()).into_iter().collect();
 }
 
@@ -240,12 +240,13 @@ fn resource_lock(draft: &mut Draft, lock: String) {
     if replaced {
         draft.warnings.push(Warning::new("--leader-election-resource-lock", WarningKind::LockReplaced));
     }
-    draft.file.leader_election.resource_lock = Some(if replaced { "leases".to_owned() } else { lock });
+    draft.file.leader_election.resource_lock = if replaced { "leases".to_owned() } else { lock };
 }
 
 /// An empty class is the default one, other than in the file.
 fn resource_class(draft: &mut Draft, class: String) {
-    draft.file.controllers.resource_class = Some(class).filter(|class| !class.is_empty());
+    let default = || file::Controllers::default().resource_class;
+    draft.file.controllers.resource_class = if class.is_empty() { default() } else { class };
 }
 
 fn plain_server(server: &mut file::PlainServer, off: &mut bool, address: Option<file::PlainServer>) {
@@ -256,16 +257,16 @@ fn plain_server(server: &mut file::PlainServer, off: &mut bool, address: Option<
 fn garbage_collector(draft: &mut Draft, period: GoDuration) {
     let enabled = period > GoDuration::ZERO;
     let collector = &mut draft.file.controllers.garbage_collector;
-    collector.enabled = Some(enabled);
+    collector.enabled = enabled;
     if enabled {
-        collector.sync_period = Some(period);
+        collector.sync_period = period;
     }
 }
 
 fn token_invalidator(draft: &mut Draft, workers: i64) {
     let controller = &mut draft.file.controllers.token_invalidator;
     set_workers(&mut controller.enabled, &mut controller.concurrent_syncs, workers);
-    draft.file.webhooks.token_invalidator.enabled = Some(workers > 0);
+    draft.file.webhooks.token_invalidator.enabled = workers > 0;
 }
 
 fn token_requestor(draft: &mut Draft, workers: i64) {
@@ -278,10 +279,10 @@ fn csr_approver(draft: &mut Draft, workers: i64) {
     set_workers(&mut controller.enabled, &mut controller.concurrent_syncs, workers);
 }
 
-fn set_workers(enabled: &mut Option<bool>, count: &mut Option<i64>, workers: i64) {
-    *enabled = Some(workers > 0);
+fn set_workers(enabled: &mut bool, count: &mut i64, workers: i64) {
+    *enabled = workers > 0;
     if workers > 0 {
-        *count = Some(workers);
+        *count = workers;
     }
 }
 
@@ -297,5 +298,5 @@ fn parse_address(text: &str) -> Result<Option<file::PlainServer>, &'static str> 
         return Err("an IPv6 address must be in brackets");
     }
     let host = bare.unwrap_or(host).to_owned();
-    Ok(Some(file::PlainServer { bind_address: Some(host), port: Some(i64::from(port)) }))
+    Ok(Some(file::PlainServer { bind_address: host, port: i64::from(port) }))
 }

@@ -81,9 +81,9 @@ fn flag_mode_defaults() -> Result<Draft, UsageError> {
     for flag in legacy::FLAGS {
         flag.apply_default(&mut draft)?;
     }
-    draft.file.webhooks.projected_token_mount.enabled = Some(true);
+    draft.file.webhooks.projected_token_mount.enabled = true;
     // Decision 8: the first generation deleted ServiceAccounts.
-    draft.file.controllers.token_requestor.delete_service_accounts = Some(true);
+    draft.file.controllers.token_requestor.delete_service_accounts = true;
     Ok(draft)
 }
 
@@ -103,24 +103,23 @@ fn environment(options: &RunOptions, draft: &mut Draft) {
     let environment = &options.environment;
     let fallback = environment.kubeconfig.as_ref().filter(|_| options.is_flag_mode());
     if let Some(path) = environment.kubeconfig.as_ref().filter(|_| !is_set("kubeconfig")) {
-        draft.file.source.kubeconfig = Some(path.clone());
+        draft.file.source.kubeconfig.clone_from(path);
     }
     if let Some(path) = environment.target_kubeconfig.as_ref().or(fallback).filter(|_| !is_set("target-kubeconfig")) {
-        draft.file.target.kubeconfig = Some(path.clone());
+        draft.file.target.kubeconfig.clone_from(path);
     }
 }
 
 /// In flag mode the lease is by default where the pod is.
 fn leader_election_namespace(draft: &mut Draft, read: &dyn Fn(&str) -> io::Result<Vec<u8>>) -> Result<(), StartError> {
     let election = &mut draft.file.leader_election;
-    let named = election.resource_namespace.as_ref().is_some_and(|namespace| !namespace.is_empty());
-    if named || election.leader_elect == Some(false) {
+    if !election.resource_namespace.is_empty() || !election.leader_elect {
         return Ok(());
     }
     let namespace = read(SERVICE_ACCOUNT_NAMESPACE).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => StartError::NoLeaderElectionNamespace,
         _ => StartError::NamespaceFile(error),
     })?;
-    election.resource_namespace = Some(String::from_utf8_lossy(&namespace).trim().to_owned());
+    election.resource_namespace = String::from_utf8_lossy(&namespace).trim().to_owned();
     Ok(())
 }

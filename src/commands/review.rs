@@ -105,7 +105,7 @@ fn configured(config: Option<&Source>) -> Result<Webhooks, CommandError> {
 fn everything() -> Draft {
     let mut draft = Draft::default();
     // It is never asked for, but validated.
-    draft.file.leader_election.leader_elect = Some(false);
+    draft.file.leader_election.leader_elect = false;
     let webhooks = &mut draft.file.webhooks;
     for enabled in [
         &mut webhooks.projected_token_mount.enabled,
@@ -119,7 +119,7 @@ fn everything() -> Draft {
         &mut webhooks.pod_topology_spread_constraints.enabled,
         &mut webhooks.vpa_in_place_updates.enabled,
     ] {
-        *enabled = Some(true);
+        *enabled = true;
     }
     draft
 }

@@ -3,12 +3,18 @@
 //! As in Go: keys are case-sensitive, `null` and absence are the same, a value of another type is an error (nothing is
 //! converted), an unknown key is none.
 
-use std::collections::BTreeMap;
+use std::fmt;
 
+use serde::{
+    Deserializer,
+    de::{
+        DeserializeOwned, Error, Expected, IntoDeserializer, Unexpected, Visitor,
+        value::{MapDeserializer, SeqDeserializer},
+    },
+    forward_to_deserialize_any,
+};
+use serde_ignored::Path;
 use serde_json::{Map, Value};
-
-use super::{Warning, WarningKind};
-use crate::api::duration::GoDuration;
 
 /// Why a document is no component configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,203 +30,29 @@ pub enum DecodeError {
         /// Its group and version.
         api_version: String,
     },
-    /// A value of another type than its field has.
-    #[error("{}expected {expected}, found {found}", field(.path))]
-    Type {
+    /// A value that its field does not take.
+    #[error("{}{cause}", if path.is_empty() { String::new() } else { format!("{path}: ") })]
+    Value {
         /// Path of the field; empty for the whole document.
         path: String,
-        /// What the field takes.
-        expected: &'static str,
-        /// What is there.
-        found: &'static str,
-    },
-    /// A text that is no duration.
-    #[error("{path}: {cause}")]
-    Duration {
-        /// Path of the field.
-        path: String,
-        /// What is wrong with the text.
-        cause: crate::api::duration::DurationError,
+        /// What the field takes and what is there.
+        cause: String,
     },
 }
 
-/// A value of the document and where it stands.
-pub(super) struct Node<'a> {
-    value: &'a Value,
-    path: String,
-}
-
-/// Something a value of the document can become.
-pub(super) trait Decode: Sized {
-    /// Decodes; keys nobody knows go to `warnings`.
-    fn decode(node: &Node<'_>, warnings: &mut Vec<Warning>) -> Result<Self, DecodeError>;
-
-    /// Adds the paths of all keys below `path`, list entries as `path[]`.
-    #[cfg(test)]
-    fn keys(path: String, keys: &mut Vec<String>) {
-        keys.push(path);
-    }
-}
-
-/// Declares records: a struct, how to decode it, and which keys it has.
-macro_rules! records {
-    ($($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty = $key:literal),* $(,)? })*) => { $(
-        $(#[$meta])*
-        #[derive(Debug, Clone, Default, PartialEq)]
-        pub(crate) struct $name {
-            $($(#[$field_meta])* pub(crate) $field: $type,)*
-        }
-
-        impl $crate::api::config::decode::Decode for $name {
-            fn decode(
-                node: &$crate::api::config::decode::Node<'_>,
-                warnings: &mut Vec<$crate::api::config::Warning>,
-            ) -> Result<Self, $crate::api::config::decode::DecodeError> {
-                let fields = node.fields(&[$($key),*], warnings)?;
-                Ok(Self {
-                    $($field: $crate::api::config::decode::Decode::decode(&node.child(fields, $key), warnings)?,)*
-                })
-            }
-
-            #[cfg(test)]
-            fn keys(path: String, keys: &mut Vec<String>) {
-                $(<$type as $crate::api::config::decode::Decode>::keys(
-                    $crate::api::config::decode::join(&path, $key), keys);)*
-            }
-        }
-    )* };
-}
-pub(super) use records;
-
-// === impl DecodeError ===
-
-impl DecodeError {
-    /// With its path rewritten.
-    pub(super) fn at(self, rewrite: impl Fn(&str) -> String) -> Self {
-        match self {
-            Self::Type { path, expected, found } => Self::Type { path: rewrite(&path), expected, found },
-            Self::Duration { path, cause } => Self::Duration { path: rewrite(&path), cause },
-            Self::Syntax(_) | Self::Kind { .. } => self,
-        }
-    }
-}
-
-// === impl Node ===
-
-impl<'a> Node<'a> {
-    /// The whole document.
-    pub(super) fn root(value: &'a Value) -> Self {
-        Self { value, path: String::new() }
-    }
-
-    /// The object's fields (`None` where it is absent), after a warning for each key not in `known`.
-    pub(super) fn fields(
-        &self,
-        known: &[&str],
-        warnings: &mut Vec<Warning>,
-    ) -> Result<Option<&'a Map<String, Value>>, DecodeError> {
-        let fields = match self.value {
-            Value::Null => return Ok(None),
-            Value::Object(fields) => fields,
-            _ => return Err(self.wrong("an object")),
-        };
-        let unknown = fields.keys().filter(|key| !known.contains(&key.as_str()));
-        warnings.extend(unknown.map(|key| Warning::new(join(&self.path, key), WarningKind::UnknownKey)));
-        Ok(Some(fields))
-    }
-
-    /// A field of the object.
-    pub(super) fn child(&self, fields: Option<&'a Map<String, Value>>, key: &str) -> Self {
-        let value = fields.and_then(|fields| fields.get(key)).unwrap_or(&Value::Null);
-        Self { value, path: join(&self.path, key) }
-    }
-
-    fn wrong(&self, expected: &'static str) -> DecodeError {
-        let found = match self.value {
-            Value::Null => "nothing",
-            Value::Bool(_) => "a boolean",
-            Value::Number(_) => "a number",
-            Value::String(_) => "a string",
-            Value::Array(_) => "a list",
-            Value::Object(_) => "an object",
-        };
-        DecodeError::Type { path: self.path.clone(), expected, found }
-    }
-}
-
-// === impl Decode ===
-
-impl<T: Decode> Decode for Option<T> {
-    fn decode(node: &Node<'_>, warnings: &mut Vec<Warning>) -> Result<Self, DecodeError> {
-        if node.value.is_null() { Ok(None) } else { T::decode(node, warnings).map(Some) }
-    }
-
-    #[cfg(test)]
-    fn keys(path: String, keys: &mut Vec<String>) {
-        T::keys(path, keys);
-    }
-}
-
-impl<T: Decode> Decode for Vec<T> {
-    fn decode(node: &Node<'_>, warnings: &mut Vec<Warning>) -> Result<Self, DecodeError> {
-        let entries = match node.value {
-            Value::Null => return Ok(Self::new()),
-            Value::Array(entries) => entries,
-            _ => return Err(node.wrong("a list")),
-        };
-        let entry = |(i, value)| T::decode(&Node { value, path: format!("{}[{i}]", node.path) }, warnings);
-        entries.iter().enumerate().map(entry).collect()
-    }
-
-    #[cfg(test)]
-    fn keys(path: String, keys: &mut Vec<String>) {
-        T::keys(format!("{path}[]"), keys);
-    }
-}
-
-impl Decode for BTreeMap<String, String> {
-    fn decode(node: &Node<'_>, warnings: &mut Vec<Warning>) -> Result<Self, DecodeError> {
-        let entries = match node.value {
-            Value::Null => return Ok(Self::new()),
-            Value::Object(entries) => entries,
-            _ => return Err(node.wrong("an object of strings")),
-        };
-        let entry = |(key, value)| {
-            Ok((String::clone(key), String::decode(&Node { value, path: join(&node.path, key) }, warnings)?))
-        };
-        entries.iter().map(entry).collect()
-    }
-}
-
-impl Decode for bool {
-    fn decode(node: &Node<'_>, _: &mut Vec<Warning>) -> Result<Self, DecodeError> {
-        node.value.as_bool().ok_or_else(|| node.wrong("a boolean"))
-    }
-}
-
-impl Decode for String {
-    fn decode(node: &Node<'_>, _: &mut Vec<Warning>) -> Result<Self, DecodeError> {
-        node.value.as_str().map(str::to_owned).ok_or_else(|| node.wrong("a string"))
-    }
-}
-
-impl Decode for i64 {
-    fn decode(node: &Node<'_>, _: &mut Vec<Warning>) -> Result<Self, DecodeError> {
-        node.value.as_i64().ok_or_else(|| node.wrong("an integer"))
-    }
-}
-
-impl Decode for f64 {
-    fn decode(node: &Node<'_>, _: &mut Vec<Warning>) -> Result<Self, DecodeError> {
-        node.value.as_f64().filter(|number| number.is_finite()).ok_or_else(|| node.wrong("a number"))
-    }
-}
-
-impl Decode for GoDuration {
-    fn decode(node: &Node<'_>, _: &mut Vec<Warning>) -> Result<Self, DecodeError> {
-        let text = node.value.as_str().ok_or_else(|| node.wrong("a duration such as \"1m30s\""))?;
-        text.parse().map_err(|cause| DecodeError::Duration { path: node.path.clone(), cause })
-    }
+/// A value, and the paths of the keys nobody knows.
+///
+/// # Errors
+/// [`DecodeError::Value`] for the first value of another type.
+pub(super) fn decode<T: DeserializeOwned>(value: Value) -> Result<(T, Vec<String>), DecodeError> {
+    let mut unknown = Vec::new();
+    let mut note = |path: Path<'_>| unknown.push(text(&path));
+    let value = serde_path_to_error::deserialize(serde_ignored::Deserializer::new(Node(value), &mut note));
+    let value = value.map_err(|error| {
+        let path = Some(error.path()).filter(|path| path.iter().len() > 0).map(ToString::to_string);
+        DecodeError::Value { path: path.unwrap_or_default(), cause: error.inner().to_string() }
+    })?;
+    Ok((value, unknown))
 }
 
 /// `path.key`, or `key` at the top.
@@ -228,6 +60,85 @@ pub(super) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-fn field(path: &str) -> String {
-    if path.is_empty() { String::new() } else { format!("{path}: ") }
+/// The path as errors have it, list entries as `path[i]`.
+fn text(path: &Path<'_>) -> String {
+    match path {
+        Path::Root => String::new(),
+        Path::Seq { parent, index } => format!("{}[{index}]", text(parent)),
+        Path::Map { parent, key } => join(&text(parent), key),
+        Path::Some { parent } | Path::NewtypeStruct { parent } | Path::NewtypeVariant { parent } => text(parent),
+    }
+}
+
+/// What is wrong with a value.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Cause(String);
+
+impl Error for Cause {
+    fn custom<T: fmt::Display>(text: T) -> Self {
+        Self(text.to_string())
+    }
+
+    /// Without the text that is there: somebody may have named another file, with a secret in it.
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        let found = if let Unexpected::Str(_) = found { Unexpected::Other("string") } else { found };
+        Self(format!("invalid type: {found}, expected {expected}"))
+    }
+}
+
+/// A JSON value. Other than for `serde_json`, a known key without a value is absent, and a list is no record.
+struct Node(Value);
+
+impl<'de> Deserializer<'de> for Node {
+    type Error = Cause;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Cause> {
+        match self.0 {
+            Value::Null => Err(Cause::invalid_type(Unexpected::Other("null"), &visitor)),
+            Value::Bool(value) => visitor.visit_bool(value),
+            Value::Number(number) => number.deserialize_any(visitor).map_err(Cause::custom),
+            Value::String(text) => visitor.visit_string(text),
+            Value::Array(entries) => visitor.visit_seq(SeqDeserializer::new(entries.into_iter().map(Node))),
+            Value::Object(fields) => {
+                visitor.visit_map(MapDeserializer::new(fields.into_iter().map(|(key, value)| (key, Node(value)))))
+            }
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Cause> {
+        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        mut self,
+        _: &'static str,
+        known: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Cause> {
+        match &mut self.0 {
+            Value::Null => self.0 = Value::Object(Map::new()),
+            Value::Array(_) => return Err(Cause::invalid_type(Unexpected::Seq, &visitor)),
+            Value::Object(fields) => fields.retain(|key, value| !value.is_null() || !known.contains(&key.as_str())),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+        self.deserialize_any(visitor)
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Cause> {
+        visitor.visit_unit()
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
+        newtype_struct seq tuple tuple_struct map enum identifier
+    }
+}
+
+impl IntoDeserializer<'_, Cause> for Node {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
 }

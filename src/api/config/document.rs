@@ -14,9 +14,12 @@ pub const KIND: &str = "ResourceManagerConfiguration";
 pub(super) struct Document {
     pub(super) value: Value,
     pub(super) warnings: Vec<Warning>,
-    /// Paths that were moved: where they are now, and where they were written.
-    moved: Vec<(String, String)>,
+    pub(super) moved: Moved,
 }
+
+/// Paths that were moved: where they are now, and where they were written.
+#[derive(Default)]
+pub(super) struct Moved(Vec<(String, String)>);
 
 /// Another spelling of a block (spec 70 §2.2).
 struct Alias {
@@ -83,11 +86,11 @@ const WITHOUT_EFFECT: [(&str, &str); 3] =
 impl Document {
     /// Reads the first YAML document (or the JSON document), checks its kind and moves aliases.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let mut document = Self { value: parse(bytes)?, warnings: Vec::new(), moved: Vec::new() };
+        let mut document = Self { value: parse(bytes)?, warnings: Vec::new(), moved: Moved::default() };
         if let Value::Object(fields) = &mut document.value {
             check_kind(fields)?;
             for alias in &ALIASES {
-                alias.adopt(fields, &mut document.warnings, &mut document.moved);
+                alias.adopt(fields, &mut document.warnings, &mut document.moved.0);
             }
             for (section, key) in WITHOUT_EFFECT {
                 if take_block(fields, section, key).is_some() {
@@ -97,10 +100,14 @@ impl Document {
         }
         Ok(document)
     }
+}
 
+// === impl Moved ===
+
+impl Moved {
     /// Whether the block at this official path was written under another key.
-    pub(super) fn was_moved(&self, official: &str) -> bool {
-        self.moved.iter().any(|(now, _)| now == official)
+    pub(super) fn has(&self, official: &str) -> bool {
+        self.0.iter().any(|(now, _)| now == official)
     }
 
     /// The path as the file has it, for messages.
@@ -109,7 +116,7 @@ impl Document {
             let rest = path.strip_prefix(now.as_str())?;
             matches!(rest.chars().next(), None | Some('.' | '[')).then(|| format!("{before}{rest}"))
         };
-        self.moved.iter().find_map(written).unwrap_or_else(|| path.to_owned())
+        self.0.iter().find_map(written).unwrap_or_else(|| path.to_owned())
     }
 }
 

@@ -1,236 +1,323 @@
-//! The component configuration as it is written in the file (spec 70 §2.1): every value signed and optional, so that
-//! absent and zero differ until the defaults are in, and errors can show what was written.
+//! The component configuration as it is written in the file (spec 70 §2.1), with its defaults (§3): every number and
+//! duration signed, so that errors can show what was written. Optional is only where absence means something.
+//!
+//! An absent field is its default. A field that is `0` in the file keeps it, but those of `defaults.rs`.
 
 use std::collections::BTreeMap;
 
-use super::decode::records;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
+
 use crate::api::duration::GoDuration;
 
-records! {
-    /// `ResourceManagerConfiguration` of `resourcemanager.config.gardener.cloud/v1alpha1`.
-    ConfigFile {
-        api_version: Option<String> = "apiVersion",
-        kind: Option<String> = "kind",
-        source: Connection = "sourceClientConnection",
-        target: Connection = "targetClientConnection",
-        leader_election: LeaderElection = "leaderElection",
-        server: Server = "server",
-        debugging: Debugging = "debugging",
-        log_level: Option<String> = "logLevel",
-        log_format: Option<String> = "logFormat",
-        controllers: Controllers = "controllers",
-        webhooks: Webhooks = "webhooks",
-    }
+const WORKERS: i64 = 5;
 
-    Connection {
-        kubeconfig: Option<String> = "kubeconfig",
-        accept_content_types: Option<String> = "acceptContentTypes",
-        content_type: Option<String> = "contentType",
-        qps: Option<f64> = "qps",
-        burst: Option<i64> = "burst",
-        namespaces: Vec<String> = "namespaces",
-        cache_resync_period: Option<GoDuration> = "cacheResyncPeriod",
-        /// Former spelling of a list with one entry; added to the list.
-        namespace: Option<String> = "namespace",
-        /// Only the target's is looked at.
-        disable_cached_client: Option<bool> = "disableCachedClient",
-    }
-
-    LeaderElection {
-        leader_elect: Option<bool> = "leaderElect",
-        lease_duration: Option<GoDuration> = "leaseDuration",
-        renew_deadline: Option<GoDuration> = "renewDeadline",
-        retry_period: Option<GoDuration> = "retryPeriod",
-        resource_lock: Option<String> = "resourceLock",
-        resource_name: Option<String> = "resourceName",
-        resource_namespace: Option<String> = "resourceNamespace",
-    }
-
-    Server {
-        webhooks: WebhookServer = "webhooks",
-        health_probes: PlainServer = "healthProbes",
-        metrics: PlainServer = "metrics",
-    }
-
-    WebhookServer {
-        bind_address: Option<String> = "bindAddress",
-        port: Option<i64> = "port",
-        tls: Tls = "tls",
-    }
-
-    Tls {
-        server_cert_dir: Option<String> = "serverCertDir",
-    }
-
-    PlainServer {
-        bind_address: Option<String> = "bindAddress",
-        port: Option<i64> = "port",
-    }
-
-    Debugging {
-        enable_profiling: Option<bool> = "enableProfiling",
-        enable_contention_profiling: Option<bool> = "enableContentionProfiling",
-    }
-
-    Controllers {
-        cluster_id: Option<String> = "clusterID",
-        resource_class: Option<String> = "resourceClass",
-        cache_sync_timeout: Option<GoDuration> = "cacheSyncTimeout",
-        garbage_collector: GarbageCollector = "garbageCollector",
-        health: Health = "health",
-        csr_approver: CsrApprover = "csrApprover",
-        managed_resource: ManagedResource = "managedResource",
-        istio_cluster_configuration: Workers = "istioClusterConfiguration",
-        network_policy: NetworkPolicy = "networkPolicy",
-        node_critical_components: NodeCriticalComponents = "nodeCriticalComponents",
-        node_agent_reconciliation_delay: NodeAgentReconciliationDelay = "nodeAgentReconciliationDelay",
-        token_requestor: TokenRequestor = "tokenRequestor",
-        token_invalidator: Workers = "tokenInvalidator",
-    }
-
-    GarbageCollector {
-        enabled: Option<bool> = "enabled",
-        sync_period: Option<GoDuration> = "syncPeriod",
-    }
-
-    Health {
-        concurrent_syncs: Option<i64> = "concurrentSyncs",
-        sync_period: Option<GoDuration> = "syncPeriod",
-    }
-
-    CsrApprover {
-        enabled: Option<bool> = "enabled",
-        concurrent_syncs: Option<i64> = "concurrentSyncs",
-        machine_namespace: Option<String> = "machineNamespace",
-    }
-
-    ManagedResource {
-        concurrent_syncs: Option<i64> = "concurrentSyncs",
-        sync_period: Option<GoDuration> = "syncPeriod",
-        always_update: Option<bool> = "alwaysUpdate",
-        managed_by_label_value: Option<String> = "managedByLabelValue",
-    }
-
-    /// A controller with a switch and a number of workers.
-    Workers {
-        enabled: Option<bool> = "enabled",
-        concurrent_syncs: Option<i64> = "concurrentSyncs",
-    }
-
-    NetworkPolicy {
-        enabled: Option<bool> = "enabled",
-        concurrent_syncs: Option<i64> = "concurrentSyncs",
-        namespace_selectors: Vec<LabelSelector> = "namespaceSelectors",
-        ingress_controller_selector: Option<IngressControllerSelector> = "ingressControllerSelector",
-        only_for_matching_pods: Option<bool> = "onlyForMatchingPods",
-        explicit_from_world_peers: Option<bool> = "explicitFromWorldPeers",
-    }
-
-    IngressControllerSelector {
-        namespace: Option<String> = "namespace",
-        pod_selector: LabelSelector = "podSelector",
-    }
-
-    LabelSelector {
-        match_labels: BTreeMap<String, String> = "matchLabels",
-        match_expressions: Vec<LabelRequirement> = "matchExpressions",
-    }
-
-    LabelRequirement {
-        key: Option<String> = "key",
-        operator: Option<String> = "operator",
-        values: Vec<String> = "values",
-    }
-
-    NodeCriticalComponents {
-        enabled: Option<bool> = "enabled",
-        concurrent_syncs: Option<i64> = "concurrentSyncs",
-        backoff: Option<GoDuration> = "backoff",
-    }
-
-    NodeAgentReconciliationDelay {
-        enabled: Option<bool> = "enabled",
-        min_delay: Option<GoDuration> = "minDelay",
-        max_delay: Option<GoDuration> = "maxDelay",
-    }
-
-    TokenRequestor {
-        enabled: Option<bool> = "enabled",
-        concurrent_syncs: Option<i64> = "concurrentSyncs",
-        delete_service_accounts: Option<bool> = "deleteServiceAccounts",
-    }
-
-    Webhooks {
-        crd_deletion_protection: Switch = "crdDeletionProtection",
-        extension_validation: Switch = "extensionValidation",
-        high_availability_config: HighAvailabilityConfig = "highAvailabilityConfig",
-        kubernetes_service_host: KubernetesServiceHost = "kubernetesServiceHost",
-        system_components_config: SystemComponentsConfig = "systemComponentsConfig",
-        pod_kube_apiserver_load_balancing: Switch = "podKubeAPIServerLoadBalancing",
-        pod_scheduler_name: PodSchedulerName = "podSchedulerName",
-        pod_topology_spread_constraints: Switch = "podTopologySpreadConstraints",
-        projected_token_mount: ProjectedTokenMount = "projectedTokenMount",
-        node_agent_authorizer: NodeAgentAuthorizer = "nodeAgentAuthorizer",
-        seccomp_profile: Switch = "seccompProfile",
-        vpa_in_place_updates: Switch = "vpaInPlaceUpdates",
-        token_invalidator: Switch = "tokenInvalidator",
-        endpoint_slice_hints: Switch = "endpointSliceHints",
-    }
-
-    /// A webhook without settings.
-    Switch {
-        enabled: Option<bool> = "enabled",
-    }
-
-    HighAvailabilityConfig {
-        enabled: Option<bool> = "enabled",
-        default_not_ready_toleration_seconds: Option<i64> = "defaultNotReadyTolerationSeconds",
-        default_unreachable_toleration_seconds: Option<i64> = "defaultUnreachableTolerationSeconds",
-    }
-
-    KubernetesServiceHost {
-        enabled: Option<bool> = "enabled",
-        host: Option<String> = "host",
-    }
-
-    SystemComponentsConfig {
-        enabled: Option<bool> = "enabled",
-        node_selector: BTreeMap<String, String> = "nodeSelector",
-        pod_node_selector: BTreeMap<String, String> = "podNodeSelector",
-        pod_tolerations: Vec<Toleration> = "podTolerations",
-    }
-
-    Toleration {
-        key: Option<String> = "key",
-        operator: Option<String> = "operator",
-        value: Option<String> = "value",
-        effect: Option<String> = "effect",
-        toleration_seconds: Option<i64> = "tolerationSeconds",
-    }
-
-    PodSchedulerName {
-        enabled: Option<bool> = "enabled",
-        scheduler_name: Option<String> = "schedulerName",
-    }
-
-    ProjectedTokenMount {
-        enabled: Option<bool> = "enabled",
-        expiration_seconds: Option<i64> = "expirationSeconds",
-    }
-
-    NodeAgentAuthorizer {
-        enabled: Option<bool> = "enabled",
-        machine_namespace: Option<String> = "machineNamespace",
-        authorize_with_selectors: Option<bool> = "authorizeWithSelectors",
-    }
+/// `ResourceManagerConfiguration` of `resourcemanager.config.gardener.cloud/v1alpha1`.
+#[derive(Debug, Clone, SmartDefault, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct ConfigFile {
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+    #[serde(rename = "sourceClientConnection")]
+    pub(crate) source: Connection,
+    #[serde(rename = "targetClientConnection")]
+    pub(crate) target: Connection,
+    pub(crate) leader_election: LeaderElection,
+    pub(crate) server: Server,
+    pub(crate) debugging: Debugging,
+    #[default = "info"]
+    pub(crate) log_level: String,
+    #[default = "json"]
+    pub(crate) log_format: String,
+    pub(crate) controllers: Controllers,
+    pub(crate) webhooks: Webhooks,
 }
 
-#[cfg(test)]
-impl ConfigFile {
-    /// The paths of all keys that are understood.
-    pub(super) fn all_keys() -> Vec<String> {
-        let mut keys = Vec::new();
-        <Self as super::decode::Decode>::keys(String::new(), &mut keys);
-        keys
-    }
+#[derive(Debug, Clone, SmartDefault, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct Connection {
+    pub(crate) kubeconfig: String,
+    pub(crate) accept_content_types: String,
+    pub(crate) content_type: String,
+    #[default(100.0)]
+    pub(crate) qps: f64,
+    #[default(130)]
+    pub(crate) burst: i64,
+    pub(crate) namespaces: Vec<String>,
+    #[default(hours(24))]
+    pub(crate) cache_resync_period: GoDuration,
+    /// Former spelling of a list with one entry; added to the list.
+    pub(crate) namespace: String,
+    /// Only the target's is looked at.
+    pub(crate) disable_cached_client: bool,
+}
+
+#[derive(Debug, Clone, SmartDefault, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct LeaderElection {
+    #[default(true)]
+    pub(crate) leader_elect: bool,
+    #[default(GoDuration::from_secs(15))]
+    pub(crate) lease_duration: GoDuration,
+    #[default(GoDuration::from_secs(10))]
+    pub(crate) renew_deadline: GoDuration,
+    #[default(GoDuration::from_secs(2))]
+    pub(crate) retry_period: GoDuration,
+    #[default = "leases"]
+    pub(crate) resource_lock: String,
+    #[default = "gardener-resource-manager"]
+    pub(crate) resource_name: String,
+    pub(crate) resource_namespace: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct Server {
+    pub(crate) webhooks: WebhookServer,
+    pub(crate) health_probes: PlainServer,
+    pub(crate) metrics: PlainServer,
+}
+
+#[derive(Debug, Clone, SmartDefault, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct WebhookServer {
+    pub(crate) bind_address: String,
+    #[default(9449)]
+    pub(crate) port: i64,
+    pub(crate) tls: Tls,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct Tls {
+    pub(crate) server_cert_dir: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct PlainServer {
+    pub(crate) bind_address: String,
+    pub(crate) port: i64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct Debugging {
+    pub(crate) enable_profiling: bool,
+    pub(crate) enable_contention_profiling: bool,
+}
+
+#[derive(Debug, Clone, SmartDefault, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct Controllers {
+    #[serde(rename = "clusterID")]
+    pub(crate) cluster_id: String,
+    #[default = "resources"]
+    pub(crate) resource_class: String,
+    #[default(minutes(2))]
+    pub(crate) cache_sync_timeout: GoDuration,
+    pub(crate) garbage_collector: GarbageCollector,
+    pub(crate) health: Health,
+    pub(crate) csr_approver: CsrApprover,
+    pub(crate) managed_resource: ManagedResource,
+    pub(crate) istio_cluster_configuration: Workers,
+    pub(crate) network_policy: NetworkPolicy,
+    pub(crate) node_critical_components: NodeCriticalComponents,
+    pub(crate) node_agent_reconciliation_delay: NodeAgentReconciliationDelay,
+    pub(crate) token_requestor: TokenRequestor,
+    pub(crate) token_invalidator: Workers,
+}
+
+#[derive(Debug, Clone, SmartDefault, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct GarbageCollector {
+    pub(crate) enabled: bool,
+    #[default(hours(1))]
+    pub(crate) sync_period: GoDuration,
+}
+
+#[derive(Debug, Clone, SmartDefault, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct Health {
+    #[default(WORKERS)]
+    pub(crate) concurrent_syncs: i64,
+    #[default(minutes(1))]
+    pub(crate) sync_period: GoDuration,
+}
+
+#[derive(Debug, Clone, SmartDefault, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct CsrApprover {
+    pub(crate) enabled: bool,
+    #[default(1)]
+    pub(crate) concurrent_syncs: i64,
+    pub(crate) machine_namespace: Option<String>,
+}
+
+#[derive(Debug, Clone, SmartDefault, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct ManagedResource {
+    #[default(WORKERS)]
+    pub(crate) concurrent_syncs: i64,
+    #[default(minutes(1))]
+    pub(crate) sync_period: GoDuration,
+    pub(crate) always_update: bool,
+    #[default = "gardener"]
+    pub(crate) managed_by_label_value: String,
+}
+
+/// A controller with a switch and a number of workers.
+#[derive(Debug, Clone, SmartDefault, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct Workers {
+    pub(crate) enabled: bool,
+    #[default(WORKERS)]
+    pub(crate) concurrent_syncs: i64,
+}
+
+#[derive(Debug, Clone, SmartDefault, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct NetworkPolicy {
+    pub(crate) enabled: bool,
+    #[default(WORKERS)]
+    pub(crate) concurrent_syncs: i64,
+    pub(crate) namespace_selectors: Vec<LabelSelector>,
+    pub(crate) ingress_controller_selector: Option<IngressControllerSelector>,
+    pub(crate) only_for_matching_pods: bool,
+    #[default(true)]
+    pub(crate) explicit_from_world_peers: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct IngressControllerSelector {
+    pub(crate) namespace: String,
+    pub(crate) pod_selector: LabelSelector,
+}
+
+#[derive(Debug, Clone, SmartDefault, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct NodeCriticalComponents {
+    pub(crate) enabled: bool,
+    #[default(WORKERS)]
+    pub(crate) concurrent_syncs: i64,
+    #[default(GoDuration::from_secs(10))]
+    pub(crate) backoff: GoDuration,
+}
+
+#[derive(Debug, Clone, SmartDefault, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct NodeAgentReconciliationDelay {
+    pub(crate) enabled: bool,
+    pub(crate) min_delay: GoDuration,
+    #[default(minutes(5))]
+    pub(crate) max_delay: GoDuration,
+}
+
+#[derive(Debug, Clone, SmartDefault, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct TokenRequestor {
+    pub(crate) enabled: bool,
+    #[default(WORKERS)]
+    pub(crate) concurrent_syncs: i64,
+    pub(crate) delete_service_accounts: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct Webhooks {
+    pub(crate) crd_deletion_protection: Switch,
+    pub(crate) extension_validation: Switch,
+    pub(crate) high_availability_config: HighAvailabilityConfig,
+    pub(crate) kubernetes_service_host: KubernetesServiceHost,
+    pub(crate) system_components_config: SystemComponentsConfig,
+    #[serde(rename = "podKubeAPIServerLoadBalancing")]
+    pub(crate) pod_kube_apiserver_load_balancing: Switch,
+    pub(crate) pod_scheduler_name: PodSchedulerName,
+    pub(crate) pod_topology_spread_constraints: Switch,
+    pub(crate) projected_token_mount: ProjectedTokenMount,
+    pub(crate) node_agent_authorizer: NodeAgentAuthorizer,
+    pub(crate) seccomp_profile: Switch,
+    pub(crate) vpa_in_place_updates: Switch,
+    pub(crate) token_invalidator: Switch,
+    pub(crate) endpoint_slice_hints: Switch,
+}
+
+/// A webhook without settings.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct Switch {
+    pub(crate) enabled: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct HighAvailabilityConfig {
+    pub(crate) enabled: bool,
+    pub(crate) default_not_ready_toleration_seconds: Option<i64>,
+    pub(crate) default_unreachable_toleration_seconds: Option<i64>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct KubernetesServiceHost {
+    pub(crate) enabled: bool,
+    pub(crate) host: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct SystemComponentsConfig {
+    pub(crate) enabled: bool,
+    pub(crate) node_selector: BTreeMap<String, String>,
+    pub(crate) pod_node_selector: BTreeMap<String, String>,
+    pub(crate) pod_tolerations: Vec<Toleration>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct Toleration {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) key: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) operator: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) value: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) effect: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) toleration_seconds: Option<i64>,
+}
+
+#[derive(Debug, Clone, SmartDefault, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct PodSchedulerName {
+    pub(crate) enabled: bool,
+    #[default = "default-scheduler"]
+    pub(crate) scheduler_name: String,
+}
+
+#[derive(Debug, Clone, SmartDefault, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct ProjectedTokenMount {
+    pub(crate) enabled: bool,
+    #[default(12 * 60 * 60)]
+    pub(crate) expiration_seconds: i64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(crate) struct NodeAgentAuthorizer {
+    pub(crate) enabled: bool,
+    pub(crate) machine_namespace: Option<String>,
+    pub(crate) authorize_with_selectors: bool,
+}
+
+const fn minutes(minutes: i64) -> GoDuration {
+    GoDuration::from_secs(minutes * 60)
+}
+
+const fn hours(hours: i64) -> GoDuration {
+    minutes(hours * 60)
 }

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! bytes ─ document.rs ─► JSON, official keys ─ decode.rs ─► file.rs ─ defaults.rs, validation.rs ─ resolve.rs ─► types.rs
-//!         kind, aliases                        unknown keys   signed, optional                                  Config
+//!         kind, aliases                        unknown keys   defaults   zeros                                  Config
 //! ```
 //!
 //! [`load`] does all of it. The command line works on the `Draft` in between: it decodes, sets what flags and
-//! environment say, and finishes. Start reading at [`Config`]; a new key is one line in `file.rs`, one in `types.rs`
-//! and one in `resolve.rs`. Everything here is pure.
+//! environment say, and finishes. Start reading at [`Config`]; a new key is one field in `file.rs` with its
+//! default, one in `types.rs` and a line in `resolve.rs`. Everything here is pure.
 
 mod decode;
 mod defaults;
@@ -28,11 +28,7 @@ pub use document::{API_VERSION, KIND};
 pub use finding::{FieldError, Warning, WarningKind};
 pub use types::*;
 
-use self::{
-    decode::{Decode, Node},
-    document::Document,
-    file::ConfigFile,
-};
+use self::{document::Document, file::ConfigFile};
 
 /// A configuration to run with.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,18 +96,17 @@ pub fn cluster_id_source(configured: &str) -> ClusterIdSource {
 impl Draft {
     /// Reads a file.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let mut document = Document::read(bytes)?;
-        let mut warnings = std::mem::take(&mut document.warnings);
-        let mut unknown = Vec::new();
-        let file = ConfigFile::decode(&Node::root(&document.value), &mut unknown);
-        let file = file.map_err(|error| error.at(|path| document.as_written(path)))?;
-        warnings
-            .extend(unknown.into_iter().map(|warning| Warning { path: document.as_written(&warning.path), ..warning }));
-        let former_csr_approver = document.was_moved("controllers.csrApprover");
+        let Document { value, mut warnings, moved } = Document::read(bytes)?;
+        let (file, unknown) = decode::decode(value).map_err(|error| match error {
+            DecodeError::Value { path, cause } => DecodeError::Value { path: moved.as_written(&path), cause },
+            DecodeError::Syntax(_) | DecodeError::Kind { .. } => error,
+        })?;
+        warnings.extend(unknown.iter().map(|path| Warning::new(moved.as_written(path), WarningKind::UnknownKey)));
+        let former_csr_approver = moved.has("controllers.csrApprover");
         Ok(Self { file, former_csr_approver, warnings, ..Self::default() })
     }
 
-    /// Fills in defaults, adds namespaces to the target's and validates.
+    /// Replaces zeros, adds namespaces to the target's and validates.
     pub(crate) fn finish(mut self, extra_target_namespaces: &[String]) -> Result<Loaded, ConfigError> {
         defaults::apply(&mut self.file);
         let namespaces = &mut self.file.target.namespaces;
@@ -133,7 +128,7 @@ impl Draft {
 impl Default for Config {
     fn default() -> Self {
         let mut draft = Draft::default();
-        draft.file.leader_election.leader_elect = Some(false);
+        draft.file.leader_election.leader_elect = false;
         defaults::apply(&mut draft.file);
         resolve::config(&draft)
     }

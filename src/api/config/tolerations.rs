@@ -17,49 +17,33 @@ const EXISTS_WITHOUT_VALUE: &str = "value must be empty when `operator` is 'Exis
 
 /// Adds what is wrong with the toleration at `path`.
 pub(super) fn validate(errors: &mut Vec<FieldError>, path: &str, toleration: &Toleration) {
-    let text = |field: &'_ Option<String>| field.clone().unwrap_or_default();
-    let (key, operator) = (text(&toleration.key), text(&toleration.operator));
-    let (value, effect) = (text(&toleration.value), text(&toleration.effect));
+    let Toleration { key, operator, value, effect, toleration_seconds } = toleration;
     let (operator_path, effect_path) = (format!("{path}.operator"), format!("{path}.effect"));
 
     if !key.is_empty() {
-        let texts = formats::qualified_name(&key).into_iter();
-        errors.extend(texts.map(|text| FieldError::invalid(format!("{path}.key"), quoted(&key), text)));
+        let texts = formats::qualified_name(key).into_iter();
+        errors.extend(texts.map(|text| FieldError::invalid(format!("{path}.key"), quoted(key), text)));
     } else if operator != "Exists" {
-        errors.push(FieldError::invalid(&operator_path, quoted(&operator), EXISTS_WITHOUT_KEY));
+        errors.push(FieldError::invalid(&operator_path, quoted(operator), EXISTS_WITHOUT_KEY));
     }
-    if toleration.toleration_seconds.is_some() && effect != "NoExecute" {
-        errors.push(FieldError::invalid(&effect_path, quoted(&effect), NO_EXECUTE));
+    if toleration_seconds.is_some() && effect != "NoExecute" {
+        errors.push(FieldError::invalid(&effect_path, quoted(effect), NO_EXECUTE));
     }
     match operator.as_str() {
         "" | "Equal" => {
-            let texts = formats::label_value(&value);
+            let texts = formats::label_value(value);
             if !texts.is_empty() {
-                errors.push(FieldError::invalid(&operator_path, quoted(&value), texts.join(";")));
+                errors.push(FieldError::invalid(&operator_path, quoted(value), texts.join(";")));
             }
         }
+        // The whole toleration, fields in the order of the API, empty ones left out.
         "Exists" if !value.is_empty() => {
-            errors.push(FieldError::invalid(&operator_path, rendered(toleration), EXISTS_WITHOUT_VALUE));
+            errors.push(FieldError::invalid(&operator_path, json(toleration), EXISTS_WITHOUT_VALUE));
         }
         "Exists" => {}
-        _ => errors.push(FieldError::unsupported(&operator_path, &operator, &OPERATORS)),
+        _ => errors.push(FieldError::unsupported(&operator_path, operator, &OPERATORS)),
     }
     if !effect.is_empty() && !EFFECTS.contains(&effect.as_str()) {
-        errors.push(FieldError::unsupported(&effect_path, &effect, &EFFECTS));
+        errors.push(FieldError::unsupported(&effect_path, effect, &EFFECTS));
     }
-}
-
-/// The whole toleration as compact JSON, fields in the order of the API, empty ones left out.
-fn rendered(toleration: &Toleration) -> String {
-    let texts = [
-        ("key", &toleration.key),
-        ("operator", &toleration.operator),
-        ("value", &toleration.value),
-        ("effect", &toleration.effect),
-    ];
-    let texts =
-        texts.into_iter().filter_map(|(name, text)| Some((name, json(text.as_ref().filter(|t| !t.is_empty())?))));
-    let seconds = toleration.toleration_seconds.map(|seconds| ("tolerationSeconds", seconds.to_string()));
-    let fields: Vec<_> = texts.chain(seconds).map(|(name, value)| format!("\"{name}\":{value}")).collect();
-    format!("{{{}}}", fields.join(","))
 }

@@ -1,9 +1,8 @@
 //! Validation of the defaulted file (spec 70 §4). All rules run; the order of the findings is the order of the rules.
 
 use super::{
-    defaults::on,
     file::{self, ConfigFile},
-    finding::{FieldError, json},
+    finding::FieldError,
     tolerations,
     types::{LogFormat, LogLevel},
 };
@@ -40,7 +39,7 @@ pub(super) fn validate(file: &ConfigFile) -> Vec<FieldError> {
     logging(&mut errors, file);
     controllers(&mut errors, &file.controllers);
     webhooks(&mut errors, &file.webhooks);
-    if on(file.controllers.token_invalidator.enabled) != on(file.webhooks.token_invalidator.enabled) {
+    if file.controllers.token_invalidator.enabled != file.webhooks.token_invalidator.enabled {
         errors.push(FieldError::forbidden("controllers.tokenInvalidator", TOKEN_INVALIDATOR));
     }
     errors
@@ -48,26 +47,25 @@ pub(super) fn validate(file: &ConfigFile) -> Vec<FieldError> {
 
 /// Rules 1-3.
 fn connection(errors: &mut Vec<FieldError>, path: &str, connection: &file::Connection) {
-    let period = connection.cache_resync_period.unwrap_or_default();
+    let period = connection.cache_resync_period;
     if period < MIN_RESYNC_PERIOD {
         errors.push(FieldError::invalid(format!("{path}.cacheResyncPeriod"), period.nanos(), AT_LEAST_10S));
     }
-    let burst = connection.burst.unwrap_or_default();
-    if burst < 0 {
-        errors.push(FieldError::invalid(format!("{path}.burst"), burst, NOT_NEGATIVE));
+    if connection.burst < 0 {
+        errors.push(FieldError::invalid(format!("{path}.burst"), connection.burst, NOT_NEGATIVE));
     }
 }
 
 /// Rules 4-6.
 fn leader_election(errors: &mut Vec<FieldError>, election: &file::LeaderElection) {
-    if !on(election.leader_elect) {
+    if !election.leader_elect {
         return;
     }
-    let (lease, deadline) = (election.lease_duration.unwrap_or_default(), election.renew_deadline.unwrap_or_default());
+    let (lease, deadline) = (election.lease_duration, election.renew_deadline);
     let durations = [
         ("leaderElection.leaseDuration", lease),
         ("leaderElection.renewDeadline", deadline),
-        ("leaderElection.retryPeriod", election.retry_period.unwrap_or_default()),
+        ("leaderElection.retryPeriod", election.retry_period),
     ];
     for (path, duration) in durations {
         if duration <= GoDuration::ZERO {
@@ -91,7 +89,6 @@ fn ports(errors: &mut Vec<FieldError>, server: &file::Server) {
         ("server.webhooks.port", server.webhooks.port, PORT),
     ];
     for (path, port, below_zero) in ports {
-        let port = port.unwrap_or_default();
         if port < 0 {
             errors.push(FieldError::invalid(path, port, below_zero));
         } else if port > i64::from(u16::MAX) {
@@ -102,11 +99,10 @@ fn ports(errors: &mut Vec<FieldError>, server: &file::Server) {
 
 /// Rules 8 and 9.
 fn logging(errors: &mut Vec<FieldError>, file: &ConfigFile) {
-    let level = file.log_level.as_deref().unwrap_or_default();
+    let (level, format) = (&file.log_level, &file.log_format);
     if LogLevel::from_name(level).is_none() {
         errors.push(FieldError::unsupported("logLevel", level, &LogLevel::NAMES));
     }
-    let format = file.log_format.as_deref().unwrap_or_default();
     if LogFormat::from_name(format).is_none() {
         errors.push(FieldError::unsupported("logFormat", format, &LogFormat::NAMES));
     }
@@ -117,11 +113,11 @@ fn controllers(errors: &mut Vec<FieldError>, controllers: &file::Controllers) {
     required(errors, "controllers.resourceClass", &controllers.resource_class, RESOURCE_CLASS);
 
     let csr_approver = &controllers.csr_approver;
-    if on(csr_approver.enabled) {
+    if csr_approver.enabled {
         workers(errors, "controllers.csrApprover.concurrentSyncs", csr_approver.concurrent_syncs);
         machine_namespace(errors, "controllers.csrApprover.machineNamespace", &csr_approver.machine_namespace);
     }
-    if on(controllers.garbage_collector.enabled) {
+    if controllers.garbage_collector.enabled {
         let period = controllers.garbage_collector.sync_period;
         sync_period(errors, "controllers.garbageCollector.syncPeriod", period);
     }
@@ -135,11 +131,11 @@ fn controllers(errors: &mut Vec<FieldError>, controllers: &file::Controllers) {
     let label = &managed_resource.managed_by_label_value;
     required(errors, "controllers.managedResources.managedByLabelValue", label, MANAGED_BY);
 
-    if on(controllers.token_requestor.enabled) {
+    if controllers.token_requestor.enabled {
         let syncs = controllers.token_requestor.concurrent_syncs;
         workers(errors, "controllers.tokenRequestor.concurrentSyncs", syncs);
     }
-    if on(controllers.node_agent_reconciliation_delay.enabled) {
+    if controllers.node_agent_reconciliation_delay.enabled {
         delays(errors, &controllers.node_agent_reconciliation_delay);
     }
 }
@@ -148,7 +144,7 @@ fn controllers(errors: &mut Vec<FieldError>, controllers: &file::Controllers) {
 fn delays(errors: &mut Vec<FieldError>, delay: &file::NodeAgentReconciliationDelay) {
     const MIN: &str = "controllers.nodeAgentReconciliationDelay.minDelay";
     const MAX: &str = "controllers.nodeAgentReconciliationDelay.maxDelay";
-    let (min, max) = (delay.min_delay.unwrap_or_default(), delay.max_delay.unwrap_or_default());
+    let (min, max) = (delay.min_delay, delay.max_delay);
     for (path, delay) in [(MIN, min), (MAX, max)] {
         if delay < GoDuration::ZERO {
             errors.push(FieldError::invalid(path, quoted(&delay.to_string()), NOT_NEGATIVE));
@@ -161,13 +157,13 @@ fn delays(errors: &mut Vec<FieldError>, delay: &file::NodeAgentReconciliationDel
 
 /// Rules 22-26.
 fn webhooks(errors: &mut Vec<FieldError>, webhooks: &file::Webhooks) {
-    if on(webhooks.pod_scheduler_name.enabled) {
+    if webhooks.pod_scheduler_name.enabled {
         let name = &webhooks.pod_scheduler_name.scheduler_name;
         required(errors, "webhooks.podSchedulerName.schedulerName", name, SCHEDULER_NAME);
     }
 
-    let seconds = webhooks.projected_token_mount.expiration_seconds.unwrap_or_default();
-    if on(webhooks.projected_token_mount.enabled) && seconds < MIN_TOKEN_EXPIRATION {
+    let seconds = webhooks.projected_token_mount.expiration_seconds;
+    if webhooks.projected_token_mount.enabled && seconds < MIN_TOKEN_EXPIRATION {
         errors.push(FieldError::invalid("webhooks.projectedTokenMount.expirationSeconds", seconds, AT_LEAST_600));
     }
 
@@ -186,14 +182,14 @@ fn webhooks(errors: &mut Vec<FieldError>, webhooks: &file::Webhooks) {
         let path = format!("webhooks.systemComponentsConfig.podTolerations[{i}]");
         tolerations::validate(errors, &path, toleration);
     }
-    if on(webhooks.node_agent_authorizer.enabled) {
+    if webhooks.node_agent_authorizer.enabled {
         let namespace = &webhooks.node_agent_authorizer.machine_namespace;
         machine_namespace(errors, "webhooks.nodeAgentAuthorizer.machineNamespace", namespace);
     }
 }
 
-fn required(errors: &mut Vec<FieldError>, path: &str, field: &Option<String>, detail: &str) {
-    if field.as_ref().is_none_or(String::is_empty) {
+fn required(errors: &mut Vec<FieldError>, path: &str, field: &str, detail: &str) {
+    if field.is_empty() {
         errors.push(FieldError::required(path, detail));
     }
 }
@@ -204,15 +200,14 @@ fn machine_namespace(errors: &mut Vec<FieldError>, path: &str, field: &Option<St
     }
 }
 
-fn workers(errors: &mut Vec<FieldError>, path: &str, count: Option<i64>) {
-    if count.is_none_or(|count| count < 1) {
-        errors.push(FieldError::invalid(path, json(&count), AT_LEAST_1));
+fn workers(errors: &mut Vec<FieldError>, path: &str, count: i64) {
+    if count < 1 {
+        errors.push(FieldError::invalid(path, count, AT_LEAST_1));
     }
 }
 
-fn sync_period(errors: &mut Vec<FieldError>, path: &str, period: Option<GoDuration>) {
-    if period.is_none_or(|period| period < MIN_SYNC_PERIOD) {
-        let value = period.map(|period| period.to_string());
-        errors.push(FieldError::invalid(path, json(&value), AT_LEAST_15S));
+fn sync_period(errors: &mut Vec<FieldError>, path: &str, period: GoDuration) {
+    if period < MIN_SYNC_PERIOD {
+        errors.push(FieldError::invalid(path, quoted(&period.to_string()), AT_LEAST_15S));
     }
 }

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use proptest::prelude::*;
 
 use super::*;
@@ -71,16 +72,34 @@ webhooks:
         paths,
         [
             "LogLevel",
-            "featureGates",
             "controllers.foo",
             "controllers.health.syncperiod",
             "controllers.managedResources.syncs",
             "controllers.networkPolicy.namespaceSelectors[0].matchlabels",
+            "featureGates",
             "webhooks.systemComponentsConfig.podTolerations[1].Key",
         ]
     );
     assert!(loaded.warnings.iter().all(|warning| warning.kind == WarningKind::UnknownKey));
     assert_eq!(loaded.config.logging.level, LogLevel::Info);
+}
+
+/// As in Go: what is there without a value has its default, except as an entry of strings.
+#[test]
+fn null_is_absence() {
+    let null = "
+controllers: {health: {concurrentSyncs: null}, networkPolicy: null, resourceClass: null, clusterID: ~}
+webhooks:
+  systemComponentsConfig: {enabled: true, nodeSelector: null, podTolerations: null}
+sourceClientConnection: {namespaces: null, qps: null, cacheResyncPeriod: null}
+server: null";
+    let absent = "webhooks: {systemComponentsConfig: {enabled: true}}";
+
+    assert_eq!(loaded(null), loaded(absent));
+    let selectors = "controllers: {networkPolicy: {enabled: true, namespaceSelectors: [null]}}";
+    let policy = config(selectors).controllers.network_policy.expect("the controller is on");
+    assert_eq!(policy.namespace_selectors, [LabelSelector::default()]);
+    assert_eq!(warnings("foo: null"), ["foo: Unknown configuration key is ignored"]);
 }
 
 /// spec 70 §2 rule 4
@@ -89,7 +108,7 @@ fn values_of_another_type_are_errors_that_name_the_field() {
     let table = [
         (
             "controllers: {health: {syncPeriod: 60}}",
-            "controllers.health.syncPeriod: expected a duration such as \"1m30s\", found a number",
+            "controllers.health.syncPeriod: invalid type: integer `60`, expected a duration such as \"1m30s\"",
         ),
         (
             "controllers: {health: {syncPeriod: 1d}}",
@@ -97,31 +116,43 @@ fn values_of_another_type_are_errors_that_name_the_field() {
         ),
         (
             "controllers: {managedResources: {syncPeriod: 1}}",
-            "controllers.managedResources.syncPeriod: expected a duration such as \"1m30s\", found a number",
+            "controllers.managedResources.syncPeriod: invalid type: integer `1`, expected a duration such as \"1m30s\"",
         ),
         ("controllers: {node: {backoff: x}}", "controllers.node.backoff: invalid duration \"x\""),
         (
             "controllers: {health: {concurrentSyncs: 1.5}}",
-            "controllers.health.concurrentSyncs: expected an integer, found a number",
+            "controllers.health.concurrentSyncs: invalid type: floating point `1.5`, expected i64",
         ),
-        ("controllers: {clusterID: 1}", "controllers.clusterID: expected a string, found a number"),
+        ("controllers: {clusterID: 1}", "controllers.clusterID: invalid type: integer `1`, expected a string"),
         (
             "webhooks: {seccompProfile: {enabled: \"true\"}}",
-            "webhooks.seccompProfile.enabled: expected a boolean, found a string",
+            "webhooks.seccompProfile.enabled: invalid type: string, expected a boolean",
         ),
-        ("webhooks: []", "webhooks: expected an object, found a list"),
+        ("webhooks: []", "webhooks: invalid type: sequence, expected an object"),
         (
             "sourceClientConnection: {namespaces: [a, 1]}",
-            "sourceClientConnection.namespaces[1]: expected a string, found a number",
+            "sourceClientConnection.namespaces[1]: invalid type: integer `1`, expected a string",
         ),
         (
             "sourceClientConnection: {namespaces: a}",
-            "sourceClientConnection.namespaces: expected a list, found a string",
+            "sourceClientConnection.namespaces: invalid type: string, expected a sequence",
         ),
-        ("sourceClientConnection: {qps: many}", "sourceClientConnection.qps: expected a number, found a string"),
-        ("kind: 1", "kind: expected a string, found a number"),
-        ("[]", "expected an object, found a list"),
-        ("text", "expected an object, found a string"),
+        ("sourceClientConnection: {qps: many}", "sourceClientConnection.qps: invalid type: string, expected f64"),
+        (
+            "sourceClientConnection: {namespaces: [null]}",
+            "sourceClientConnection.namespaces[0]: invalid type: null, expected a string",
+        ),
+        (
+            "webhooks: {systemComponentsConfig: {nodeSelector: {a: null}}}",
+            "webhooks.systemComponentsConfig.nodeSelector.a: invalid type: null, expected a string",
+        ),
+        (
+            "controllers: {networkPolicy: {namespaceSelectors: [[]]}}",
+            "controllers.networkPolicy.namespaceSelectors[0]: invalid type: sequence, expected LabelSelector",
+        ),
+        ("kind: 1", "kind: invalid type: integer `1`, expected a string"),
+        ("[]", "invalid type: sequence, expected an object"),
+        ("text", "invalid type: string, expected an object"),
     ];
 
     for (yaml, text) in table {
