@@ -304,6 +304,10 @@ impl Step<'_> {
         let run = self.scene.run;
         let owner = clean::other_owner(object::annotation(live, ORIGIN), &self.scene.origin)?;
         run.controller.bundles.store().with(&owner, |_| ())?;
+        // On doubt it exists: then the object waits for the next period at most.
+        if !run.controller.exists(&run.context, &owner).await.unwrap_or(true) {
+            return None;
+        }
         if self.scene.is_given_away(&owner, &self.planned.key).await {
             return None;
         }

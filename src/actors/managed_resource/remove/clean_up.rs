@@ -264,39 +264,29 @@ async fn left_alone(run: &Run<'_>, reference: &ResourceRef, uid: &str, origin: O
     }
 }
 
-/// Whether the object belongs to another bundle that exists: then it is not ours to delete (decision 10). The store may
-/// be late, or limited to some namespaces: that an owner is not there only the server tells. The error says whom it does not
-/// tell of, and what would help.
+/// Whether the object belongs to another bundle that exists: then it is not ours to delete (decision 10). The error says
+/// whom nobody tells of, and what would help.
 async fn belongs_to_another(run: &Run<'_>, reference: &ResourceRef, origin: Option<&str>) -> Result<bool, String> {
     let controller = run.controller;
     let own = Origin::new(controller.settings.cluster_id.clone(), run.pass.key.clone());
     let Some(owner) = clean::other_owner(origin, &own) else { return Ok(false) };
-    if controller.bundles.store().with(&owner, |_| ()).is_none() {
-        let at = controller.bundles.resource().at(&owner.namespace, &owner.name);
-        match controller.source.get(&run.context, &at).await {
-            Ok(_) => {}
-            Err(error) if error.is_not_found() => return Ok(false),
-            // A name that no request can carry is no owner's.
-            Err(ApiError::BadRequest(_)) => return Ok(false),
-            Err(error) => {
-                let remedy = if error.is_forbidden() {
-                    format!(
-                        " (grant get on managedresources in namespace \"{}\", or remove the annotation {ORIGIN} from the \
-                         object)",
-                        owner.namespace
-                    )
-                } else {
-                    String::new()
-                };
-                return Err(format!(
-                    "it names the ManagedResource {owner} as its owner, and whether that exists cannot be told: \
-                     {error}{remedy}"
-                ));
-            }
-        }
+    let exists = controller.exists(&run.context, &owner).await.map_err(|error| {
+        let remedy = if error.is_forbidden() {
+            format!(
+                " (grant get on managedresources in namespace \"{}\", or remove the annotation {ORIGIN} from the object)",
+                owner.namespace
+            )
+        } else {
+            String::new()
+        };
+        format!(
+            "it names the ManagedResource {owner} as its owner, and whether that exists cannot be told: {error}{remedy}"
+        )
+    })?;
+    if exists {
+        run.kept_for_owner(&display(reference), &owner);
     }
-    run.kept_for_owner(&display(reference), &owner);
-    Ok(true)
+    Ok(exists)
 }
 
 /// Deletes the claims of a StatefulSet, before it is deleted itself (spec 10 §13.3).
