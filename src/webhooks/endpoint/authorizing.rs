@@ -47,6 +47,10 @@ impl Endpoint for Authorizing {
         }
     }
 
+    fn logger(&self) -> Option<&'static str> {
+        Some(self.authorizer.logger())
+    }
+
     fn give_up(&self, received: &Received, why: &str) -> Answer {
         match decode(received) {
             Ok(review) => self.conclude(&review, Ruling::Failed { code: 500, message: why.to_owned() }),

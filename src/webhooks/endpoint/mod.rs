@@ -30,6 +30,11 @@ pub trait Endpoint: Send + Sync {
     /// What must be read live before the next attempt.
     fn answer(&self, received: &Received, view: &dyn View) -> Result<Answer, Lookup>;
 
+    /// Under which name requests are logged as they come; `None`: only their answers are.
+    fn logger(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The answer if nothing more is read for a request, because of a defect of the webhook.
     fn give_up(&self, received: &Received, why: &str) -> Answer;
 }

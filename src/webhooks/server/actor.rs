@@ -149,6 +149,9 @@ impl Handler<Request> for WebhookActor {
     /// An answer that nobody waits for any more is dropped.
     fn handle(&mut self, request: Request, ctx: &mut Context<Self>) {
         let Request { received, deadline, mut reply } = request;
+        if let Some(logger) = self.webhook.entry.endpoint.logger() {
+            tracing::debug!(logger, "Received request"); // spec 61 §8
+        }
         let lookup = match self.webhook.attempt(&received, &self.knowledge, &Answers::default()) {
             Ok(answer) => {
                 reply.send(Ok(answer)).ok();

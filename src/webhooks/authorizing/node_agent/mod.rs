@@ -96,7 +96,7 @@ impl Authorizer for NodeAgents {
         let action = match &attributes.action {
             // The user is lost here, and with it any opinion (spec 61 §2 rule 4).
             Action::None => return Ok(Decision::NoOpinion),
-            Action::Path => None,
+            Action::Path(_) => None,
             Action::Resource(action) => Some(action),
         };
         let machine = match Identity::of(attributes) {
@@ -116,7 +116,7 @@ impl Authorizer for NodeAgents {
     fn topic(&self, attributes: &Attributes<'_>) -> &'static str {
         match &attributes.action {
             Action::Resource(action) => Topic::of(action).map_or(super::NO_TOPIC, Topic::name),
-            Action::Path | Action::None => super::NO_TOPIC,
+            Action::Path(_) | Action::None => super::NO_TOPIC,
         }
     }
 
