@@ -146,7 +146,8 @@ impl Reader {
             Lookup::Objects(_) | Lookup::Nodes => return self.listed(lookup, context.deadline).await,
         };
         known.unwrap_or_else(|error| {
-            tracing::warn!(?lookup, %error, "A live read for a webhook failed");
+            let (kind, of) = (kind_of(lookup).1, lookup.subject());
+            tracing::warn!(kind, of, %error, "A live read for a webhook failed");
             Known::Failed(failure(lookup, &error))
         })
     }

@@ -29,11 +29,13 @@ use identity::Identity;
 pub use known::{CSRS, MACHINES, Machine, NODES, Node, PODS, SECRETS};
 pub use osc::{OscSecret, Reference};
 
+use std::sync::Arc;
+
 use super::{Action, Attributes, Authorizer, Decision, ResourceAction};
 use crate::{
-    api::config::NodeAgentAuthorizer,
+    api::{config::NodeAgentAuthorizer, object::NamespacedName},
     webhooks::{
-        projection::Reads,
+        projection::{Projection, Reads},
         view::{Failure, View},
     },
 };
@@ -43,6 +45,9 @@ pub const PATH: &str = "/webhooks/auth/nodeagent";
 
 /// The only namespace whose Leases and Secrets are any business of a node agent.
 const KUBE_SYSTEM: &str = "kube-system";
+
+/// Of a name of an object or Namespace, in bytes: the longest that an API server takes.
+const LONGEST_NAME: usize = 253;
 
 /// The authorizer.
 #[derive(Debug, Clone)]
@@ -102,6 +107,9 @@ impl Authorizer for NodeAgents {
         let machine = match Identity::of(attributes) {
             Identity::Other => return Ok(Decision::NoOpinion),
             Identity::Nameless => return Ok(Decision::Deny(String::new())),
+            Identity::Machine(machine) if machine.len() > LONGEST_NAME => {
+                return Ok(Decision::Deny(texts::no_machine(machine)));
+            }
             Identity::Machine(machine) => machine,
         };
         let Some(action) = action else { return Ok(Decision::Deny(String::new())) };
@@ -122,5 +130,32 @@ impl Authorizer for NodeAgents {
 
     fn logger(&self) -> &'static str {
         "webhook.node-agent-authorizer"
+    }
+}
+
+// === impl Request ===
+
+impl Request<'_> {
+    /// What is kept of an object. One with a name that none can have does not exist, and is not asked for.
+    fn object<T: Send + Sync + 'static>(
+        self,
+        projection: &'static Projection<T>,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<T>>, Failure> {
+        if namespace.len().max(name.len()) > LONGEST_NAME {
+            return Ok(None);
+        }
+        self.view.object(projection, &NamespacedName::new(namespace, name))
+    }
+
+    /// The same, read anew: a store may lag behind what is missing.
+    fn object_live<T: Send + Sync + 'static>(
+        self,
+        projection: &'static Projection<T>,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<T>>, Failure> {
+        self.view.object_live(projection, &NamespacedName::new(namespace, name))
     }
 }
