@@ -33,6 +33,7 @@ pub const NAMESPACE: &str = "kube-system";
 #[derive(Debug, Default)]
 pub struct TestView {
     objects: BTreeMap<&'static dyn AnyProjection, BTreeMap<NamespacedName, Fields>>,
+    live: BTreeMap<&'static dyn AnyProjection, BTreeMap<NamespacedName, Fields>>,
     autoscalers: BTreeMap<String, i64>,
     nodes: usize,
     tolerations: Arc<Vec<Value>>,
@@ -58,6 +59,20 @@ impl TestView {
     ) -> Self {
         let (namespace, name) = name.split_once('/').unwrap_or(("", name));
         let known = self.objects.entry(projection).or_default();
+        known.insert(NamespacedName::new(namespace, name), Arc::new(fields));
+        self
+    }
+
+    /// With an object that is another one by now than what a store says of it: this is what live reads tell.
+    #[must_use]
+    pub fn by_now<T: Send + Sync + 'static>(
+        mut self,
+        projection: &'static Projection<T>,
+        name: &str,
+        fields: T,
+    ) -> Self {
+        let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+        let known = self.live.entry(projection).or_default();
         known.insert(NamespacedName::new(namespace, name), Arc::new(fields));
         self
     }
@@ -140,10 +155,12 @@ impl View for TestView {
         recency: Recency,
     ) -> Result<Option<Fields>, Failure> {
         let objects = projection.objects();
-        let found = self.objects.get(projection).and_then(|known| known.get(name)).cloned();
-        let live = match recency {
-            Recency::Known => "",
-            Recency::Live => " live",
+        let of = |objects: &BTreeMap<_, BTreeMap<_, Fields>>| {
+            objects.get(projection).and_then(|known| known.get(name)).cloned()
+        };
+        let (found, live) = match recency {
+            Recency::Known => (of(&self.objects), ""),
+            Recency::Live => (of(&self.live).or_else(|| of(&self.objects)), " live"),
         };
         let NamespacedName { namespace, name } = name;
         let name = if objects.namespaced { format!("{namespace}/{name}") } else { name.clone() };
