@@ -21,7 +21,8 @@ use crate::{
 /// The kind is not watched, because no enabled webhook declares that it reads it.
 const NOT_STARTED: &str = "the cache is not started, can not read objects";
 
-/// Reads that one review may need one after the other: a webhook has at most two.
+/// Reads that one review may need one after the other. The most has the authorizer without Machines: the Node, the first list
+/// of the Secrets, a list of them and one of them.
 const MOST_LOOKS: usize = 8;
 
 /// What was read live for a review. It counts more than the stores, which may lag behind it.
@@ -113,7 +114,7 @@ fn answered<T>(lookup: &Lookup, known: &Known, of: impl FnOnce(&Known) -> Option
         return Err(failure.clone());
     }
     of(known).ok_or_else(|| {
-        let message = format!("the answer to {lookup:?} is of another kind");
+        let message = format!("the answer about {} is of another kind", lookup.subject());
         Failure::Errored { code: 500, message }
     })
 }
