@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{
     mutating::{
-        Mutator, Outcome, Request,
+        Mutation, Mutator, Request,
         high_availability::{NAMESPACES, Space},
         load_balancing::{CONFIG_MAP, CONFIG_MAPS, SERVICE, SERVICES},
         token_mount::{SERVICE_ACCOUNTS, ServiceAccount},
@@ -213,18 +213,18 @@ pub fn request(webhook: &dyn Mutator, object: &Value) -> Request<'static> {
 /// What the webhook says.
 ///
 /// # Panics
-/// When the webhook is not concerned ([`Outcome::Unexpected`]), or when it changes what it made.
+/// When the webhook is not concerned ([`Mutation::Unexpected`]), or when it changes what it made.
 pub fn mutated(webhook: &dyn Mutator, view: &TestView, yaml: &str) -> Result<Value, Failure> {
     let mut object = object(yaml);
     let request = request(webhook, &object);
     let outcome = webhook.mutate(&mut object, &request, view)?;
-    assert_eq!(outcome, Outcome::Done, "{yaml}");
+    assert_eq!(outcome, Mutation::Done, "{yaml}");
 
     let reads = view.reads();
     let mut again = object.clone();
     let outcome = webhook.mutate(&mut again, &request, view);
     view.set_reads(reads);
-    assert_eq!(outcome, Ok(Outcome::Done), "when sent again: {yaml}");
+    assert_eq!(outcome, Ok(Mutation::Done), "when sent again: {yaml}");
     assert_eq!(again, object, "changed when sent again: {yaml}");
     Ok(object)
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     caches::{ObjectStore, Stores},
-    live::Known,
+    live::LiveAnswer,
     too_late,
 };
 use crate::{
@@ -27,7 +27,7 @@ const MOST_LOOKS: usize = 8;
 
 /// What was read live for a review. It counts more than the stores, which may lag behind it.
 #[derive(Debug, Default)]
-pub struct Answers(Vec<(Lookup, Known)>);
+pub struct Answers(Vec<(Lookup, LiveAnswer)>);
 
 /// What is known to one attempt.
 #[derive(Debug)]
@@ -40,18 +40,18 @@ pub struct Sight<'a> {
 
 impl Answers {
     /// Adds one. False if the question was answered before, or too many were: then the webhook would never come to an end.
-    pub fn add(&mut self, lookup: Lookup, known: Known) -> bool {
+    pub fn add(&mut self, lookup: Lookup, known: LiveAnswer) -> bool {
         let fits = self.0.len() < MOST_LOOKS && self.get(&lookup).is_none();
         self.0.push((lookup, known));
         fits
     }
 
-    fn get(&self, lookup: &Lookup) -> Option<&Known> {
+    fn get(&self, lookup: &Lookup) -> Option<&LiveAnswer> {
         self.0.iter().find_map(|(asked, known)| (asked == lookup).then_some(known))
     }
 
     /// The latest read of an object, for whatever reason it was read.
-    fn of_object(&self, wanted: &'static dyn AnyProjection, of: &NamespacedName) -> Option<(&Known, &Lookup)> {
+    fn of_object(&self, wanted: &'static dyn AnyProjection, of: &NamespacedName) -> Option<(&LiveAnswer, &Lookup)> {
         self.0.iter().rev().find_map(|(asked, known)| match asked {
             Lookup::Object { projection, name, .. } if name == of && *projection == wanted => Some((known, asked)),
             Lookup::Object { .. } | Lookup::List(_) | Lookup::Objects(_) | Lookup::Autoscalers(_) | Lookup::Nodes => {
@@ -65,7 +65,7 @@ impl Answers {
 
 impl Sight<'_> {
     /// The answer to a question, or the question.
-    fn answer<T>(&self, lookup: Lookup, of: impl FnOnce(&Known) -> Option<T>) -> Result<T, Failure> {
+    fn answer<T>(&self, lookup: Lookup, of: impl FnOnce(&LiveAnswer) -> Option<T>) -> Result<T, Failure> {
         match self.answers.get(&lookup) {
             None => Err(Failure::Look(lookup)),
             Some(known) => answered(&lookup, known, of),
@@ -109,8 +109,8 @@ impl Sight<'_> {
     }
 }
 
-fn answered<T>(lookup: &Lookup, known: &Known, of: impl FnOnce(&Known) -> Option<T>) -> Result<T, Failure> {
-    if let Known::Failed(failure) = known {
+fn answered<T>(lookup: &Lookup, known: &LiveAnswer, of: impl FnOnce(&LiveAnswer) -> Option<T>) -> Result<T, Failure> {
+    if let LiveAnswer::Failed(failure) = known {
         return Err(failure.clone());
     }
     of(known).ok_or_else(|| {
@@ -134,13 +134,9 @@ impl View for Sight<'_> {
         let store = self.store(projection)?;
         self.check_get(objects, name)?;
         if let Some((known, lookup)) = self.answers.of_object(projection, name) {
-            return answered(
-                lookup,
-                known,
-                |known| {
-                    if let Known::Object(found) = known { Some(found.clone()) } else { None }
-                },
-            );
+            return answered(lookup, known, |known| {
+                if let LiveAnswer::Object(found) = known { Some(found.clone()) } else { None }
+            });
         }
         let recency = if objects.heard_of && !store.is_fresh_for(name) { Recency::Live } else { recency };
         let known = match recency {
@@ -158,7 +154,7 @@ impl View for Sight<'_> {
             return Err(too_late(&lookup));
         }
         if projection.objects().heard_of && (!store.is_fresh() || store.has_unreadable()) {
-            let all = |known: &Known| if let Known::Objects(all) = known { Some(all.clone()) } else { None };
+            let all = |known: &LiveAnswer| if let LiveAnswer::Objects(all) = known { Some(all.clone()) } else { None };
             return self.answer(Lookup::List(projection), all);
         }
         let mut all = Vec::with_capacity(store.len());
@@ -178,7 +174,7 @@ impl View for Sight<'_> {
         }
         self.answer(
             lookup,
-            |known| if let Known::Autoscalers(limits) = known { Some(limits.0.of(scaled)) } else { None },
+            |known| if let LiveAnswer::Autoscalers(limits) = known { Some(limits.0.of(scaled)) } else { None },
         )
     }
 

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     metrics::Metrics,
     webhooks::{
-        endpoint::Answer,
+        endpoint::Conclusion,
         exchange::{Body, Received, Reply},
         knowledge::{Answers, Knowledge},
         registry::Entry,
@@ -72,7 +72,7 @@ impl Webhook {
         Ok(self.conclude(answer))
     }
 
-    fn conclude(&self, answer: Answer) -> Reply {
+    fn conclude(&self, answer: Conclusion) -> Reply {
         self.statistics.answered(&answer.account);
         answer.reply
     }

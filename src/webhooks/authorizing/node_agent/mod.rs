@@ -25,7 +25,7 @@ mod texts;
 mod tests;
 
 pub use decide::Topic;
-use identity::Identity;
+use identity::Requester;
 pub use known::{CSRS, MACHINES, Machine, NODES, Node, PODS, SECRETS};
 pub use osc::{OscSecret, Reference};
 
@@ -104,13 +104,13 @@ impl Authorizer for NodeAgents {
             Action::Path(_) => None,
             Action::Resource(action) => Some(action),
         };
-        let machine = match Identity::of(attributes) {
-            Identity::Other => return Ok(Decision::NoOpinion),
-            Identity::Nameless => return Ok(Decision::Deny(String::new())),
-            Identity::Machine(machine) if machine.len() > LONGEST_NAME => {
+        let machine = match Requester::of(attributes) {
+            Requester::Other => return Ok(Decision::NoOpinion),
+            Requester::Nameless => return Ok(Decision::Deny(String::new())),
+            Requester::Machine(machine) if machine.len() > LONGEST_NAME => {
                 return Ok(Decision::Deny(texts::no_machine(machine)));
             }
-            Identity::Machine(machine) => machine,
+            Requester::Machine(machine) => machine,
         };
         let Some(action) = action else { return Ok(Decision::Deny(String::new())) };
         let request = Request { settings: self, view, user: &attributes.user, machine, action };
