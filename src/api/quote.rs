@@ -1,6 +1,22 @@
 //! Text in double quotes, as condition messages have it (spec 20 §10.2).
 
-use std::fmt::Write;
+use std::{borrow::Cow, fmt::Write};
+
+/// How many characters of a text that somebody else chose are repeated. Names of Kubernetes are shorter.
+const SHOWN_CHARACTERS: usize = 512;
+
+/// A text that somebody else chose in quotes, as [`cut`] leaves it.
+pub fn shown(text: &str) -> String {
+    quoted(&cut(text))
+}
+
+/// The text, or the beginning of an absurdly long one: for messages, log records and what else has to stay small.
+pub fn cut(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(SHOWN_CHARACTERS) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
 
 /// The text in quotes: `"`, `\`, control characters and what cannot be seen are escaped.
 pub fn quoted(text: &str) -> String {

@@ -12,7 +12,8 @@
 //! * `mutating/`: the mutating webhooks, one file each, as pure functions (spec 50, spec 51). Start with
 //!   [`mutating::Mutator`].
 //! * `authorizing/`: the authorization webhook for node agents (spec 61).
-//! * `registry.rs`: which webhooks there are; a new one is one file in its family and one line there.
+//! * `registry.rs`: which webhooks there are; a new one is one file in its family, its key in `KEYS` there, and a line for a
+//!   mutating webhook, a function of its own for an authorizer.
 //! * `registration/`: which requests API servers send (spec 50 §3).
 //! * `view.rs`: what a webhook may know of the clusters; `projection.rs`: what it reads, one const each;
 //!   `knowledge/`: where that comes from.

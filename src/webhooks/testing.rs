@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{
     mutating::{
-        Mutator, Outcome, Request,
+        Mutation, Mutator, Request,
         high_availability::{NAMESPACES, Space},
         load_balancing::{CONFIG_MAP, CONFIG_MAPS, SERVICE, SERVICES},
         token_mount::{SERVICE_ACCOUNTS, ServiceAccount},
@@ -33,6 +33,7 @@ pub const NAMESPACE: &str = "kube-system";
 #[derive(Debug, Default)]
 pub struct TestView {
     objects: BTreeMap<&'static dyn AnyProjection, BTreeMap<NamespacedName, Fields>>,
+    live: BTreeMap<&'static dyn AnyProjection, BTreeMap<NamespacedName, Fields>>,
     autoscalers: BTreeMap<String, i64>,
     nodes: usize,
     tolerations: Arc<Vec<Value>>,
@@ -58,6 +59,20 @@ impl TestView {
     ) -> Self {
         let (namespace, name) = name.split_once('/').unwrap_or(("", name));
         let known = self.objects.entry(projection).or_default();
+        known.insert(NamespacedName::new(namespace, name), Arc::new(fields));
+        self
+    }
+
+    /// With an object that is another one by now than what a store says of it: this is what live reads tell.
+    #[must_use]
+    pub fn by_now<T: Send + Sync + 'static>(
+        mut self,
+        projection: &'static Projection<T>,
+        name: &str,
+        fields: T,
+    ) -> Self {
+        let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+        let known = self.live.entry(projection).or_default();
         known.insert(NamespacedName::new(namespace, name), Arc::new(fields));
         self
     }
@@ -140,10 +155,12 @@ impl View for TestView {
         recency: Recency,
     ) -> Result<Option<Fields>, Failure> {
         let objects = projection.objects();
-        let found = self.objects.get(projection).and_then(|known| known.get(name)).cloned();
-        let live = match recency {
-            Recency::Known => "",
-            Recency::Live => " live",
+        let of = |objects: &BTreeMap<_, BTreeMap<_, Fields>>| {
+            objects.get(projection).and_then(|known| known.get(name)).cloned()
+        };
+        let (found, live) = match recency {
+            Recency::Known => (of(&self.objects), ""),
+            Recency::Live => (of(&self.live).or_else(|| of(&self.objects)), " live"),
         };
         let NamespacedName { namespace, name } = name;
         let name = if objects.namespaced { format!("{namespace}/{name}") } else { name.clone() };
@@ -196,18 +213,18 @@ pub fn request(webhook: &dyn Mutator, object: &Value) -> Request<'static> {
 /// What the webhook says.
 ///
 /// # Panics
-/// When the webhook is not concerned ([`Outcome::Unexpected`]), or when it changes what it made.
+/// When the webhook is not concerned ([`Mutation::Unexpected`]), or when it changes what it made.
 pub fn mutated(webhook: &dyn Mutator, view: &TestView, yaml: &str) -> Result<Value, Failure> {
     let mut object = object(yaml);
     let request = request(webhook, &object);
     let outcome = webhook.mutate(&mut object, &request, view)?;
-    assert_eq!(outcome, Outcome::Done, "{yaml}");
+    assert_eq!(outcome, Mutation::Done, "{yaml}");
 
     let reads = view.reads();
     let mut again = object.clone();
     let outcome = webhook.mutate(&mut again, &request, view);
     view.set_reads(reads);
-    assert_eq!(outcome, Ok(Outcome::Done), "when sent again: {yaml}");
+    assert_eq!(outcome, Ok(Mutation::Done), "when sent again: {yaml}");
     assert_eq!(again, object, "changed when sent again: {yaml}");
     Ok(object)
 }

@@ -13,7 +13,7 @@ use super::{
     fields::WrongType,
     projection::{AnyProjection, Fields, Projection},
 };
-use crate::api::object::NamespacedName;
+use crate::api::{object::NamespacedName, quote::cut};
 
 /// What is known of the clusters.
 ///
@@ -252,6 +252,15 @@ impl Lookup {
     /// GET of an object that the stores lack.
     pub fn missing(projection: &'static dyn AnyProjection, name: NamespacedName) -> Self {
         Self::Object { projection, name, recency: Recency::Known }
+    }
+
+    /// Of which object or namespace it is, for the log; empty: of all. Clients choose these names.
+    pub fn subject(&self) -> String {
+        match self {
+            Self::Object { name, .. } => cut(&name.to_string()).into_owned(),
+            Self::Autoscalers(namespace) => cut(namespace).into_owned(),
+            Self::List(_) | Self::Objects(_) | Self::Nodes => String::new(),
+        }
     }
 }
 

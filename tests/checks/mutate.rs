@@ -13,7 +13,7 @@ use gardener_resource_manager::{
     webhooks::{
         endpoint::Mutating,
         mutating::{
-            Outcome, Request,
+            Mutation, Request,
             high_availability::Space,
             system_components::node_taints::{Taint, TaintSet},
             token_mount::ServiceAccount,
@@ -180,8 +180,8 @@ impl Case {
         let request = Request { kind: kind_of(before), namespace: "ns", name, operation };
         let mut after = before.clone();
         match webhook.endpoint.mutator.mutate(&mut after, &request, &self.settings)? {
-            Outcome::Done => {}
-            Outcome::Unexpected(_) => assert!(webhook.endpoint.mutator.takes().is_none() && after == *before),
+            Mutation::Done => {}
+            Mutation::Unexpected(_) => assert!(webhook.endpoint.mutator.takes().is_none() && after == *before),
         }
         Ok(after)
     }

@@ -55,7 +55,7 @@ impl Hand {
 
     async fn delete(&self, seen: &Value, version: Option<&str>) -> Result<Deleted, ApiError> {
         let uid = seen["metadata"]["uid"].as_str().unwrap_or_default();
-        self.cluster.delete_seen(&self.ctx, &self.at, uid, version).await
+        self.cluster.delete_seen(&self.ctx, &self.at, uid, version, None).await
     }
 
     async fn finalizer(&self, seen: &Value, name: &str, held: bool) -> Result<Value, ApiError> {

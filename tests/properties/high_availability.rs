@@ -9,7 +9,7 @@ use gardener_resource_manager::{
     },
     webhooks::{
         mutating::{
-            Mutator, Outcome, Request,
+            Mutation, Mutator, Request,
             high_availability::{
                 FAILURE_TOLERANCE_TYPE, HOST_SPREAD, HighAvailability, REPLICAS, Space, TYPE, ZONE_PINNING, ZONES,
             },
@@ -61,8 +61,8 @@ fn check(kind: usize, before: &Value, cluster: &Cluster, operation: &str) {
     let webhook = HighAvailability::new(cluster.config);
     let mut after = before.clone();
     match webhook.mutate(&mut after, &request, cluster) {
-        Ok(Outcome::Done) => assert_ne!(name, "ReplicaSet"),
-        Ok(Outcome::Unexpected(_)) => {
+        Ok(Mutation::Done) => assert_ne!(name, "ReplicaSet"),
+        Ok(Mutation::Unexpected(_)) => {
             assert_eq!((name, &after), ("ReplicaSet", before));
             return;
         }
@@ -73,7 +73,7 @@ fn check(kind: usize, before: &Value, cluster: &Cluster, operation: &str) {
     }
 
     let mut again = after.clone();
-    assert_eq!(webhook.mutate(&mut again, &request, cluster), Ok(Outcome::Done));
+    assert_eq!(webhook.mutate(&mut again, &request, cluster), Ok(Mutation::Done));
     assert_eq!(again, after, "a second time changes nothing");
 
     match name {

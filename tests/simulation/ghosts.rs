@@ -9,6 +9,8 @@ use crate::{
     world::{NAMESPACE, World, config_map, seconds, world},
 };
 
+const ORIGIN: &str = "resources.gardener.cloud/origin";
+
 /// Takes these rights to ManagedResources from the program.
 fn refuse(world: &World, verbs: &'static [&'static str]) {
     world.sim.set_faults(move |info| {
@@ -119,5 +121,82 @@ fn a_bundle_that_may_not_even_be_read_is_left_alone_until_it_may_be_again() {
         seconds(70).await;
 
         assert_eq!(world.value("a").as_deref(), Some("v"));
+    });
+}
+
+/// decision 10: only an owner that currently exists keeps an object from its deletion.
+#[test]
+fn an_object_whose_owner_went_when_nobody_could_tell_is_deleted_with_its_bundle() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+        world.bundle("two", &[config_map("a", "w")]);
+        world.applied("two").await;
+        assert_eq!(world.config_map("a").unwrap()["metadata"]["annotations"][ORIGIN], "shoot/two");
+        nobody_tells_of_bundles(&world).await;
+        world.sim.remove(MRS, NAMESPACE, "two");
+        world.delete_bundle("one").await;
+        // the pass that this causes learns of the deletion
+        world.secret("one", &[config_map("a", "v")]);
+        seconds(10).await;
+
+        assert_eq!((world.mr("one"), world.config_map("a")), (None, None));
+    });
+}
+
+/// decision 10: nothing is deleted while nobody can tell whether its owner exists.
+#[test]
+fn an_object_whose_owner_may_not_even_be_read_stays() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+        world.bundle("two", &[config_map("a", "w")]);
+        world.applied("two").await;
+        world.sim.set_faults(|info| {
+            let is_refused = info.user == "grm"
+                && info.resource == "managedresources"
+                && (info.verb != "get" || info.name == "two")
+                && ["get", "list", "watch"].contains(&info.verb.as_str());
+            if is_refused { Fault::FailBefore(Seen::forbidden(info)) } else { Fault::None }
+        });
+        world.sim.break_watches(WatchEnd::Disconnect);
+        seconds(5).await;
+        world.delete_bundle("one").await;
+        world.secret("one", &[config_map("a", "v")]);
+        seconds(10).await;
+
+        assert_eq!((world.mr("one").is_some(), world.config_map("a").is_some()), (true, true));
+        let (_, _, message) = world.condition("one", "ResourcesApplied").unwrap();
+        assert!(message.contains("shoot/two") && message.contains("cannot be told"), "{message}");
+        world.sim.clear_faults();
+        seconds(90).await;
+
+        assert_eq!((world.mr("one"), world.config_map("a").is_some()), (None, true), "its owner exists");
+    });
+}
+
+/// decision 11: whom nobody wants the object for any more is no second owner.
+#[test]
+fn an_object_whose_owner_went_when_nobody_could_tell_is_repaired_at_once() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+        seconds(5).await;
+        world.bundle("two", &[config_map("b", "w")]);
+        world.applied("two").await;
+        nobody_tells_of_bundles(&world).await;
+        world.sim.remove(MRS, NAMESPACE, "two");
+        world.sim.edit("configmaps", NAMESPACE, "a", |live| {
+            live["data"]["k"] = json!("edited");
+            live["metadata"]["annotations"][ORIGIN] = json!("shoot/two");
+        });
+        seconds(3).await;
+
+        assert_eq!(world.value("a").as_deref(), Some("v"));
+        let reasons: Vec<_> = world.sim.look_at_all("events", |event| event["reason"].clone());
+        assert!(!reasons.iter().any(|reason| reason == "ConflictingOwner"), "{reasons:?}");
     });
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::object;
 
-use super::{ApiError, Cluster, Context, DeleteOptions, Deleted, Target};
+use super::{ApiError, Cluster, Context, DeleteOptions, Deleted, Propagation, Target};
 
 pub use difference::difference;
 
@@ -142,8 +142,8 @@ impl Cluster {
         self.merge_patch(ctx, at, None, &patch).await.map(Wrote::Updated)
     }
 
-    /// Deletes the incarnation of an object that was seen; with `version`, only as it was seen. Dependents go as the kind's
-    /// default has it. That the object is gone already is success.
+    /// Deletes the incarnation of an object that was seen; with `version`, only as it was seen. Without `propagation`
+    /// dependents go as the kind's default has it. That the object is gone already is success.
     ///
     /// # Errors
     /// [`ApiError::is_conflict`] if what has the name now is another incarnation or version: whether that is to be deleted
@@ -154,11 +154,12 @@ impl Cluster {
         at: &Target,
         uid: &str,
         version: Option<&str>,
+        propagation: Option<Propagation>,
     ) -> Result<Deleted, ApiError> {
         let uid = Some(seen("uid", uid, at)?.to_owned());
         let resource_version =
             version.map(|version| seen("resourceVersion", version, at).map(str::to_owned)).transpose()?;
-        let options = DeleteOptions { uid, resource_version, ..DeleteOptions::default() };
+        let options = DeleteOptions { uid, resource_version, propagation, ..DeleteOptions::default() };
         match self.delete(ctx, at, &options).await {
             Err(error) if error.is_not_found() => Ok(Deleted::Gone),
             result => result,

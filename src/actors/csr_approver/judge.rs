@@ -11,7 +11,7 @@ use super::{
     facts::{Facts, Lookup, NodeAddresses, NodeIp, can_be_a_label, can_be_a_name},
     request::Request,
 };
-use crate::api::quote::quoted;
+use crate::api::quote::{quoted, shown};
 
 /// Prefix of the users that kubelets are.
 const KUBELET: &str = "system:node:";
@@ -31,8 +31,6 @@ const GRACE: Duration = Duration::from_secs(10);
 /// How often a denial that was put off is looked at.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// How many characters of a value of the request stand in a message. Names of Kubernetes are shorter.
-const SHOWN_CHARACTERS: usize = 512;
 /// How many names or addresses stand in a message.
 const SHOWN_VALUES: usize = 5;
 
@@ -323,14 +321,6 @@ fn denied(reason: impl Into<String>) -> Result<(), Stop> {
 
 fn denied_for(basis: Basis, reason: impl Into<String>) -> Result<(), Stop> {
     Err(Stop::Denied(Denial { reason: reason.into(), basis }))
-}
-
-/// A value in quotes; an absurdly long one is cut, so that the condition can be stored.
-fn shown(value: &str) -> String {
-    match value.char_indices().nth(SHOWN_CHARACTERS) {
-        Some((end, _)) => quoted(&format!("{}…", &value[..end])),
-        None => quoted(value),
-    }
 }
 
 /// The first few values, and how many more there are.

@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 use self::{condition::decided, judge::LOOK_AGAIN, stores::Stores};
 use super::{ground::Ground, module};
-use crate::api::config::Config;
+use crate::api::{config::Config, quote::cut};
 
 /// Name in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "csr-approver";
@@ -104,10 +104,17 @@ impl Controller for Approver {
             return Ok(Outcome::After(LOOK_AGAIN));
         }
         pass.note(format!("{verdict}"));
-        let Some(body) = decided(Value::clone(&object), &verdict) else { return Ok(Outcome::Done) };
+        let Some(body) = decided(Value::clone(&object), &verdict) else {
+            tracing::debug!(name = %pass.key, %verdict, "a certificate signing request is not decided"); // spec 32 §7 C3
+            return Ok(Outcome::Done);
+        };
         let at = self.requests.resource().at("", &pass.key.name);
         match self.target.replace(&context, &at, Some("approval"), &body).await {
-            Ok(answer) => self.requests.wrote(&answer, &pass.key.to_string(), asked),
+            Ok(answer) => {
+                let username = &*cut(&csr.username);
+                tracing::info!(name = %pass.key, username, %verdict, "a certificate signing request is decided");
+                self.requests.wrote(&answer, &pass.key.to_string(), asked);
+            }
             Err(error) if error.is_not_found() => {} // spec 32 T10
             Err(error) => return Err(error.into()),
         }

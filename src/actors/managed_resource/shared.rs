@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use cluster::{Cluster, Context, Record, Recorder, Watch};
+use cluster::{ApiError, Cluster, Context, Record, Recorder, Watch};
 use kit::{Causes, Env, Failure, Pass};
 use tokio::time::Instant;
 
@@ -136,6 +136,23 @@ impl ManagedResources {
                 Ok(None)
             }
             Err(error) => Err(Failure::new(format!("error retrieving object from store: {error}"))),
+        }
+    }
+
+    /// Whether a ManagedResource exists now, for decisions 10 and 11. That the store has it is evidence only where it would
+    /// have heard of its end; that it does not have it never is: it may be late, or limited to some namespaces.
+    ///
+    /// # Errors
+    /// If the server has to be asked and does not tell.
+    pub(super) async fn exists(&self, context: &Context, key: &NamespacedName) -> Result<bool, ApiError> {
+        if self.bundles.is_fresh_for(key) && self.bundles.store().with(key, |_| ()).is_some() {
+            return Ok(true);
+        }
+        match self.source.get(context, &self.bundles.resource().at(&key.namespace, &key.name)).await {
+            Ok(_) => Ok(true),
+            // A name that no request can carry is nobody's.
+            Err(error) if error.is_not_found() || matches!(error, ApiError::BadRequest(_)) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 

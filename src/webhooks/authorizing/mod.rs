@@ -22,7 +22,7 @@ mod tests;
 
 use super::view::{Failure, View};
 pub use answer::reply;
-pub use review::{Action, Attributes, Refusal, ResourceAction, Review, decode};
+pub use review::{Action, Attributes, PathAction, Refusal, ResourceAction, Review, decode};
 pub use ruling::{Asked, Authorized, Ruling, rule};
 pub use selector::{Requirement, Requirements, Selector};
 

@@ -47,7 +47,7 @@ pub enum Action<'a> {
     /// Objects.
     Resource(ResourceAction<'a>),
     /// A path.
-    Path,
+    Path(PathAction<'a>),
     /// The review does not say.
     #[default]
     None,
@@ -70,6 +70,15 @@ pub struct ResourceAction<'a> {
     pub name: Cow<'a, str>,
     /// The field selector.
     pub field_selector: Selector<'a>,
+}
+
+/// What is to be done with a path. What the review does not say is empty.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PathAction<'a> {
+    /// Verb, e.g. `get`.
+    pub verb: Cow<'a, str>,
+    /// The path.
+    pub path: Cow<'a, str>,
 }
 
 /// A request that is no review.
@@ -108,7 +117,8 @@ struct Spec<'a> {
     group: Lenient<'a>,
     #[serde(borrow)]
     resource_attributes: Option<Keyed<Resource<'a>>>,
-    non_resource_attributes: Option<Keyed<Path>>,
+    #[serde(borrow)]
+    non_resource_attributes: Option<Keyed<Path<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -131,7 +141,12 @@ struct Resource<'a> {
 }
 
 #[derive(Deserialize)]
-struct Path {}
+struct Path<'a> {
+    #[serde(borrow, default)]
+    verb: Text<'a>,
+    #[serde(borrow, default)]
+    path: Text<'a>,
+}
 
 /// Makes a review of a request.
 ///
@@ -182,7 +197,7 @@ impl<'a> Review<'a> {
         }
         let action = match (spec.resource_attributes, spec.non_resource_attributes) {
             (Some(Keyed(resource)), _) => Action::Resource(resource.into()),
-            (None, Some(Keyed(Path {}))) => Action::Path,
+            (None, Some(Keyed(Path { verb, path }))) => Action::Path(PathAction { verb: verb.0, path: path.0 }),
             (None, None) => Action::None,
         };
         Ok(Self { api_version, kind, attributes: Attributes { user: spec.user.0, groups, action } })

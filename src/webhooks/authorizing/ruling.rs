@@ -1,9 +1,12 @@
 //! What becomes of a SubjectAccessReview (spec 61 §1.2, §8).
 
 use super::{Action, Attributes, Authorizer, Decision};
-use crate::webhooks::{
-    panics::caught,
-    view::{Failure, Lookup, View},
+use crate::{
+    api::quote::cut,
+    webhooks::{
+        panics::caught,
+        view::{Failure, Lookup, View},
+    },
 };
 
 /// What became of a SubjectAccessReview.
@@ -35,7 +38,7 @@ pub struct Authorized {
     pub ruling: Ruling,
 }
 
-/// What is logged of a request.
+/// What is logged of a request; what does not apply is empty, and absurdly long texts are [cut].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked {
     /// `spec.user`.
@@ -44,12 +47,16 @@ pub struct Asked {
     pub verb: String,
     /// Namespace.
     pub namespace: String,
-    /// Plural name of the kind, or the path.
+    /// API group.
+    pub group: String,
+    /// Plural name of the kind.
     pub resource: String,
     /// Subresource.
     pub subresource: String,
     /// Name.
     pub name: String,
+    /// Path, of a request that is about no object.
+    pub path: String,
 }
 
 /// Has an authorizer look at a request, with what `view` knows. A panic is a ruling like another.
@@ -84,17 +91,23 @@ impl Ruling {
 impl Asked {
     /// Of a request.
     pub fn of(attributes: &Attributes<'_>) -> Self {
-        let user = attributes.user.to_string();
+        let text = |text: &str| cut(text).into_owned();
+        let user = text(&attributes.user);
         match &attributes.action {
             Action::Resource(action) => Self {
                 user,
-                verb: action.verb.to_string(),
-                namespace: action.namespace.to_string(),
-                resource: action.resource.to_string(),
-                subresource: action.subresource.to_string(),
-                name: action.name.to_string(),
+                verb: text(&action.verb),
+                namespace: text(&action.namespace),
+                group: text(&action.group),
+                resource: text(&action.resource),
+                subresource: text(&action.subresource),
+                name: text(&action.name),
+                path: String::new(),
             },
-            Action::Path | Action::None => Self { user, ..Self::default() },
+            Action::Path(action) => {
+                Self { user, verb: text(&action.verb), path: text(&action.path), ..Self::default() }
+            }
+            Action::None => Self { user, ..Self::default() },
         }
     }
 }

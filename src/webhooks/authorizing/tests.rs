@@ -43,7 +43,7 @@ fn witness() -> Authorizing {
                 let ResourceAction { verb, namespace, group, resource, subresource, name, field_selector: _ } = action;
                 format!("{verb} {group}/{resource}/{subresource} {namespace}/{name}")
             }
-            Action::Path => "path".to_owned(),
+            Action::Path(PathAction { verb, path }) => format!("{verb} path {path}"),
             Action::None => "nothing".to_owned(),
         };
         Ok(Decision::Deny(format!("{user} [{}] {action}", groups.join(" "))))
@@ -134,7 +134,7 @@ fn a_review_says_who_wants_to_do_what() {
             json!({"spec": {"user": "u\n", "uid": 5, "extra": [], "resourceAttributes": resource}}),
             "u\n [] get g/rs/s ns/n",
         ),
-        (json!({"spec": {"nonResourceAttributes": {"path": "/x", "verb": "get"}}}), " [] path"),
+        (json!({"spec": {"nonResourceAttributes": {"path": "/x", "verb": "get"}}}), " [] get path /x"),
         (json!({"spec": {"resourceAttributes": null, "nonResourceAttributes": null}}), " [] nothing"),
         (json!({"spec": {"user": null, "groups": null}}), " [] nothing"),
         (json!({"spec": null, "status": 5}), " [] nothing"),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Account, Answer, Endpoint};
+use super::{Account, Conclusion, Endpoint};
 use crate::webhooks::{
     authorizing::{Asked, Authorized, Authorizer, NO_TOPIC, Refusal, Review, Ruling, decode, reply, rule},
     exchange::{Received, Reply},
@@ -19,35 +19,39 @@ pub struct Authorizing {
 // === impl Authorizing ===
 
 impl Authorizing {
-    fn conclude(&self, review: &Review<'_>, ruling: Ruling) -> Answer {
+    fn conclude(&self, review: &Review<'_>, ruling: Ruling) -> Conclusion {
         let reply = reply(&review.api_version, &review.kind, &ruling);
         let topic = self.authorizer.topic(&review.attributes);
         let asked = Asked::of(&review.attributes);
         self.account(reply, topic, asked, ruling)
     }
 
-    fn refuse(&self, refusal: Refusal) -> Answer {
+    fn refuse(&self, refusal: Refusal) -> Conclusion {
         let Refusal { api_version, kind, code, message } = refusal;
         let ruling = Ruling::Failed { code, message };
         let reply = reply(&api_version, &kind, &ruling);
         self.account(reply, NO_TOPIC, Asked::default(), ruling)
     }
 
-    fn account(&self, reply: Reply, topic: &'static str, asked: Asked, ruling: Ruling) -> Answer {
+    fn account(&self, reply: Reply, topic: &'static str, asked: Asked, ruling: Ruling) -> Conclusion {
         let logger = self.authorizer.logger();
-        Answer { reply, account: Account::Authorization(Authorized { logger, topic, asked, ruling }) }
+        Conclusion { reply, account: Account::Authorization(Authorized { logger, topic, asked, ruling }) }
     }
 }
 
 impl Endpoint for Authorizing {
-    fn answer(&self, received: &Received, view: &dyn View) -> Result<Answer, Lookup> {
+    fn answer(&self, received: &Received, view: &dyn View) -> Result<Conclusion, Lookup> {
         match decode(received) {
             Ok(review) => Ok(self.conclude(&review, rule(&*self.authorizer, &review.attributes, view)?)),
             Err(refusal) => Ok(self.refuse(refusal)),
         }
     }
 
-    fn give_up(&self, received: &Received, why: &str) -> Answer {
+    fn logger(&self) -> Option<&'static str> {
+        Some(self.authorizer.logger())
+    }
+
+    fn give_up(&self, received: &Received, why: &str) -> Conclusion {
         match decode(received) {
             Ok(review) => self.conclude(&review, Ruling::Failed { code: 500, message: why.to_owned() }),
             Err(refusal) => self.refuse(refusal),

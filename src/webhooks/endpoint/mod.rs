@@ -28,15 +28,20 @@ pub trait Endpoint: Send + Sync {
     ///
     /// # Errors
     /// What must be read live before the next attempt.
-    fn answer(&self, received: &Received, view: &dyn View) -> Result<Answer, Lookup>;
+    fn answer(&self, received: &Received, view: &dyn View) -> Result<Conclusion, Lookup>;
+
+    /// Under which name requests are logged as they come; `None`: only their answers are.
+    fn logger(&self) -> Option<&'static str> {
+        None
+    }
 
     /// The answer if nothing more is read for a request, because of a defect of the webhook.
-    fn give_up(&self, received: &Received, why: &str) -> Answer;
+    fn give_up(&self, received: &Received, why: &str) -> Conclusion;
 }
 
-/// An answer, and what of it is for statistics and log.
+/// The answer to a request, and what of it is for statistics and log.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub struct Conclusion {
     /// What is sent.
     pub reply: Reply,
     /// What is told of it.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Account, Answer, Endpoint};
+use super::{Account, Conclusion, Endpoint};
 use crate::webhooks::{
     exchange::Received,
     mutating::Mutator,
@@ -22,21 +22,21 @@ pub struct Mutating {
 // === impl Mutating ===
 
 impl Mutating {
-    fn refuse(refusal: Refusal) -> Answer {
-        Answer { reply: refusal.reply(), account: Account::Admission(Judged::Refused(refusal)) }
+    fn refuse(refusal: Refusal) -> Conclusion {
+        Conclusion { reply: refusal.reply(), account: Account::Admission(Judged::Refused(refusal)) }
     }
 
     /// The object of the review is gone when it returns.
-    fn conclude(&self, review: Review, verdict: Verdict) -> Answer {
+    fn conclude(&self, review: Review, verdict: Verdict) -> Conclusion {
         let reply = reply(&review.identity, &verdict, self.failure_policy);
         let Review { identity, operation, namespace, name, kind: _, object: _ } = review;
         let judged = Judged::Reviewed { uid: identity.uid, operation, namespace, name, verdict };
-        Answer { reply, account: Account::Admission(judged) }
+        Conclusion { reply, account: Account::Admission(judged) }
     }
 }
 
 impl Endpoint for Mutating {
-    fn answer(&self, received: &Received, view: &dyn View) -> Result<Answer, Lookup> {
+    fn answer(&self, received: &Received, view: &dyn View) -> Result<Conclusion, Lookup> {
         let review = match decode(&received.body, &received.content_type) {
             Ok(review) => review,
             Err(refusal) => return Ok(Self::refuse(refusal)),
@@ -45,7 +45,7 @@ impl Endpoint for Mutating {
         Ok(self.conclude(review, verdict))
     }
 
-    fn give_up(&self, received: &Received, why: &str) -> Answer {
+    fn give_up(&self, received: &Received, why: &str) -> Conclusion {
         let verdict = Verdict::Errored { code: 500, message: why.to_owned() };
         match decode(&received.body, &received.content_type) {
             Ok(review) => self.conclude(review, verdict),

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::{Answer, Authorizing, Endpoint as _};
+use super::{Authorizing, Conclusion, Endpoint as _};
 use crate::webhooks::{
     authorizing::Authorizer,
     exchange::{Body, Received},
@@ -19,7 +19,11 @@ pub(in crate::webhooks) fn received(body: impl Into<Bytes>) -> Received {
     Received { body: Body::Whole(body.into()), content_type: "application/json".to_owned() }
 }
 
-pub(in crate::webhooks) fn ask(authorizing: &Authorizing, view: &TestView, review: &Value) -> Result<Answer, Lookup> {
+pub(in crate::webhooks) fn ask(
+    authorizing: &Authorizing,
+    view: &TestView,
+    review: &Value,
+) -> Result<Conclusion, Lookup> {
     authorizing.answer(&received(review.to_string()), view)
 }
 
@@ -28,7 +32,7 @@ pub(in crate::webhooks) fn answer(authorizing: &Authorizing, view: &TestView, re
     json(&ask(authorizing, view, review).expect("all is known"))
 }
 
-pub(in crate::webhooks) fn json(answer: &Answer) -> Value {
+pub(in crate::webhooks) fn json(answer: &Conclusion) -> Value {
     assert_eq!(answer.reply.status, 200);
     serde_json::from_slice(&answer.reply.body).expect("an answer is JSON")
 }

@@ -29,7 +29,7 @@ const TIME: Duration = Duration::from_secs(8);
 
 /// What was read.
 #[derive(Debug, Clone)]
-pub enum Known {
+pub enum LiveAnswer {
     /// What is kept of an object.
     Object(Option<Fields>),
     /// What is kept of all objects, in the order of their names.
@@ -49,7 +49,7 @@ pub struct Autoscalers(pub(super) Limits);
 /// A question to the thread of the cluster.
 pub(in crate::webhooks) struct Question {
     pub(in crate::webhooks) lookup: Lookup,
-    pub(in crate::webhooks) reply: oneshot::Sender<Known>,
+    pub(in crate::webhooks) reply: oneshot::Sender<LiveAnswer>,
 }
 
 /// How far the first list of a watch has come.
@@ -76,9 +76,9 @@ const MOST_READS: usize = 2;
 #[derive(Default)]
 struct Waiting {
     /// The reads that are under way, by the order in which they began, with those who asked before.
-    reads: BTreeMap<u64, Vec<oneshot::Sender<Known>>>,
+    reads: BTreeMap<u64, Vec<oneshot::Sender<LiveAnswer>>>,
     /// Who waits until another can begin.
-    next: Vec<oneshot::Sender<Known>>,
+    next: Vec<oneshot::Sender<LiveAnswer>>,
     last: u64,
 }
 
@@ -123,7 +123,7 @@ impl Reader {
         let known = AssertUnwindSafe(self.read(&lookup)).catch_unwind().await;
         let known = known.unwrap_or_else(|_| {
             let message = format!("reading a {} panicked", kind_of(&lookup).1);
-            Known::Failed(Failure::Errored { code: 500, message })
+            LiveAnswer::Failed(Failure::Errored { code: 500, message })
         });
         let mut all = self.waiting.borrow_mut();
         let Some(waiting) = all.get_mut(&lookup) else { return };
@@ -137,7 +137,7 @@ impl Reader {
         }
     }
 
-    async fn read(&self, lookup: &Lookup) -> Known {
+    async fn read(&self, lookup: &Lookup) -> LiveAnswer {
         let context = Context { lane: Lane::Live, deadline: Deadline::after(TIME), key: "webhooks".into() };
         let known = match lookup {
             Lookup::Object { projection, name, recency: _ } => self.object(&context, *projection, name).await,
@@ -146,8 +146,9 @@ impl Reader {
             Lookup::Objects(_) | Lookup::Nodes => return self.listed(lookup, context.deadline).await,
         };
         known.unwrap_or_else(|error| {
-            tracing::warn!(?lookup, %error, "A live read for a webhook failed");
-            Known::Failed(failure(lookup, &error))
+            let (kind, of) = (kind_of(lookup).1, lookup.subject());
+            tracing::warn!(kind, of, %error, "A live read for a webhook failed");
+            LiveAnswer::Failed(failure(lookup, &error))
         })
     }
 
@@ -157,12 +158,12 @@ impl Reader {
         context: &Context,
         projection: &'static dyn AnyProjection,
         name: &NamespacedName,
-    ) -> Result<Known, ApiError> {
+    ) -> Result<LiveAnswer, ApiError> {
         let objects = projection.objects();
         match self.cluster(objects.side).get(context, &objects.resource().at(&name.namespace, &name.name)).await {
-            Ok(object) => Ok(Known::Object(Some(projection.project(&object)))),
-            Err(error) if error.is_not_found() => Ok(Known::Object(None)),
-            Err(ApiError::BadRequest(_)) => Ok(Known::Object(None)),
+            Ok(object) => Ok(LiveAnswer::Object(Some(projection.project(&object)))),
+            Err(error) if error.is_not_found() => Ok(LiveAnswer::Object(None)),
+            Err(ApiError::BadRequest(_)) => Ok(LiveAnswer::Object(None)),
             Err(error) => Err(error),
         }
     }
@@ -175,7 +176,7 @@ impl Reader {
     }
 
     /// All that a watch of them would tell of.
-    async fn objects(&self, context: &Context, projection: &'static dyn AnyProjection) -> Result<Known, ApiError> {
+    async fn objects(&self, context: &Context, projection: &'static dyn AnyProjection) -> Result<LiveAnswer, ApiError> {
         let objects = projection.objects();
         let cluster = self.cluster(objects.side);
         let (label_selector, field_selector) = objects.selected.selectors();
@@ -193,22 +194,22 @@ impl Reader {
             }
         }
         all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        Ok(Known::Objects(all))
+        Ok(LiveAnswer::Objects(all))
     }
 
-    async fn autoscalers(&self, context: &Context, namespace: &str) -> Result<Known, ApiError> {
+    async fn autoscalers(&self, context: &Context, namespace: &str) -> Result<LiveAnswer, ApiError> {
         let limits = Limits::default();
         let (resource, scope) = (records::autoscalers(), Some(namespace.to_owned()));
         let mut pages = self.target.pages(context.clone(), resource, scope, ListQuery::default());
         while let Some(page) = pages.next().await {
             page?.items.iter().for_each(|object| limits.change(None, Some(&records::autoscaler(object))));
         }
-        Ok(Known::Autoscalers(Autoscalers(limits)))
+        Ok(LiveAnswer::Autoscalers(Autoscalers(limits)))
     }
 
     /// Waits for the first list of a watch.
-    async fn listed(&self, lookup: &Lookup, deadline: Deadline) -> Known {
-        let Some(first_list) = self.first_lists.get(lookup) else { return Known::Listed };
+    async fn listed(&self, lookup: &Lookup, deadline: Deadline) -> LiveAnswer {
+        let Some(first_list) = self.first_lists.get(lookup) else { return LiveAnswer::Listed };
         let listed = async {
             loop {
                 let moment = first_list.signal.moment();
@@ -220,8 +221,8 @@ impl Reader {
             }
         };
         match timeout_at(deadline.0, listed).await {
-            Ok(true) => Known::Listed,
-            Ok(false) | Err(_) => Known::Failed(too_late(lookup)),
+            Ok(true) => LiveAnswer::Listed,
+            Ok(false) | Err(_) => LiveAnswer::Failed(too_late(lookup)),
         }
     }
 }
@@ -241,12 +242,12 @@ impl Waiting {
     }
 
     /// Who gets the answer of this read.
-    fn answered(&mut self, place: u64, lookup: &Lookup, known: &Known) -> Vec<oneshot::Sender<Known>> {
+    fn answered(&mut self, place: u64, lookup: &Lookup, known: &LiveAnswer) -> Vec<oneshot::Sender<LiveAnswer>> {
         let for_all = known.is_for_all(lookup);
         let mut replies = self.reads.remove(&place).unwrap_or_default();
         for (other, waiting) in &mut self.reads {
             // A read that began earlier has nothing newer to tell.
-            if for_all || *other < place && !matches!(known, Known::Failed(_)) {
+            if for_all || *other < place && !matches!(known, LiveAnswer::Failed(_)) {
                 replies.append(waiting);
             }
         }
@@ -257,9 +258,9 @@ impl Waiting {
     }
 }
 
-// === impl Known ===
+// === impl LiveAnswer ===
 
-impl Known {
+impl LiveAnswer {
     /// Whether those who asked later may have it, too: an object that is read because the store lacks it. Where the store
     /// has an old one, there may be one that is newer yet.
     fn is_for_all(&self, lookup: &Lookup) -> bool {

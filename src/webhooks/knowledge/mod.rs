@@ -37,7 +37,7 @@ use tokio::{
 use super::view::{ApiStatus, Details, Failure, Lookup};
 pub use caches::Caches;
 use caches::Stores;
-pub use live::Known;
+pub use live::LiveAnswer;
 pub(super) use live::Question;
 pub use offline::Manifests;
 pub use sight::{Answers, Sight};
@@ -89,8 +89,8 @@ impl Knowledge {
     }
 
     /// Reads live, or waits until somebody else has read the same. Ends with an answer at `deadline` at the latest.
-    pub async fn look(&self, lookup: Lookup, deadline: Instant) -> Known {
-        let late = Known::Failed(too_late(&lookup));
+    pub async fn look(&self, lookup: Lookup, deadline: Instant) -> LiveAnswer {
+        let late = LiveAnswer::Failed(too_late(&lookup));
         let (reply, answer) = oneshot::channel();
         let asked = async {
             // Closed: the process ends.

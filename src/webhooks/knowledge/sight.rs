@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     caches::{ObjectStore, Stores},
-    live::Known,
+    live::LiveAnswer,
     too_late,
 };
 use crate::{
@@ -21,12 +21,13 @@ use crate::{
 /// The kind is not watched, because no enabled webhook declares that it reads it.
 const NOT_STARTED: &str = "the cache is not started, can not read objects";
 
-/// Reads that one review may need one after the other: a webhook has at most two.
+/// Reads that one review may need one after the other. The most has the authorizer without Machines: the Node, the first list
+/// of the Secrets, a list of them and one of them.
 const MOST_LOOKS: usize = 8;
 
 /// What was read live for a review. It counts more than the stores, which may lag behind it.
 #[derive(Debug, Default)]
-pub struct Answers(Vec<(Lookup, Known)>);
+pub struct Answers(Vec<(Lookup, LiveAnswer)>);
 
 /// What is known to one attempt.
 #[derive(Debug)]
@@ -39,18 +40,18 @@ pub struct Sight<'a> {
 
 impl Answers {
     /// Adds one. False if the question was answered before, or too many were: then the webhook would never come to an end.
-    pub fn add(&mut self, lookup: Lookup, known: Known) -> bool {
+    pub fn add(&mut self, lookup: Lookup, known: LiveAnswer) -> bool {
         let fits = self.0.len() < MOST_LOOKS && self.get(&lookup).is_none();
         self.0.push((lookup, known));
         fits
     }
 
-    fn get(&self, lookup: &Lookup) -> Option<&Known> {
+    fn get(&self, lookup: &Lookup) -> Option<&LiveAnswer> {
         self.0.iter().find_map(|(asked, known)| (asked == lookup).then_some(known))
     }
 
     /// The latest read of an object, for whatever reason it was read.
-    fn of_object(&self, wanted: &'static dyn AnyProjection, of: &NamespacedName) -> Option<(&Known, &Lookup)> {
+    fn of_object(&self, wanted: &'static dyn AnyProjection, of: &NamespacedName) -> Option<(&LiveAnswer, &Lookup)> {
         self.0.iter().rev().find_map(|(asked, known)| match asked {
             Lookup::Object { projection, name, .. } if name == of && *projection == wanted => Some((known, asked)),
             Lookup::Object { .. } | Lookup::List(_) | Lookup::Objects(_) | Lookup::Autoscalers(_) | Lookup::Nodes => {
@@ -64,7 +65,7 @@ impl Answers {
 
 impl Sight<'_> {
     /// The answer to a question, or the question.
-    fn answer<T>(&self, lookup: Lookup, of: impl FnOnce(&Known) -> Option<T>) -> Result<T, Failure> {
+    fn answer<T>(&self, lookup: Lookup, of: impl FnOnce(&LiveAnswer) -> Option<T>) -> Result<T, Failure> {
         match self.answers.get(&lookup) {
             None => Err(Failure::Look(lookup)),
             Some(known) => answered(&lookup, known, of),
@@ -108,12 +109,12 @@ impl Sight<'_> {
     }
 }
 
-fn answered<T>(lookup: &Lookup, known: &Known, of: impl FnOnce(&Known) -> Option<T>) -> Result<T, Failure> {
-    if let Known::Failed(failure) = known {
+fn answered<T>(lookup: &Lookup, known: &LiveAnswer, of: impl FnOnce(&LiveAnswer) -> Option<T>) -> Result<T, Failure> {
+    if let LiveAnswer::Failed(failure) = known {
         return Err(failure.clone());
     }
     of(known).ok_or_else(|| {
-        let message = format!("the answer to {lookup:?} is of another kind");
+        let message = format!("the answer about {} is of another kind", lookup.subject());
         Failure::Errored { code: 500, message }
     })
 }
@@ -133,13 +134,9 @@ impl View for Sight<'_> {
         let store = self.store(projection)?;
         self.check_get(objects, name)?;
         if let Some((known, lookup)) = self.answers.of_object(projection, name) {
-            return answered(
-                lookup,
-                known,
-                |known| {
-                    if let Known::Object(found) = known { Some(found.clone()) } else { None }
-                },
-            );
+            return answered(lookup, known, |known| {
+                if let LiveAnswer::Object(found) = known { Some(found.clone()) } else { None }
+            });
         }
         let recency = if objects.heard_of && !store.is_fresh_for(name) { Recency::Live } else { recency };
         let known = match recency {
@@ -157,7 +154,7 @@ impl View for Sight<'_> {
             return Err(too_late(&lookup));
         }
         if projection.objects().heard_of && (!store.is_fresh() || store.has_unreadable()) {
-            let all = |known: &Known| if let Known::Objects(all) = known { Some(all.clone()) } else { None };
+            let all = |known: &LiveAnswer| if let LiveAnswer::Objects(all) = known { Some(all.clone()) } else { None };
             return self.answer(Lookup::List(projection), all);
         }
         let mut all = Vec::with_capacity(store.len());
@@ -177,7 +174,7 @@ impl View for Sight<'_> {
         }
         self.answer(
             lookup,
-            |known| if let Known::Autoscalers(limits) = known { Some(limits.0.of(scaled)) } else { None },
+            |known| if let LiveAnswer::Autoscalers(limits) = known { Some(limits.0.of(scaled)) } else { None },
         )
     }
 

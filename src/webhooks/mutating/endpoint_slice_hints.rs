@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Mutator, Outcome, Request};
+use super::{Mutation, Mutator, Request};
 use crate::webhooks::{
     fields::{self, Field, Type},
     view::{Failure, View},
@@ -18,7 +18,7 @@ const FIELDS: [Field; 2] = [("endpoints[].zone", Type::Text), ("endpoints[].hint
 pub struct EndpointSliceHints;
 
 impl Mutator for EndpointSliceHints {
-    fn mutate(&self, slice: &mut Value, _: &Request<'_>, _: &dyn View) -> Result<Outcome, Failure> {
+    fn mutate(&self, slice: &mut Value, _: &Request<'_>, _: &dyn View) -> Result<Mutation, Failure> {
         fields::check(slice, &FIELDS)?;
         fields::each_mut(slice, &["endpoints"], |endpoint| {
             let zone = fields::text(endpoint, &["zone"])?.unwrap_or_default();
@@ -28,7 +28,7 @@ impl Mutator for EndpointSliceHints {
             }
             Ok(())
         })?;
-        Ok(Outcome::Done)
+        Ok(Mutation::Done)
     }
 
     fn takes(&self) -> Option<(&'static str, &'static str)> {

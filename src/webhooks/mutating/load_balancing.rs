@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{Mutator, Outcome, Request};
+use super::{Mutation, Mutator, Request};
 use crate::{
     api::object::NamespacedName,
     webhooks::{
@@ -76,10 +76,10 @@ const FIELDS: [Field; 6] = [
 pub struct LoadBalancing;
 
 impl Mutator for LoadBalancing {
-    fn mutate(&self, pod: &mut Value, request: &Request<'_>, view: &dyn View) -> Result<Outcome, Failure> {
+    fn mutate(&self, pod: &mut Value, request: &Request<'_>, view: &dyn View) -> Result<Mutation, Failure> {
         fields::check(pod, &FIELDS)?;
         if !uses_generic_kubeconfig(pod)? {
-            return Ok(Outcome::Done);
+            return Ok(Mutation::Done);
         }
         let own = fields::text(pod, &["metadata", "namespace"])?.unwrap_or_default();
         let namespace = if own.is_empty() { request.namespace } else { own };
@@ -87,7 +87,7 @@ impl Mutator for LoadBalancing {
         let config = view
             .object(&CONFIG_MAPS, &NamespacedName::new(namespace, CONFIG_MAP))
             .map_err(|failure| explained(failure, &format!("failed to get {CONFIG_MAP} configmap {config_map}")))?;
-        let Some(config) = config else { return Ok(Outcome::Done) };
+        let Some(config) = config else { return Ok(Mutation::Done) };
         let hosts = config.get(HOSTS).filter(|hosts| !hosts.is_empty()).ok_or_else(|| {
             Failure::Denied(format!("\"{HOSTS}\" key in configmap {config_map} provides an empty value"))
         })?;
@@ -100,7 +100,7 @@ impl Mutator for LoadBalancing {
 
         add_host_aliases(pod, &addresses, hosts)?;
         fields::map_mut(pod, &["metadata", "labels"])?.insert(label(istio), "allowed".into());
-        Ok(Outcome::Done)
+        Ok(Mutation::Done)
     }
 
     fn takes(&self) -> Option<(&'static str, &'static str)> {

@@ -28,7 +28,7 @@ pub trait Mutator: Send + Sync {
     ///
     /// # Errors
     /// Why there is no result; [`Failure::Look`] asks for a live read, and to be called again.
-    fn mutate(&self, object: &mut Value, request: &Request<'_>, view: &dyn View) -> Result<Outcome, Failure>;
+    fn mutate(&self, object: &mut Value, request: &Request<'_>, view: &dyn View) -> Result<Mutation, Failure>;
 
     /// The group and kind of objects it takes, for an object that says it is something else (spec 50 §2.2 row 7);
     /// `None`: it looks itself.
@@ -57,7 +57,7 @@ pub struct Request<'a> {
 
 /// How a webhook ended that came to a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Mutation {
     /// The object is what it shall be.
     Done,
     /// The webhook is not concerned with such objects; allowed with this message.

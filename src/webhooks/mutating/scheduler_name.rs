@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Mutator, Outcome, Request};
+use super::{Mutation, Mutator, Request};
 use crate::{
     api::config::PodSchedulerName,
     webhooks::{
@@ -35,13 +35,13 @@ impl SchedulerName {
 }
 
 impl Mutator for SchedulerName {
-    fn mutate(&self, pod: &mut Value, _: &Request<'_>, _: &dyn View) -> Result<Outcome, Failure> {
+    fn mutate(&self, pod: &mut Value, _: &Request<'_>, _: &dyn View) -> Result<Mutation, Failure> {
         fields::check(pod, &FIELDS)?;
         if matches!(fields::text(pod, &["spec", "schedulerName"])?, None | Some("" | DEFAULT)) {
             let name = self.config.scheduler_name.as_str();
             fields::map_mut(pod, &["spec"])?.insert("schedulerName".to_owned(), name.into());
         }
-        Ok(Outcome::Done)
+        Ok(Mutation::Done)
     }
 
     fn takes(&self) -> Option<(&'static str, &'static str)> {

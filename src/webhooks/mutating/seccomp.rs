@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Mutator, Outcome, Request};
+use super::{Mutation, Mutator, Request};
 use crate::webhooks::{
     fields::{self, Field, Type},
     view::{Failure, View},
@@ -19,7 +19,7 @@ const FIELDS: [Field; 2] = [("spec.securityContext.seccompProfile.type", Type::T
 pub struct Seccomp;
 
 impl Mutator for Seccomp {
-    fn mutate(&self, pod: &mut Value, _: &Request<'_>, _: &dyn View) -> Result<Outcome, Failure> {
+    fn mutate(&self, pod: &mut Value, _: &Request<'_>, _: &dyn View) -> Result<Mutation, Failure> {
         fields::check(pod, &FIELDS)?;
         let profile = fields::text(pod, &["spec", "securityContext", "seccompProfile", "type"])?.unwrap_or_default();
         // The API server refuses the field in a Pod for Windows (spec 50, "better" 13).
@@ -28,7 +28,7 @@ impl Mutator for Seccomp {
             let profile = json!({ "type": "RuntimeDefault" });
             fields::map_mut(pod, &["spec", "securityContext"])?.insert("seccompProfile".to_owned(), profile);
         }
-        Ok(Outcome::Done)
+        Ok(Mutation::Done)
     }
 
     fn takes(&self) -> Option<(&'static str, &'static str)> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Mutator, Outcome, Request};
+use super::{Mutation, Mutator, Request};
 use crate::webhooks::{
     fields::{self, Field, Type, WrongType},
     view::{Failure, View},
@@ -45,7 +45,7 @@ impl ServiceHost {
 }
 
 impl Mutator for ServiceHost {
-    fn mutate(&self, pod: &mut Value, _: &Request<'_>, _: &dyn View) -> Result<Outcome, Failure> {
+    fn mutate(&self, pod: &mut Value, _: &Request<'_>, _: &dyn View) -> Result<Mutation, Failure> {
         fields::check(pod, &FIELDS)?;
         for list in CONTAINERS {
             if fields::list(pod, &["spec", list])?.is_empty() {
@@ -55,7 +55,7 @@ impl Mutator for ServiceHost {
                 self.inject(container)?;
             }
         }
-        Ok(Outcome::Done)
+        Ok(Mutation::Done)
     }
 
     fn takes(&self) -> Option<(&'static str, &'static str)> {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 use k8s_openapi::api::core::v1::Toleration;
 use serde_json::{Map, Value};
 
-use super::{Mutator, Outcome, Request};
+use super::{Mutation, Mutator, Request};
 use crate::{
     api::config::SystemComponentsConfig,
     webhooks::{
@@ -87,13 +87,13 @@ impl SystemComponents {
 }
 
 impl Mutator for SystemComponents {
-    fn mutate(&self, pod: &mut Value, _: &Request<'_>, view: &dyn View) -> Result<Outcome, Failure> {
+    fn mutate(&self, pod: &mut Value, _: &Request<'_>, view: &dyn View) -> Result<Mutation, Failure> {
         fields::check(pod, &FIELDS)?;
         if !is_of_daemon_set(pod)? {
             self.add_node_selector(pod)?;
             self.add_tolerations(pod, &view.tolerations_of_nodes()?)?;
         }
-        Ok(Outcome::Done)
+        Ok(Mutation::Done)
     }
 
     fn takes(&self) -> Option<(&'static str, &'static str)> {

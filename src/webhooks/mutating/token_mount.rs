@@ -5,7 +5,7 @@ mod tests;
 
 use serde_json::{Value, json};
 
-use super::{Mutator, Outcome, Request};
+use super::{Mutation, Mutator, Request};
 use crate::{
     api::{config::ProjectedTokenMount, integer, object::NamespacedName, quote::quoted},
     webhooks::{
@@ -73,18 +73,18 @@ impl TokenMount {
 }
 
 impl Mutator for TokenMount {
-    fn mutate(&self, pod: &mut Value, request: &Request<'_>, view: &dyn View) -> Result<Outcome, Failure> {
+    fn mutate(&self, pod: &mut Value, request: &Request<'_>, view: &dyn View) -> Result<Mutation, Failure> {
         fields::check(pod, &FIELDS)?;
         let account = fields::text(pod, &["spec", "serviceAccountName"])?.unwrap_or_default();
         if matches!(account, "" | "default") {
-            return Ok(Outcome::Done);
+            return Ok(Mutation::Done);
         }
         let found = view.object(&SERVICE_ACCOUNTS, &NamespacedName::new(request.namespace, account))?;
         let found = found.ok_or_else(|| Failure::not_found("ServiceAccount", account))?;
         let is_off = found.automount == Some(false);
         let opts_out = fields::boolean(pod, &["spec", "automountServiceAccountToken"])? == Some(false);
         if !is_off || opts_out || has_token_volume(pod)? {
-            return Ok(Outcome::Done);
+            return Ok(Mutation::Done);
         }
 
         let volume = volume(self.expiration_seconds(pod)?);
@@ -92,7 +92,7 @@ impl Mutator for TokenMount {
         for containers in ["containers", "initContainers"] {
             fields::each_mut(pod, &["spec", containers], mount)?;
         }
-        Ok(Outcome::Done)
+        Ok(Mutation::Done)
     }
 
     fn takes(&self) -> Option<(&'static str, &'static str)> {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Mutator, Outcome, Request};
+use super::{Mutation, Mutator, Request};
 use crate::webhooks::{
     fields::{self, Field, Type, WrongType},
     view::{Failure, View},
@@ -31,13 +31,13 @@ const FIELDS: [Field; 5] = [
 pub struct TopologySpread;
 
 impl Mutator for TopologySpread {
-    fn mutate(&self, pod: &mut Value, _: &Request<'_>, _: &dyn View) -> Result<Outcome, Failure> {
+    fn mutate(&self, pod: &mut Value, _: &Request<'_>, _: &dyn View) -> Result<Mutation, Failure> {
         fields::check(pod, &FIELDS)?;
         let hash = fields::text(pod, &["metadata", "labels", HASH])?.filter(|hash| hash.len() <= LABEL_LENGTH);
         if let Some(hash) = hash.map(str::to_owned) {
             fields::each_mut(pod, &["spec", "topologySpreadConstraints"], |constraint| spread(constraint, &hash))?;
         }
-        Ok(Outcome::Done)
+        Ok(Mutation::Done)
     }
 
     fn takes(&self) -> Option<(&'static str, &'static str)> {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Mutator, Outcome, Request};
+use super::{Mutation, Mutator, Request};
 use crate::webhooks::{
     fields::{self, Field, Type},
     view::{Failure, View},
@@ -21,7 +21,7 @@ const FIELDS: [Field; 2] = [("spec.updatePolicy.updateMode", Type::Text), ("meta
 pub struct VpaInPlace;
 
 impl Mutator for VpaInPlace {
-    fn mutate(&self, autoscaler: &mut Value, _: &Request<'_>, _: &dyn View) -> Result<Outcome, Failure> {
+    fn mutate(&self, autoscaler: &mut Value, _: &Request<'_>, _: &dyn View) -> Result<Mutation, Failure> {
         fields::check(autoscaler, &FIELDS)?;
         let mode = fields::text(autoscaler, &["spec", "updatePolicy", "updateMode"])?;
         if matches!(mode, None | Some("Auto" | "Recreate")) {
@@ -29,7 +29,7 @@ impl Mutator for VpaInPlace {
             policy.insert("updateMode".to_owned(), "InPlaceOrRecreate".into());
             fields::map_mut(autoscaler, &["metadata", "labels"])?.insert(MUTATED.to_owned(), "true".into());
         }
-        Ok(Outcome::Done)
+        Ok(Mutation::Done)
     }
 
     /// Any kind: the API group may be unknown, and nobody looks (spec 50 §2.2 row 7).

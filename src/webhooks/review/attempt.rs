@@ -9,7 +9,7 @@ use super::{
 use crate::{
     api::object::GroupVersionKind,
     webhooks::{
-        mutating::{Mutator, Outcome, Request},
+        mutating::{Mutation, Mutator, Request},
         panics::caught,
         view::{Failure, Lookup, View},
     },
@@ -48,8 +48,8 @@ fn judge(mutator: &dyn Mutator, review: &Review, view: &dyn View) -> Result<Verd
     };
     let mut after = before.clone();
     match mutator.mutate(&mut after, &request, view)? {
-        Outcome::Unexpected(message) => Ok(Verdict::Unexpected(message)),
-        Outcome::Done => Ok(verdict_of(&difference(before, &after))),
+        Mutation::Unexpected(message) => Ok(Verdict::Unexpected(message)),
+        Mutation::Done => Ok(verdict_of(&difference(before, &after))),
     }
 }
 

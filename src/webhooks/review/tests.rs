@@ -9,7 +9,7 @@ use crate::{
     api::config::HighAvailabilityConfig,
     metrics::FAILURE_CAUSES,
     webhooks::{
-        mutating::{Mutator, Outcome, Request, high_availability::HighAvailability},
+        mutating::{Mutation, Mutator, Request, high_availability::HighAvailability},
         testing::TestView,
         view::{ApiStatus, Cause, Details, Failure, Lookup, Read, View},
     },
@@ -19,16 +19,16 @@ const JSON: &str = "application/json";
 
 /// Does what the test says.
 struct Scripted {
-    mutate: fn(&mut Value) -> Result<Outcome, Failure>,
+    mutate: fn(&mut Value) -> Result<Mutation, Failure>,
     takes: Option<(&'static str, &'static str)>,
 }
 
-fn scripted(mutate: fn(&mut Value) -> Result<Outcome, Failure>) -> Scripted {
+fn scripted(mutate: fn(&mut Value) -> Result<Mutation, Failure>) -> Scripted {
     Scripted { mutate, takes: Some(("", "Pod")) }
 }
 
 impl Mutator for Scripted {
-    fn mutate(&self, object: &mut Value, _: &Request<'_>, _: &dyn View) -> Result<Outcome, Failure> {
+    fn mutate(&self, object: &mut Value, _: &Request<'_>, _: &dyn View) -> Result<Mutation, Failure> {
         (self.mutate)(object)
     }
 
@@ -41,10 +41,10 @@ impl Mutator for Scripted {
 struct Witness;
 
 impl Mutator for Witness {
-    fn mutate(&self, object: &mut Value, request: &Request<'_>, _: &dyn View) -> Result<Outcome, Failure> {
+    fn mutate(&self, object: &mut Value, request: &Request<'_>, _: &dyn View) -> Result<Mutation, Failure> {
         let Request { kind, namespace, name, operation } = request;
         *object = json!(format!("{operation} {kind} {namespace}/{name}"));
-        Ok(Outcome::Done)
+        Ok(Mutation::Done)
     }
 
     fn takes(&self) -> Option<(&'static str, &'static str)> {
@@ -76,16 +76,16 @@ fn answer(mutator: &dyn Mutator, policy: FailurePolicy, review: &Value) -> (u16,
     (reply.status, serde_json::from_slice(&reply.body).unwrap_or_else(|_| text()))
 }
 
-fn answer_to_pod(mutate: fn(&mut Value) -> Result<Outcome, Failure>) -> Value {
+fn answer_to_pod(mutate: fn(&mut Value) -> Result<Mutation, Failure>) -> Value {
     let review = review_of("admission.k8s.io/v1", "CREATE", pod());
     let (status, answer) = answer(&scripted(mutate), FailurePolicy::Fail, &review);
     assert_eq!(status, 200);
     answer["response"].clone()
 }
 
-fn labelled(object: &mut Value) -> Result<Outcome, Failure> {
+fn labelled(object: &mut Value) -> Result<Mutation, Failure> {
     object["metadata"]["labels"] = json!({"a/b": "c"});
-    Ok(Outcome::Done)
+    Ok(Mutation::Done)
 }
 
 // === input checks ===
@@ -205,7 +205,7 @@ fn a_refusal_echoes_what_can_be_read_of_the_review() {
 fn an_object_that_cannot_be_decoded_is_an_error_with_the_uid() {
     let status = |object| {
         let review = review_of("admission.k8s.io/v1", "CREATE", object);
-        let (_, answer) = answer(&scripted(|_| Ok(Outcome::Done)), FailurePolicy::Fail, &review);
+        let (_, answer) = answer(&scripted(|_| Ok(Mutation::Done)), FailurePolicy::Fail, &review);
         assert_eq!(answer["response"]["uid"], "7c1f");
         answer["response"]["status"].clone()
     };
@@ -346,7 +346,7 @@ fn a_change_is_a_patch_and_no_change_is_none() {
         (&json!("JSONPatch"), &json!(true), &status)
     );
 
-    let unchanged = answer_to_pod(|_| Ok(Outcome::Done));
+    let unchanged = answer_to_pod(|_| Ok(Mutation::Done));
     assert_eq!(unchanged, json!({"uid": "7c1f", "allowed": true, "status": status}));
 }
 
@@ -364,7 +364,7 @@ fn a_deletion_is_allowed_unseen() {
 /// spec 50 §2.4, the denial bodies; scenario 11
 #[test]
 fn failures_are_denials_of_these_forms() {
-    type Failing = fn(&mut Value) -> Result<Outcome, Failure>;
+    type Failing = fn(&mut Value) -> Result<Mutation, Failure>;
     let table: [(Failing, Value); 7] = [
         (
             |_| Err(Failure::Denied("no".into())),

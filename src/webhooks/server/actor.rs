@@ -19,7 +19,7 @@ use super::{
 use crate::{
     metrics::Metrics,
     webhooks::{
-        endpoint::Answer,
+        endpoint::Conclusion,
         exchange::{Body, Received, Reply},
         knowledge::{Answers, Knowledge},
         registry::Entry,
@@ -72,7 +72,7 @@ impl Webhook {
         Ok(self.conclude(answer))
     }
 
-    fn conclude(&self, answer: Answer) -> Reply {
+    fn conclude(&self, answer: Conclusion) -> Reply {
         self.statistics.answered(&answer.account);
         answer.reply
     }
@@ -149,6 +149,9 @@ impl Handler<Request> for WebhookActor {
     /// An answer that nobody waits for any more is dropped.
     fn handle(&mut self, request: Request, ctx: &mut Context<Self>) {
         let Request { received, deadline, mut reply } = request;
+        if let Some(logger) = self.webhook.entry.endpoint.logger() {
+            tracing::debug!(logger, "Received request"); // spec 61 §8
+        }
         let lookup = match self.webhook.attempt(&received, &self.knowledge, &Answers::default()) {
             Ok(answer) => {
                 reply.send(Ok(answer)).ok();

@@ -9,6 +9,7 @@ use kit::{Activity, Cell, Census, Clock, Role};
 use tokio::time::Instant;
 
 use crate::{
+    api::quote::cut,
     metrics::{Metrics, WebhookMetrics},
     webhooks::{
         authorizing::{Asked, Authorized, Decision, Ruling},
@@ -117,32 +118,42 @@ impl Statistics {
         let Authorized { logger, topic, asked, ruling } = authorized;
         let decision = ruling.outcome();
         self.metrics.decided(topic, decision);
-        let Asked { user, verb, namespace, resource, subresource, name } = asked;
-        match ruling {
-            Ruling::Decided(Decision::Allow | Decision::NoOpinion) => {
-                tracing::debug!(logger, user, verb, namespace, resource, subresource, name, decision, "Wrote response");
-            }
+        let Asked { user, verb, namespace, group, resource, subresource, name, path } = asked;
+        macro_rules! log {
+            ($level:ident, $message:expr $(, $field:ident)*) => {
+                tracing::$level!(
+                    logger, user, verb, namespace, group, resource, subresource, name, path $(, $field)*, "{}", $message
+                )
+            };
+        }
+        log!(debug, "Responding to request");
+        let reason = match ruling {
+            Ruling::Decided(Decision::Allow | Decision::NoOpinion) => "",
             Ruling::Decided(Decision::Deny(reason)) => {
                 self.denied.fetch_add(1, Ordering::Relaxed);
-                tracing::info!(logger, user, verb, namespace, resource, subresource, name, reason, "Denied");
+                log!(info, "Denied", reason);
+                reason
             }
-            Ruling::Failed { code: 500, message } => {
-                self.failed(message);
-                let error = message;
-                let text = "Error when consulting authorizer for opinion";
-                tracing::error!(logger, user, verb, namespace, resource, subresource, name, error, "{text}");
+            Ruling::Failed { code: 500, message: error } => {
+                self.failed(error);
+                log!(error, "Error when consulting authorizer for opinion", error);
+                error
             }
             Ruling::Failed { code, message } => {
                 self.failed(message);
                 tracing::info!(logger, code, "Request is no review");
+                message
             }
             Ruling::Panicked(_) => {
                 // Its text may quote an object.
                 self.metrics.panicked();
                 self.failed("panicked");
-                tracing::error!(logger, user, verb, namespace, resource, subresource, name, "A webhook panicked");
+                log!(error, "A webhook panicked");
+                "panicked"
             }
-        }
+        };
+        let reason = &*cut(reason);
+        tracing::debug!(logger, decision, reason, "Wrote response");
     }
 
     fn failed(&self, message: &str) {
@@ -168,7 +179,7 @@ impl Statistics {
             cell.finished = requests;
             cell.line = line;
             if let Some(error) = error {
-                cell.last_error = Some((now, error.to_owned()));
+                cell.last_error = Some((now, cut(error).into_owned()));
             }
         });
     }
@@ -193,5 +204,93 @@ impl Drop for Answering<'_> {
         self.statistics.metrics.in_flight(-1);
         self.statistics.in_flight.fetch_sub(1, Ordering::Relaxed);
         self.statistics.show(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io,
+        sync::{Arc, Mutex},
+    };
+
+    use serde_json::{Value, json};
+    use tracing::Level;
+
+    use super::*;
+    use crate::webhooks::authorizing::{Action, Attributes, PathAction, ResourceAction};
+
+    #[derive(Clone, Default)]
+    struct Captured(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Captured {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The fields of what is logged of a review.
+    fn logged(action: Action<'_>, ruling: Ruling) -> Vec<Value> {
+        let census = Census::default();
+        let statistics = Statistics::new("/webhooks/x", &Metrics::new("v1", census.clone()), &census);
+        let attributes = Attributes { user: "agent".into(), groups: Vec::new(), action };
+        let asked = Asked::of(&attributes);
+        let captured = Captured::default();
+        let stream = captured.clone();
+        let subscriber =
+            tracing_subscriber::fmt().json().with_max_level(Level::DEBUG).with_writer(move || stream.clone()).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            statistics.answered(&Account::Authorization(Authorized { logger: "l", topic: "other", asked, ruling }));
+        });
+        let text = String::from_utf8(captured.0.lock().unwrap().clone()).unwrap();
+        text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["fields"].take()).collect()
+    }
+
+    /// spec 61 §8
+    #[test]
+    fn of_a_review_is_logged_who_wanted_what_and_why_it_was_denied() {
+        let action = ResourceAction {
+            verb: "get".into(),
+            group: "g.io".into(),
+            resource: "things".into(),
+            subresource: "status".into(),
+            namespace: "ns".into(),
+            name: "n".repeat(100_000).into(),
+            ..ResourceAction::default()
+        };
+        let asked = json!({
+            "logger": "l", "user": "agent", "verb": "get", "namespace": "ns", "group": "g.io", "resource": "things",
+            "subresource": "status", "name": format!("{}…", "n".repeat(512)), "path": "",
+        });
+        let with = |message: &str, more: Value| {
+            let mut all = asked.clone();
+            all["message"] = message.into();
+            all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            all
+        };
+        let wrote = |decision: &str, reason: &str| json!({"logger": "l", "message": "Wrote response", "decision": decision, "reason": reason});
+
+        let denied = logged(Action::Resource(action.clone()), Ruling::Decided(Decision::Deny("why".into())));
+        let expected =
+            [with("Responding to request", json!({})), with("Denied", json!({"reason": "why"})), wrote("deny", "why")];
+        assert_eq!(denied, expected);
+        let allowed = logged(Action::Resource(action), Ruling::Decided(Decision::Allow));
+        assert_eq!(allowed, [with("Responding to request", json!({})), wrote("allow", "")]);
+    }
+
+    /// spec 61 §8
+    #[test]
+    fn the_denial_of_a_path_names_it() {
+        let action = PathAction { verb: "get".into(), path: "/metrics".into() };
+
+        let denied = logged(Action::Path(action), Ruling::Decided(Decision::Deny(String::new())));
+
+        assert_eq!(denied[1]["message"], "Denied");
+        assert_eq!((&denied[1]["verb"], &denied[1]["path"]), (&json!("get"), &json!("/metrics")));
     }
 }

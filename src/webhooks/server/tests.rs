@@ -16,8 +16,8 @@ use crate::{
     http::probes::{Checks, ProbeQuery},
     webhooks::{
         endpoint::Mutating,
-        knowledge::{Known, Question},
-        mutating::{Mutator, Outcome, Request, token_mount::SERVICE_ACCOUNTS},
+        knowledge::{LiveAnswer, Question},
+        mutating::{Mutation, Mutator, Request, token_mount::SERVICE_ACCOUNTS},
         registry::{self, Entry},
         review::FailurePolicy,
         view::{Failure, Lookup, View},
@@ -46,10 +46,10 @@ struct Rig {
 }
 
 /// Does what the test says.
-struct Scripted(fn(&mut Value, &dyn View) -> Result<Outcome, Failure>);
+struct Scripted(fn(&mut Value, &dyn View) -> Result<Mutation, Failure>);
 
 impl Mutator for Scripted {
-    fn mutate(&self, object: &mut Value, _: &Request<'_>, view: &dyn View) -> Result<Outcome, Failure> {
+    fn mutate(&self, object: &mut Value, _: &Request<'_>, view: &dyn View) -> Result<Mutation, Failure> {
         (self.0)(object, view)
     }
 
@@ -58,7 +58,7 @@ impl Mutator for Scripted {
     }
 }
 
-fn entry(path: &'static str, mutate: fn(&mut Value, &dyn View) -> Result<Outcome, Failure>) -> Entry {
+fn entry(path: &'static str, mutate: fn(&mut Value, &dyn View) -> Result<Mutation, Failure>) -> Entry {
     let endpoint = Mutating { failure_policy: FailurePolicy::Fail, mutator: Arc::new(Scripted(mutate)) };
     Entry { key: "test", path, reads: Vec::new(), endpoint: Arc::new(endpoint) }
 }
@@ -67,17 +67,17 @@ fn webhooks() -> Vec<Entry> {
     vec![
         entry(MUTATING, |object, _| {
             object["metadata"]["labels"] = json!({"a": "b"});
-            Ok(Outcome::Done)
+            Ok(Mutation::Done)
         }),
         entry(DENYING, |_, _| Err(Failure::Denied("no".into()))),
         entry(LARGE, |object, _| {
             object["metadata"]["labels"] = json!({"a": "b".repeat(1 << 20)});
-            Ok(Outcome::Done)
+            Ok(Mutation::Done)
         }),
         entry(PANICKING, |_, _| panic!("at the disco")),
         entry(LOOKING, |_, view| {
             let name = crate::api::object::NamespacedName::new("n", "a");
-            view.object(&SERVICE_ACCOUNTS, &name).map(|_| Outcome::Done)
+            view.object(&SERVICE_ACCOUNTS, &name).map(|_| Mutation::Done)
         }),
         authorizing(),
     ]

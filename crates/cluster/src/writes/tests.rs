@@ -291,8 +291,8 @@ async fn what_was_seen_without_uid_or_version_binds_nothing_and_is_refused_unsen
         cluster.patch_to(&ctx(), &at(), &bare, &after, Lock::Version).await.map(drop),
         cluster.patch_to(&ctx(), &at(), &bare, &after, Lock::Uid).await.map(drop),
         cluster.patch_to(&ctx(), &at(), &versioned, &without_metadata, Lock::Version).await.map(drop),
-        cluster.delete_seen(&ctx(), &at(), "", None).await.map(drop),
-        cluster.delete_seen(&ctx(), &at(), "u", Some("")).await.map(drop),
+        cluster.delete_seen(&ctx(), &at(), "", None, None).await.map(drop),
+        cluster.delete_seen(&ctx(), &at(), "u", Some(""), None).await.map(drop),
         cluster.set_finalizer(&ctx(), &at(), &versioned, "a.b/d", true).await.map(drop),
     ];
 
@@ -311,13 +311,13 @@ async fn only_what_was_seen_is_deleted() {
     let (uid, version) = (object::uid(&former), object::resource_version(&former));
     scene.sim.edit("configmaps", "ns", "a", |object| object["data"]["v"] = "2".into());
 
-    let stale = scene.cluster.delete_seen(&ctx(), &at(), uid, Some(version)).await.unwrap_err();
+    let stale = scene.cluster.delete_seen(&ctx(), &at(), uid, Some(version), None).await.unwrap_err();
     assert!(stale.is_conflict());
-    assert_eq!(scene.cluster.delete_seen(&ctx(), &at(), uid, None).await, Ok(Deleted::Gone));
-    assert_eq!(scene.cluster.delete_seen(&ctx(), &at(), uid, None).await, Ok(Deleted::Gone));
+    assert_eq!(scene.cluster.delete_seen(&ctx(), &at(), uid, None, None).await, Ok(Deleted::Gone));
+    assert_eq!(scene.cluster.delete_seen(&ctx(), &at(), uid, None, None).await, Ok(Deleted::Gone));
 
     scene.put(json!({}));
-    assert!(scene.cluster.delete_seen(&ctx(), &at(), uid, None).await.unwrap_err().is_conflict());
+    assert!(scene.cluster.delete_seen(&ctx(), &at(), uid, None, None).await.unwrap_err().is_conflict());
     assert!(scene.stored().is_some());
     assert_eq!(scene.verbs(), ["delete"; 4]);
 }
@@ -328,10 +328,10 @@ async fn a_deletion_that_waits_is_pending_and_one_of_an_unserved_kind_an_error()
     let stored = scene.put(json!({"finalizers": ["a.b/c"]}));
     let unknown = Resource::new("g.io", "v1", "Thing", "things", true).at("ns", "a");
 
-    let deleted = scene.cluster.delete_seen(&ctx(), &at(), object::uid(&stored), None).await.unwrap();
+    let deleted = scene.cluster.delete_seen(&ctx(), &at(), object::uid(&stored), None, None).await.unwrap();
 
     assert!(matches!(&deleted, Deleted::Pending(object) if object::deletion_timestamp(object).is_some()));
-    assert!(scene.cluster.delete_seen(&ctx(), &unknown, "u", None).await.unwrap_err().is_not_served());
+    assert!(scene.cluster.delete_seen(&ctx(), &unknown, "u", None, None).await.unwrap_err().is_not_served());
 }
 
 // === set_finalizer ===

@@ -5,7 +5,7 @@ use std::{
     fmt,
 };
 
-use cluster::{ApiError, DeleteOptions, Deleted, Resource, Target};
+use cluster::{ApiError, Deleted, Resource, Target};
 use serde_json::Value;
 use tokio::{sync::Mutex, time::Instant};
 
@@ -284,15 +284,10 @@ impl Step<'_> {
     /// Deletes the object; the next pass, a few milliseconds later, creates it anew. Gives the text to report.
     async fn replace(&self, merged: &Value, error: &ApiError, propagation: Option<clean::Propagation>) -> String {
         let run = self.scene.run;
-        let options = DeleteOptions {
-            uid: Some(object::uid(merged).to_owned()).filter(|uid| !uid.is_empty()),
-            propagation: propagation.map(Into::into),
-            ..DeleteOptions::default()
-        };
-        match run.controller.target.delete(&run.context, &self.at, &options).await {
+        let (uid, propagation) = (object::uid(merged), propagation.map(Into::into));
+        match run.controller.target.delete_seen(&run.context, &self.at, uid, None, propagation).await {
             Ok(Deleted::Pending(live)) => self.seen(&live),
             Ok(Deleted::Gone) => run.controller.objects.gone(&self.planned.key, &run.writer),
-            Err(gone) if gone.is_not_found() => run.controller.objects.gone(&self.planned.key, &run.writer),
             Err(failed) => return invalid_update::not_deleted(&self.display, &failed.to_string()),
         }
         invalid_update::deleted(&self.display, &error.to_string())
@@ -304,6 +299,10 @@ impl Step<'_> {
         let run = self.scene.run;
         let owner = clean::other_owner(object::annotation(live, ORIGIN), &self.scene.origin)?;
         run.controller.bundles.store().with(&owner, |_| ())?;
+        // On doubt it exists: then the object waits for the next period at most.
+        if !run.controller.exists(&run.context, &owner).await.unwrap_or(true) {
+            return None;
+        }
         if self.scene.is_given_away(&owner, &self.planned.key).await {
             return None;
         }

@@ -2,8 +2,9 @@
 
 use std::{rc::Rc, time::Duration};
 
-use cluster::{ApiError, Context, Reference};
+use cluster::{ApiError, Context, Reference, Target};
 use kit::{Causes, Deadline, Failure, Pass};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::super::{
@@ -85,29 +86,40 @@ impl Run<'_> {
 
     /// Adds the own finalizer where it is missing: before anything is written to the target (spec 10 §8).
     pub(crate) async fn ensure_finalizer(&mut self) -> Result<(), Failure> {
-        if self.has_finalizer() {
+        let added = self.set_finalizer(true).await;
+        added.map_err(|error| Failure::new(format!("failed to add finalizer: {error}")))
+    }
+
+    /// Adds (`held`) or removes the own finalizer, unless it is so already.
+    pub(crate) async fn set_finalizer(&mut self, held: bool) -> Result<(), ApiError> {
+        if self.has_finalizer() == held {
             return Ok(());
         }
-        let finalizer = self.controller.settings.class.finalizer();
-        let metadata = &self.bundle.mr.metadata;
-        let finalizers: Vec<&str> =
-            metadata.finalizers.iter().map(String::as_str).chain(std::iter::once(finalizer)).collect();
-        let patch = serde_json::json!({
-            "metadata": { "finalizers": finalizers, "resourceVersion": metadata.resource_version }
-        });
-        let patched = self.patch_bundle(&patch).await;
-        patched.map_err(|error| Failure::new(format!("failed to add finalizer: {error}")))
+        let controller = self.controller;
+        let (at, name) = (self.address(), controller.settings.class.finalizer());
+        let asked = controller.env.clock.monotonic();
+        let seen = self.bundle.record.raw().map_err(|error| ApiError::Decode(error.to_string()))?;
+        let answer = controller.source.set_finalizer(&self.context, &at, &seen, name, held).await;
+        self.go_on_with(answer, asked)
     }
 
     /// Patches the ManagedResource and goes on with the answer.
-    pub(crate) async fn patch_bundle(&mut self, patch: &serde_json::Value) -> Result<(), ApiError> {
-        let controller = self.controller;
-        let at = controller.bundles.resource().at(&self.pass.key.namespace, &self.pass.key.name);
-        let asked = controller.env.clock.monotonic();
-        let answer = controller.source.merge_patch(&self.context, &at, None, patch).await;
+    pub(crate) async fn patch_bundle(&mut self, patch: &Value) -> Result<(), ApiError> {
+        let at = self.address();
+        let asked = self.controller.env.clock.monotonic();
+        let answer = self.controller.source.merge_patch(&self.context, &at, None, patch).await;
+        self.go_on_with(answer, asked)
+    }
+
+    fn address(&self) -> Target {
+        self.controller.bundles.resource().at(&self.pass.key.namespace, &self.pass.key.name)
+    }
+
+    fn go_on_with(&mut self, answer: Result<Value, ApiError>, asked: Instant) -> Result<(), ApiError> {
         let answer = answer.inspect_err(|error| self.status.heard(error))?;
         self.bundle = Snapshot::of(&answer).map_err(|error| ApiError::Decode(error.to_string()))?;
-        controller.bundles.wrote_record(&self.pass.key, self.bundle.record.clone(), &self.writer, asked);
+        let record = self.bundle.record.clone();
+        self.controller.bundles.wrote_record(&self.pass.key, record, &self.writer, asked);
         Ok(())
     }
 

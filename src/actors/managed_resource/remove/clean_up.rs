@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use cluster::{ApiError, DeleteOptions, Deleted, ListQuery, Resource, Target};
+use cluster::{ApiError, Deleted, ListQuery, Resource, Target};
 use futures::{StreamExt, stream};
 use kit::{Failure, Outcome};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
@@ -63,14 +63,7 @@ pub(crate) async fn delete_bundle(run: &mut Run<'_>, memory: &mut Memory) -> Res
 }
 
 async fn remove_finalizer(run: &mut Run<'_>) -> Result<(), Failure> {
-    let own = run.controller.settings.class.finalizer();
-    let metadata = &run.mr().metadata;
-    if !metadata.finalizers.iter().any(|finalizer| finalizer == own) {
-        return Ok(());
-    }
-    let left: Vec<&String> = metadata.finalizers.iter().filter(|finalizer| *finalizer != own).collect();
-    let patch = json!({ "metadata": { "finalizers": left, "resourceVersion": metadata.resource_version } });
-    match run.patch_bundle(&patch).await {
+    match run.set_finalizer(false).await {
         Ok(()) => Ok(()),
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) => Err(Failure::new(format!("failed to remove finalizer: {error}"))),
@@ -155,16 +148,10 @@ async fn try_clean(run: &Run<'_>, reference: &ResourceRef) -> Result<Cleaned, Ap
         if let Some(left) = left_alone(run, reference, &record.uid, record.origin.as_deref()).await {
             return Ok(left);
         }
-        let options = DeleteOptions {
-            uid: Some(record.uid.to_string()),
-            resource_version: Some(record.resource_version.to_string()),
-            propagation: clean::propagation(&key.group).map(Into::into),
-            ..DeleteOptions::default()
-        };
-        match controller.target.delete(&run.context, &at, &options).await {
+        match delete(run, reference, &at, &record.uid, &record.resource_version, asked).await {
             // What is known of the object is old: look at it.
             Err(error) if error.is_conflict() => {}
-            answer => return Ok(deleted(run, reference, answer?, asked)),
+            result => return result,
         }
     }
     let mut attempt = 0;
@@ -204,21 +191,24 @@ async fn clean_live(
         return Ok(Cleaned::Pending(Some(text)));
     }
     if object::deletion_timestamp(live).is_none() {
-        let options = DeleteOptions {
-            uid: Some(object::uid(live).to_owned()),
-            resource_version: Some(object::resource_version(live).to_owned()),
-            propagation: clean::propagation(&key.group).map(Into::into),
-            ..DeleteOptions::default()
-        };
-        let answer = controller.target.delete(&run.context, at, &options).await?;
-        return Ok(deleted(run, reference, answer, asked));
+        return delete(run, reference, at, object::uid(live), object::resource_version(live), asked).await;
     }
     finalize(run, at, live).await
 }
 
-fn deleted(run: &Run<'_>, reference: &ResourceRef, answer: Deleted, asked: Instant) -> Cleaned {
+/// Deletes an object as it was seen.
+async fn delete(
+    run: &Run<'_>,
+    reference: &ResourceRef,
+    at: &Target,
+    uid: &str,
+    version: &str,
+    asked: Instant,
+) -> Result<Cleaned, ApiError> {
     let key = reference.key();
-    match answer {
+    let propagation = clean::propagation(&key.group).map(Into::into);
+    let answer = run.controller.target.delete_seen(&run.context, at, uid, Some(version), propagation).await;
+    Ok(match answer.map_err(unsent)? {
         Deleted::Gone => {
             run.controller.objects.gone(&key, &run.writer);
             Cleaned::Done
@@ -229,6 +219,14 @@ fn deleted(run: &Run<'_>, reference: &ResourceRef, answer: Deleted, asked: Insta
             let grace = clean::forced_finalization(&object, run.controller.env.clock.wall());
             Cleaned::Pending(grace.err().map(|error| error.to_string()))
         }
+    })
+}
+
+/// What was seen without uid or version is there all the same: only a name that no request can carry is nobody's.
+fn unsent(error: ApiError) -> ApiError {
+    match error {
+        ApiError::BadRequest(text) => ApiError::Decode(text),
+        other => other,
     }
 }
 
@@ -264,39 +262,29 @@ async fn left_alone(run: &Run<'_>, reference: &ResourceRef, uid: &str, origin: O
     }
 }
 
-/// Whether the object belongs to another bundle that exists: then it is not ours to delete (decision 10). The store may
-/// be late, or limited to some namespaces: that an owner is not there only the server tells. The error says whom it does not
-/// tell of, and what would help.
+/// Whether the object belongs to another bundle that exists: then it is not ours to delete (decision 10). The error says
+/// whom nobody tells of, and what would help.
 async fn belongs_to_another(run: &Run<'_>, reference: &ResourceRef, origin: Option<&str>) -> Result<bool, String> {
     let controller = run.controller;
     let own = Origin::new(controller.settings.cluster_id.clone(), run.pass.key.clone());
     let Some(owner) = clean::other_owner(origin, &own) else { return Ok(false) };
-    if controller.bundles.store().with(&owner, |_| ()).is_none() {
-        let at = controller.bundles.resource().at(&owner.namespace, &owner.name);
-        match controller.source.get(&run.context, &at).await {
-            Ok(_) => {}
-            Err(error) if error.is_not_found() => return Ok(false),
-            // A name that no request can carry is no owner's.
-            Err(ApiError::BadRequest(_)) => return Ok(false),
-            Err(error) => {
-                let remedy = if error.is_forbidden() {
-                    format!(
-                        " (grant get on managedresources in namespace \"{}\", or remove the annotation {ORIGIN} from the \
-                         object)",
-                        owner.namespace
-                    )
-                } else {
-                    String::new()
-                };
-                return Err(format!(
-                    "it names the ManagedResource {owner} as its owner, and whether that exists cannot be told: \
-                     {error}{remedy}"
-                ));
-            }
-        }
+    let exists = controller.exists(&run.context, &owner).await.map_err(|error| {
+        let remedy = if error.is_forbidden() {
+            format!(
+                " (grant get on managedresources in namespace \"{}\", or remove the annotation {ORIGIN} from the object)",
+                owner.namespace
+            )
+        } else {
+            String::new()
+        };
+        format!(
+            "it names the ManagedResource {owner} as its owner, and whether that exists cannot be told: {error}{remedy}"
+        )
+    })?;
+    if exists {
+        run.kept_for_owner(&display(reference), &owner);
     }
-    run.kept_for_owner(&display(reference), &owner);
-    Ok(true)
+    Ok(exists)
 }
 
 /// Deletes the claims of a StatefulSet, before it is deleted itself (spec 10 §13.3).

@@ -41,7 +41,8 @@ fn is_managed_resource(key: &ObjectKey) -> bool {
     key.group == "resources.gardener.cloud" && key.kind == "ManagedResource"
 }
 
-/// Whether the object is the ManagedResource of that name in the source cluster.
+/// Whether the object is the ManagedResource of that name in the source cluster. The store may be late here: a uid does not come
+/// again, and what is spared is being deleted anyway. Where it does not know that yet, the object is waited for until it does.
 fn is_same(run: &Run<'_>, name: &NamespacedName, uid: &str) -> bool {
     run.controller.bundles.store().with(name, |record| record.uid() == uid).unwrap_or(false)
 }

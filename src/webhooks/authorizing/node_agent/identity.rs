@@ -7,7 +7,7 @@ const GROUP: &str = "gardener.cloud:node-agents";
 
 /// Whose request it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Identity<'a> {
+pub(super) enum Requester<'a> {
     /// That of somebody else: both the prefix and the group make a node agent (spec 61 §11.2).
     Other,
     /// That of a node agent without a machine.
@@ -16,9 +16,9 @@ pub(super) enum Identity<'a> {
     Machine(&'a str),
 }
 
-// === impl Identity ===
+// === impl Requester ===
 
-impl<'a> Identity<'a> {
+impl<'a> Requester<'a> {
     pub(super) fn of(attributes: &'a Attributes<'_>) -> Self {
         let machine = attributes.user.strip_prefix(PREFIX);
         match machine.filter(|_| attributes.groups.iter().any(|group| group == GROUP)) {

@@ -25,15 +25,17 @@ mod texts;
 mod tests;
 
 pub use decide::Topic;
-use identity::Identity;
+use identity::Requester;
 pub use known::{CSRS, MACHINES, Machine, NODES, Node, PODS, SECRETS};
 pub use osc::{OscSecret, Reference};
 
+use std::sync::Arc;
+
 use super::{Action, Attributes, Authorizer, Decision, ResourceAction};
 use crate::{
-    api::config::NodeAgentAuthorizer,
+    api::{config::NodeAgentAuthorizer, object::NamespacedName},
     webhooks::{
-        projection::Reads,
+        projection::{Projection, Reads},
         view::{Failure, View},
     },
 };
@@ -43,6 +45,9 @@ pub const PATH: &str = "/webhooks/auth/nodeagent";
 
 /// The only namespace whose Leases and Secrets are any business of a node agent.
 const KUBE_SYSTEM: &str = "kube-system";
+
+/// Of a name of an object or Namespace, in bytes: the longest that an API server takes.
+const LONGEST_NAME: usize = 253;
 
 /// The authorizer.
 #[derive(Debug, Clone)]
@@ -96,13 +101,16 @@ impl Authorizer for NodeAgents {
         let action = match &attributes.action {
             // The user is lost here, and with it any opinion (spec 61 §2 rule 4).
             Action::None => return Ok(Decision::NoOpinion),
-            Action::Path => None,
+            Action::Path(_) => None,
             Action::Resource(action) => Some(action),
         };
-        let machine = match Identity::of(attributes) {
-            Identity::Other => return Ok(Decision::NoOpinion),
-            Identity::Nameless => return Ok(Decision::Deny(String::new())),
-            Identity::Machine(machine) => machine,
+        let machine = match Requester::of(attributes) {
+            Requester::Other => return Ok(Decision::NoOpinion),
+            Requester::Nameless => return Ok(Decision::Deny(String::new())),
+            Requester::Machine(machine) if machine.len() > LONGEST_NAME => {
+                return Ok(Decision::Deny(texts::no_machine(machine)));
+            }
+            Requester::Machine(machine) => machine,
         };
         let Some(action) = action else { return Ok(Decision::Deny(String::new())) };
         let request = Request { settings: self, view, user: &attributes.user, machine, action };
@@ -116,11 +124,38 @@ impl Authorizer for NodeAgents {
     fn topic(&self, attributes: &Attributes<'_>) -> &'static str {
         match &attributes.action {
             Action::Resource(action) => Topic::of(action).map_or(super::NO_TOPIC, Topic::name),
-            Action::Path | Action::None => super::NO_TOPIC,
+            Action::Path(_) | Action::None => super::NO_TOPIC,
         }
     }
 
     fn logger(&self) -> &'static str {
         "webhook.node-agent-authorizer"
+    }
+}
+
+// === impl Request ===
+
+impl Request<'_> {
+    /// What is kept of an object. One with a name that none can have does not exist, and is not asked for.
+    fn object<T: Send + Sync + 'static>(
+        self,
+        projection: &'static Projection<T>,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<T>>, Failure> {
+        if namespace.len().max(name.len()) > LONGEST_NAME {
+            return Ok(None);
+        }
+        self.view.object(projection, &NamespacedName::new(namespace, name))
+    }
+
+    /// The same, read anew: a store may lag behind what is missing.
+    fn object_live<T: Send + Sync + 'static>(
+        self,
+        projection: &'static Projection<T>,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<T>>, Failure> {
+        self.view.object_live(projection, &NamespacedName::new(namespace, name))
     }
 }

@@ -1,12 +1,9 @@
 //! Pods (spec 61 §5.5): those of the node.
 
 use super::{End, PODS, Request, node, texts};
-use crate::{
-    api::object::NamespacedName,
-    webhooks::{
-        authorizing::{Decision, Requirement},
-        view::Failure,
-    },
+use crate::webhooks::{
+    authorizing::{Decision, Requirement},
+    view::Failure,
 };
 
 const NODE_NAME: &str = "spec.nodeName";
@@ -23,14 +20,14 @@ pub(super) fn decide(request: Request<'_>) -> Result<Decision, End> {
         }
     }
 
-    let name = NamespacedName::new(&*action.namespace, &*action.name);
-    let shown = || format!("{}/{}", name.namespace, name.name);
+    let (namespace, name) = (&*action.namespace, &*action.name);
+    let shown = || format!("{namespace}/{name}");
     let failed = |failure| End::while_reading(failure, || texts::getting_pod(&shown()));
     let missing = || End::Deny(texts::no_pod(&shown()));
-    let mut of_node = request.view.object(&PODS, &name).map_err(failed)?.ok_or_else(missing)?;
+    let mut of_node = request.object(&PODS, namespace, name).map_err(failed)?.ok_or_else(missing)?;
     if of_node.is_empty() {
         // It may just have been bound.
-        of_node = request.view.object_live(&PODS, &name).map_err(failed)?.ok_or_else(missing)?;
+        of_node = request.object_live(&PODS, namespace, name).map_err(failed)?.ok_or_else(missing)?;
     }
     if **of_node == *node { Ok(Decision::Allow) } else { Err(End::Deny(texts::foreign_pod(&shown(), &node))) }
 }

@@ -3,10 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use super::{End, KUBE_SYSTEM, NODES, Node, OscSecret, Request, SECRETS, node, texts};
-use crate::{
-    api::object::NamespacedName,
-    webhooks::{authorizing::Decision, view::Failure},
-};
+use crate::webhooks::{authorizing::Decision, view::Failure};
 
 /// What every node agent may read. The last three exist in self-hosted shoots only.
 const BASE: [&str; 5] = [
@@ -60,6 +57,7 @@ impl Names<'_> {
 
     /// Machine mode: the Machine says which OSC secret is meant.
     fn of_machine(&mut self, request: Request<'_>, namespace: &str) -> Result<(), End> {
+        // Where its Node is not known it may read the Secrets of all hosts.
         let machine = node::machine(request, namespace)?;
         let name = &*machine.secret_name;
         if name.is_empty() {
@@ -113,12 +111,17 @@ impl Names<'_> {
 // === reads ===
 
 fn osc_secret(request: Request<'_>, name: &str) -> Result<Option<Arc<OscSecret>>, Failure> {
-    request.view.object(&SECRETS, &NamespacedName::new(KUBE_SYSTEM, name))
+    request.object(&SECRETS, KUBE_SYSTEM, name)
 }
 
+/// A Node of which no host name is known may have got one just now; without one it may read the Secrets of all hosts.
 fn node_of(request: Request<'_>, name: &str) -> Result<Option<Arc<Node>>, End> {
-    let found = request.view.object(&NODES, &NamespacedName::new("", name));
-    found.map_err(|failure| End::while_reading(failure, || texts::getting_node(name)))
+    let failed = |failure| End::while_reading(failure, || texts::getting_node(name));
+    let known = request.object(&NODES, "", name).map_err(failed)?;
+    if known.as_ref().is_none_or(|node| !node.host_name.is_empty()) {
+        return Ok(known);
+    }
+    request.object_live(&NODES, "", name).map_err(failed)
 }
 
 fn listing(failure: Failure) -> End {

@@ -401,6 +401,26 @@ fn without_machines_the_user_is_the_node() {
     assert!(without_machines().reads().iter().all(|read| !matches!(read, Reads::ObjectsOf(..))));
 }
 
+/// Users and clients choose names: what no object can be called is not asked for, and an absurd one is not repeated whole.
+#[test]
+fn a_name_that_no_object_can_have_is_denied_without_a_read_and_cut() {
+    let (view, long) = (view(), "x".repeat(254));
+    for (settings, request) in [(hosted(), "get secrets kube-system/x"), (without_machines(), "get nodes n1")] {
+        assert_eq!(ask(&settings, &view, &long, request), format!("deny: machine \"{long}\" not found"));
+    }
+    for request in ["get certificatesigningrequests X", "get pods a/X", "delete pods X/a", "get secrets kube-system/X"]
+    {
+        for name in [long.clone(), "é".repeat(100_000)] {
+            let told = ask(&without_machines(), &view, "n1", &request.replace('X', &name));
+            assert!(told.starts_with("deny: ") && told.len() < 2_000, "{request}: {} bytes", told.len());
+        }
+    }
+    assert!(view.reads().iter().all(|read| read.len() < 100), "{:?}", view.reads());
+    let selector = json!({"rawSelector": format!("spec.nodeName=n1,{}", "é".repeat(100_000))});
+    let told = ask_selecting(&with_selectors(), &view, "m1", "list pods", &selector);
+    assert!(told.starts_with("error: 500 error parsing field selector") && told.len() < 2_000, "{}", told.len());
+}
+
 // === reads ===
 
 /// spec 61, "better": one live read before anything is refused

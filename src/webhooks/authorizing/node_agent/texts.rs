@@ -1,9 +1,12 @@
-//! Reasons of denials and texts of errors, as clients get to see them (spec 61).
+//! Reasons of denials and texts of errors, as clients get to see them (spec 61). What clients chose is cut in them.
 
 use std::{borrow::Cow, fmt::Display};
 
 use super::End;
-use crate::webhooks::view::Failure;
+use crate::{
+    api::quote::{cut, shown},
+    webhooks::view::Failure,
+};
 
 pub(super) fn only_subresources(allowed: &[&str]) -> String {
     format!("only the following subresources are allowed for this resource type: {}", listed(allowed))
@@ -14,7 +17,7 @@ pub(super) fn only_verbs(allowed: &[&str]) -> String {
 }
 
 pub(super) fn only_own_csrs(user: &str) -> String {
-    format!("gardener-node-agent is only allowed to read or request CSRs for its own user \"{user}\"")
+    format!("gardener-node-agent is only allowed to read or request CSRs for its own user {}", shown(user))
 }
 
 pub(super) fn only_leases(names: &[&str]) -> String {
@@ -22,7 +25,7 @@ pub(super) fn only_leases(names: &[&str]) -> String {
 }
 
 pub(super) fn only_node(name: &str) -> String {
-    format!("this gardener-node-agent can only access node \"{name}\"")
+    format!("this gardener-node-agent can only access node {}", shown(name))
 }
 
 pub(super) fn only_with_selector(node: &str) -> String {
@@ -30,7 +33,7 @@ pub(super) fn only_with_selector(node: &str) -> String {
 }
 
 pub(super) fn foreign_pod(pod: &str, node: &str) -> String {
-    format!("pod \"{pod}\" does not belong to node \"{node}\"")
+    format!("pod {} does not belong to node {}", shown(pod), shown(node))
 }
 
 pub(super) fn only_secrets(names: &[Cow<'_, str>]) -> String {
@@ -40,19 +43,19 @@ pub(super) fn only_secrets(names: &[Cow<'_, str>]) -> String {
 // === what is missing ===
 
 pub(super) fn no_node(machine: &str) -> String {
-    format!("no node for \"{machine}\" found")
+    format!("no node for {} found", shown(machine))
 }
 
 pub(super) fn no_machine(name: &str) -> String {
-    format!("machine \"{name}\" not found")
+    format!("machine {} not found", shown(name))
 }
 
 pub(super) fn no_csr(name: &str) -> String {
-    format!("CSR \"{name}\" not found")
+    format!("CSR {} not found", shown(name))
 }
 
 pub(super) fn no_pod(pod: &str) -> String {
-    format!("pod \"{pod}\" not found")
+    format!("pod {} not found", shown(pod))
 }
 
 // === what could not be done ===
@@ -60,19 +63,19 @@ pub(super) fn no_pod(pod: &str) -> String {
 pub(super) const LISTING_OSC_SECRETS: &str = "error listing operating system config secrets";
 
 pub(super) fn getting_machine(name: &str) -> String {
-    format!("error getting machine \"{name}\"")
+    format!("error getting machine {}", shown(name))
 }
 
 pub(super) fn getting_node(name: &str) -> String {
-    format!("error getting node \"{name}\"")
+    format!("error getting node {}", shown(name))
 }
 
 pub(super) fn getting_csr(name: &str) -> String {
-    format!("error getting CSR \"{name}\"")
+    format!("error getting CSR {}", shown(name))
 }
 
 pub(super) fn getting_pod(pod: &str) -> String {
-    format!("error getting pod \"{pod}\"")
+    format!("error getting pod {}", shown(pod))
 }
 
 pub(super) fn getting_osc_secret(name: &str) -> String {
@@ -86,7 +89,7 @@ pub(super) fn reading_references(secret: &str, cause: &str) -> String {
 }
 
 pub(super) fn parsing_selector(cause: &str) -> String {
-    format!("error parsing field selector: {cause}")
+    format!("error parsing field selector: {}", cut(cause))
 }
 
 // === impl End ===

@@ -30,7 +30,7 @@ pub use self::{
     replicas::{REPLICAS, TYPE},
     spread::HOST_SPREAD,
 };
-use super::{Mutator, Outcome, Request};
+use super::{Mutation, Mutator, Request};
 use crate::{
     api::config::HighAvailabilityConfig,
     webhooks::{
@@ -112,10 +112,10 @@ impl HighAvailability {
     }
 
     /// Spec 51 §3.
-    fn change(&self, object: &mut Value, request: &Request<'_>, view: &dyn View) -> Result<Outcome, Error> {
+    fn change(&self, object: &mut Value, request: &Request<'_>, view: &dyn View) -> Result<Mutation, Error> {
         let wanted = wanted(request, view)?;
         let Some(kind) = Kind::of(request) else {
-            return Ok(Outcome::Unexpected(format!("unexpected resource: {}", request.kind.group_kind())));
+            return Ok(Mutation::Unexpected(format!("unexpected resource: {}", request.kind.group_kind())));
         };
         decodes(object, request)?;
         fields::check(object, kind.fields())?;
@@ -131,12 +131,12 @@ impl HighAvailability {
                 tolerations::add(object, &self.config)?;
             }
         }
-        Ok(Outcome::Done)
+        Ok(Mutation::Done)
     }
 }
 
 impl Mutator for HighAvailability {
-    fn mutate(&self, object: &mut Value, request: &Request<'_>, view: &dyn View) -> Result<Outcome, Failure> {
+    fn mutate(&self, object: &mut Value, request: &Request<'_>, view: &dyn View) -> Result<Mutation, Failure> {
         self.change(object, request, view).map_err(|error| match error {
             Error::Field(error) => Failure::Denied(error.to_string()),
             Error::Other(failure) => failure,

@@ -46,7 +46,7 @@ async fn a_review_goes_on_with_what_was_read_for_it() {
     let reading = async {
         let question = rig.questions.recv().await.unwrap();
         assert!(matches!(question.lookup, Lookup::Object { .. }));
-        question.reply.send(Known::Object(None)).ok();
+        question.reply.send(LiveAnswer::Object(None)).ok();
     };
     let (answer, ()) = tokio::join!(client.review(LOOKING, "7c1f"), reading);
 
@@ -69,7 +69,7 @@ async fn a_burst_that_waits_for_one_read_is_answered_as_a_whole() {
     while asked.len() < 400 {
         asked.push(rig.questions.recv().await.unwrap());
     }
-    asked.into_iter().for_each(|question| drop(question.reply.send(Known::Object(None))));
+    asked.into_iter().for_each(|question| drop(question.reply.send(LiveAnswer::Object(None))));
 
     for answer in burst {
         assert_eq!(answer.await.unwrap().json()["response"]["allowed"], true);
@@ -119,7 +119,7 @@ async fn reviews_wait_as_bytes_and_not_as_trees() {
         asked.push(rig.questions.recv().await.unwrap());
     }
     let more = resident().saturating_sub(before);
-    asked.into_iter().for_each(|question| drop(question.reply.send(Known::Object(None))));
+    asked.into_iter().for_each(|question| drop(question.reply.send(LiveAnswer::Object(None))));
 
     assert!(more < 400, "{more} MiB for 12 MiB of JSON");
     for answer in waiting {
@@ -232,7 +232,7 @@ async fn a_review_in_flight_is_answered_before_the_end() {
     let address = rig.server.address();
     let stopped = actix_web::rt::spawn(rig.server.stop(Instant::now() + Duration::from_secs(5)));
     tokio::task::yield_now().await;
-    question.reply.send(Known::Object(None)).ok();
+    question.reply.send(LiveAnswer::Object(None)).ok();
 
     assert_eq!(answer.await.unwrap().json()["response"]["allowed"], true);
     stopped.await.unwrap();

@@ -45,6 +45,24 @@ fn an_agent_reads_the_secrets_of_its_machine() {
     assert_eq!(ask(&hosted(), &on_h2, "m1", "get secrets kube-system/s2"), "allow");
 }
 
+/// spec 61 §5.6; scenario 24: that a store does not know a label yet grants nothing
+#[test]
+fn what_has_no_label_yet_is_read_again_before_that_grants_anything() {
+    let of_n1 = only("gna-pool1 everywhere only-h1");
+    let labelled = view().by_now(&MACHINES, "shoot--a--b/fresh", machine("n1", "gna-pool1"));
+    assert_eq!(ask(&hosted(), &labelled, "fresh", "get secrets kube-system/s2"), of_n1);
+    assert_eq!(ask(&hosted(), &labelled, "fresh", "get secrets kube-system/only-h1"), "allow");
+
+    let named = || view().object(&NODES, "n1", node("gna-pool1", "")).by_now(&NODES, "n1", node("gna-pool1", "h1"));
+    assert_eq!(ask(&hosted(), &named(), "m1", "get secrets kube-system/s2"), of_n1);
+    assert_eq!(ask(&without_machines(), &named(), "n1", "get secrets kube-system/s2"), of_n1);
+
+    let nameless = view().object(&NODES, "n1", node("gna-pool1", ""));
+    assert_eq!(ask(&hosted(), &nameless, "m1", "get secrets kube-system/s2"), "allow", "its host has no name");
+    let gone = view().by_now(&MACHINES, "shoot--a--b/fresh", machine("", ""));
+    assert_eq!(ask(&hosted(), &gone, "fresh", "get secrets kube-system/s2"), only(""));
+}
+
 /// spec 61 §11.1; scenario 28
 #[test]
 fn no_name_is_never_one_of_the_allowed_names() {

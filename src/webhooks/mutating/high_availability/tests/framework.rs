@@ -1,11 +1,11 @@
 use super::*;
 use crate::webhooks::view::Lookup;
 
-fn denied(text: &str) -> Result<Outcome, Failure> {
+fn denied(text: &str) -> Result<Mutation, Failure> {
     Err(Failure::Denied(text.to_owned()))
 }
 
-fn read_failed(read: Read, text: &str) -> Result<Outcome, Failure> {
+fn read_failed(read: Read, text: &str) -> Result<Mutation, Failure> {
     Err(Failure::ReadFailed { read, message: text.to_owned() })
 }
 
@@ -176,7 +176,7 @@ fn other_kinds_are_allowed_with_a_message() {
 
             let outcome = HighAvailability::new(NO_TOLERATIONS).mutate(&mut object, &request, &plain());
 
-            let expected = expected.map_or(Outcome::Done, |message| Outcome::Unexpected(message.to_owned()));
+            let expected = expected.map_or(Mutation::Done, |message| Mutation::Unexpected(message.to_owned()));
             assert_eq!((outcome, &object), (Ok(expected), &before));
         }
     }
@@ -379,7 +379,7 @@ fn the_operation_and_a_deletion_make_no_difference() {
 
     assert_eq!(replicas(&plain(), &object), 2);
     for operation in ["CREATE", "UPDATE", "DELETE"] {
-        assert_eq!(outcome(&plain(), &object, operation), Ok(Outcome::Done));
+        assert_eq!(outcome(&plain(), &object, operation), Ok(Mutation::Done));
     }
 }
 

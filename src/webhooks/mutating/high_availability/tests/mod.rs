@@ -95,11 +95,11 @@ fn request<'a>(object: &Value, operation: &'a str) -> Request<'a> {
 fn mutated_with(config: HighAvailabilityConfig, view: &TestView, before: &Value) -> Value {
     let (webhook, mut object) = (HighAvailability::new(config), before.clone());
     let outcome = webhook.mutate(&mut object, &request(before, "CREATE"), view);
-    assert_eq!(outcome, Ok(Outcome::Done), "{before}");
+    assert_eq!(outcome, Ok(Mutation::Done), "{before}");
 
     let mut again = object.clone();
     let outcome = webhook.mutate(&mut again, &request(before, "UPDATE"), view);
-    assert_eq!((outcome, &again), (Ok(Outcome::Done), &object), "sent again: {before}");
+    assert_eq!((outcome, &again), (Ok(Mutation::Done), &object), "sent again: {before}");
     object
 }
 
@@ -107,8 +107,8 @@ fn mutated(view: &TestView, before: &Value) -> Value {
     mutated_with(NO_TOLERATIONS, view, before)
 }
 
-/// Outcome of an operation with an object.
-fn outcome(view: &TestView, object: &Value, operation: &str) -> Result<Outcome, Failure> {
+/// Mutation of an operation with an object.
+fn outcome(view: &TestView, object: &Value, operation: &str) -> Result<Mutation, Failure> {
     HighAvailability::new(NO_TOLERATIONS).mutate(&mut object.clone(), &request(object, operation), view)
 }
 
