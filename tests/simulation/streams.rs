@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use gardener_resource_manager::api::config::{
     CsrApprover, HighAvailabilityConfig, NodeAgentAuthorizer, ProjectedTokenMount, SystemComponentsConfig,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use sim::WatchEnd;
 
 use crate::{
     health_objects::{PROGRESSING, ROLLED_OUT, condition, rolled_out, set_status, workload},
-    objects::with,
+    objects::{machine_definition, with},
     world::{NAMESPACE, World, config_map, seconds, world},
 };
 
@@ -35,21 +35,6 @@ fn enable_all(world: &World) {
     webhooks.pod_kube_apiserver_load_balancing = true;
 }
 
-/// The definition of Machines, which the approver and the authorizer read.
-fn machines() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": "machines.machine.sapcloud.io" },
-        "spec": {
-            "group": "machine.sapcloud.io", "scope": "Namespaced",
-            "names": { "kind": "Machine", "listKind": "MachineList", "plural": "machines", "singular": "machine" },
-            "versions": [{ "name": "v1alpha1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
-                "type": "object", "x-kubernetes-preserve-unknown-fields": true
-            } } }]
-        }
-    })
-}
-
 /// The open watches: each is taken up again just once when all are ended. By resource, place and selection.
 async fn streams(world: &World) -> BTreeMap<String, usize> {
     world.sim.clear_requests();
@@ -71,7 +56,7 @@ async fn streams(world: &World) -> BTreeMap<String, usize> {
 fn each_kind_is_watched_once() {
     world(1, |world| async move {
         enable_all(&world);
-        world.sim.put(machines()).expect("the definition of Machines");
+        world.sim.put(machine_definition()).expect("the definition of Machines");
         seconds(1).await;
         world.start().await;
         world
