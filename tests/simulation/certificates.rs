@@ -9,7 +9,8 @@ use sim::{Fault, Seen};
 
 use crate::{
     builder::Parts,
-    world::{World, seconds, world},
+    objects::machine_definition,
+    world::{NAMESPACE, World, config_map, seconds, world},
 };
 
 const REQUESTS: &str = "certificatesigningrequests.certificates.k8s.io";
@@ -24,7 +25,12 @@ fn pem() -> String {
 
 /// A program with the approver, in node mode.
 async fn start(world: &World) {
-    let settings = CsrApprover { concurrent_syncs: 5, machine_namespace: None };
+    start_with(world, None).await;
+}
+
+/// A program with the approver and Machines in a namespace.
+async fn start_with(world: &World, machine_namespace: Option<&str>) {
+    let settings = CsrApprover { concurrent_syncs: 5, machine_namespace: machine_namespace.map(str::to_owned) };
     world.config.borrow_mut().controllers.csr_approver = Some(settings);
     world.start().await;
     seconds(1).await;
@@ -137,6 +143,55 @@ fn a_read_that_fails_is_no_denial_and_is_tried_again() {
         world.sim.clear_faults();
         seconds(120).await;
         assert_eq!(conditions(&world, "csr").len(), 1, "{:?}", world.asked());
+    });
+}
+
+/// spec 32 §4, trap 8; spec 70 §7.1: Machines and Nodes are not what the approver watches for its keys.
+#[test]
+fn machines_or_nodes_that_may_not_be_read_leave_requests_pending_and_end_nothing() {
+    for denied in ["machines", "nodes"] {
+        world(1, |world| async move {
+            world.sim.put(machine_definition()).expect("the definition of Machines");
+            seconds(1).await;
+            let machine = json!({ "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine",
+                "metadata": { "namespace": NAMESPACE, "name": "machine-1", "labels": { "node": "node-1" } } });
+            world.sim.put(machine).expect("a Machine");
+            node(&world);
+            world.sim.set_faults(move |info| match info.resource == denied {
+                true => Fault::FailBefore(Seen::forbidden(info)),
+                false => Fault::None,
+            });
+            start_with(&world, Some(NAMESPACE)).await;
+            ask(&world, "csr");
+            seconds(600).await;
+            world.bundle("one", &[config_map("a", "v")]);
+            world.applied("one").await;
+            assert_eq!((conditions(&world, "csr"), world.universe.env.fatal.cause()), (Vec::new(), None));
+            assert!(world.asked().iter().any(|asked| asked.contains(denied)), "it is read live");
+
+            world.sim.clear_faults();
+            seconds(1000).await;
+            assert_eq!(conditions(&world, "csr"), [("Approved".to_owned(), APPROVED.to_owned())], "{denied}");
+        });
+    }
+}
+
+/// spec 32 §4: what is read of Nodes is no more than their GET, as far as rights are concerned.
+#[test]
+fn nodes_that_may_be_read_but_not_watched_are_read() {
+    world(1, |world| async move {
+        node(&world);
+        world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str()) {
+            ("nodes", "list" | "watch") => Fault::FailBefore(Seen::forbidden(info)),
+            _ => Fault::None,
+        });
+        start(&world).await;
+        ask(&world, "csr");
+        seconds(1).await;
+
+        assert_eq!(conditions(&world, "csr"), [("Approved".to_owned(), APPROVED.to_owned())]);
+        seconds(600).await;
+        assert_eq!(world.universe.env.fatal.cause(), None);
     });
 }
 

@@ -69,3 +69,18 @@ pub(crate) fn definition() -> Value {
 pub(crate) fn widget(size: u32) -> Value {
     object("example.org/v1", "Widget", "kept", json!({ "spec": { "size": size } }))
 }
+
+/// The definition of Machines, which the approver and the authorizer read.
+pub(crate) fn machine_definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "machines.machine.sapcloud.io" },
+        "spec": {
+            "group": "machine.sapcloud.io", "scope": "Namespaced",
+            "names": { "kind": "Machine", "listKind": "MachineList", "plural": "machines", "singular": "machine" },
+            "versions": [{ "name": "v1alpha1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true
+            } } }]
+        }
+    })
+}

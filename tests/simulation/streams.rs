@@ -1,18 +1,21 @@
 //! How many streams the program keeps open.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_resource_manager::api::config::{
     CsrApprover, HighAvailabilityConfig, NodeAgentAuthorizer, ProjectedTokenMount, SystemComponentsConfig,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use sim::WatchEnd;
 
 use crate::{
     health_objects::{PROGRESSING, ROLLED_OUT, condition, rolled_out, set_status, workload},
-    objects::with,
-    world::{NAMESPACE, World, config_map, seconds, world},
+    objects::{machine_definition, with},
+    world::{NAMESPACE, World, config_map, namespace, seconds, world},
 };
+
+/// The namespaces of the target in the configuration of a shoot (spec 71 §2).
+const OF_TARGET: [&str; 3] = ["kube-system", "kubernetes-dashboard", "kube-node-lease"];
 
 /// Everything on that reads a cluster, as in a shoot.
 fn enable_all(world: &World) {
@@ -33,21 +36,6 @@ fn enable_all(world: &World) {
     });
     webhooks.projected_token_mount = Some(ProjectedTokenMount { expiration_seconds: 600 });
     webhooks.pod_kube_apiserver_load_balancing = true;
-}
-
-/// The definition of Machines, which the approver and the authorizer read.
-fn machines() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": "machines.machine.sapcloud.io" },
-        "spec": {
-            "group": "machine.sapcloud.io", "scope": "Namespaced",
-            "names": { "kind": "Machine", "listKind": "MachineList", "plural": "machines", "singular": "machine" },
-            "versions": [{ "name": "v1alpha1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
-                "type": "object", "x-kubernetes-preserve-unknown-fields": true
-            } } }]
-        }
-    })
 }
 
 /// The open watches: each is taken up again just once when all are ended. By resource, place and selection.
@@ -71,7 +59,7 @@ async fn streams(world: &World) -> BTreeMap<String, usize> {
 fn each_kind_is_watched_once() {
     world(1, |world| async move {
         enable_all(&world);
-        world.sim.put(machines()).expect("the definition of Machines");
+        world.sim.put(machine_definition()).expect("the definition of Machines");
         seconds(1).await;
         world.start().await;
         world
@@ -105,5 +93,52 @@ fn each_kind_is_watched_once() {
             "services  fieldSelector",
         ];
         assert_eq!(all, expected);
+    });
+}
+
+/// spec 70 §2.3, spec 71 §2: source and target are two clusters, and in each some namespaces are configured. What the program
+/// watches everywhere for one reader it does not watch in each namespace for another.
+#[test]
+fn in_a_shoot_what_is_watched_everywhere_is_not_watched_in_single_namespaces_as_well() {
+    world(1, |world| async move {
+        enable_all(&world);
+        world.separate.set(true);
+        world.config.borrow_mut().source.namespaces = vec![NAMESPACE.to_owned()];
+        world.config.borrow_mut().target.namespaces = OF_TARGET.map(str::to_owned).to_vec();
+        world.sim.put(machine_definition()).expect("the definition of Machines");
+        world.sim.put(namespace(OF_TARGET[1])).expect("a namespace");
+        seconds(1).await;
+        world.start().await;
+        let in_target = |object| with(object, "/metadata/namespace", json!(OF_TARGET[0]));
+        let web = with(workload("Deployment", "web", 1), "/spec/replicas", json!(0));
+        world.bundle("one", &[in_target(web), in_target(config_map("a", "v"))]);
+        world.applied("one").await;
+        seconds(10).await;
+
+        let streams = streams(&world).await;
+
+        let several: Vec<_> = streams.iter().filter(|(_, count)| **count != 1).collect();
+        assert!(several.is_empty(), "{several:?}");
+        let expected = [
+            "apiservices",
+            "certificatesigningrequests",
+            "configmaps _ fieldSelector",
+            "configmaps _ labelSelector",
+            "customresourcedefinitions",
+            "deployments _ labelSelector",
+            "horizontalpodautoscalers",
+            "machines shoot",
+            "managedresources shoot",
+            "namespaces",
+            "nodes",
+            "pods",
+            "secrets kube-system labelSelector",
+            "secrets shoot",
+            "serviceaccounts _",
+            "services _ fieldSelector",
+        ];
+        let in_each = |stream: &str| OF_TARGET.map(|namespace| stream.replace('_', namespace));
+        let expected: BTreeSet<String> = expected.into_iter().flat_map(in_each).collect();
+        assert_eq!(streams.into_keys().collect::<BTreeSet<_>>(), expected);
     });
 }

@@ -1,7 +1,7 @@
 //! The scene: one simulated cluster, and the program in it (or two, of different classes).
 
 use std::{
-    cell::{RefCell, RefMut},
+    cell::{Cell, RefCell, RefMut},
     collections::BTreeMap,
     future::Future,
     rc::Rc,
@@ -42,6 +42,8 @@ pub(crate) struct World {
     pub(crate) sim: Sim,
     /// What the program is started with next.
     pub(crate) config: RefCell<Config>,
+    /// Whether the program is told of two clusters, as in a shoot; both are the simulated one.
+    pub(crate) separate: Cell<bool>,
     programs: RefCell<BTreeMap<String, Program>>,
 }
 
@@ -71,7 +73,13 @@ pub(crate) fn world_with<F: Future>(seed: u64, latency: Duration, test: impl FnO
         sim.put(DEFINITION.clone()).expect("the definition");
         tokio::time::sleep(Duration::from_secs(1)).await;
         sim.clear_requests();
-        let world = Rc::new(World { universe, sim, config: RefCell::new(config()), programs: RefCell::default() });
+        let world = Rc::new(World {
+            universe,
+            sim,
+            config: RefCell::new(config()),
+            separate: Cell::default(),
+            programs: RefCell::default(),
+        });
         let result = test(world.clone()).await;
         world.sim.clear_faults();
         while let Some(user) = world.running() {
@@ -118,16 +126,17 @@ impl World {
             host: "simulator".into(),
             qps: -1.0,
             burst: 0,
-            namespaces: Vec::new(),
+            namespaces: config.source.namespaces.clone(),
         };
         let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: fence.clone() };
-        let cluster = Cluster::new(client, options, cluster_env, Rc::new(NoObserver));
-        let parts = Parts {
-            target: cluster.as_side(Side::Target, config.target.namespaces.clone()),
-            source: cluster,
-            same: true,
-            config: Rc::new(config),
+        let cluster = |options| Cluster::new(client.clone(), options, cluster_env.clone(), Rc::new(NoObserver));
+        let of_target = config.target.namespaces.clone();
+        let (source, separate) = (cluster(options.clone()), self.separate.get());
+        let target = match separate {
+            true => cluster(ClusterOptions { side: Side::Target, namespaces: of_target, ..options }),
+            false => source.as_side(Side::Target, of_target),
         };
+        let parts = Parts { target, source, same: !separate, config: Rc::new(config) };
         let config = parts.config.clone();
         let root = Root::open(parts, env);
         let ground = root.ground();

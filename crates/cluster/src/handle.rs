@@ -336,7 +336,12 @@ impl Cluster {
             Ok(Admission { _permit, guard })
         };
         let result = self.0.transport.perform(call, ctx.deadline, admit).await;
-        if result.as_ref().is_err_and(ApiError::is_not_served) {
+        let is_served = match &result {
+            Ok(_) => Some(true),
+            Err(error) if error.is_not_served() => Some(false),
+            Err(error) => error.is_not_found().then_some(true), // there is no such object, but there is the kind
+        };
+        if is_served.is_some_and(|served| !served || self.0.discovery.lacks(resource)) {
             self.0.discovery.missed(&resource.group);
         }
         result

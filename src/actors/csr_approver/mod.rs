@@ -74,8 +74,7 @@ impl Controller for Approver {
     }
 
     fn duties(&self) -> Vec<Duty> {
-        let duty = Duty::new(NAME, self.permits).resync(self.resync).needs(self.requests.need());
-        vec![self.stores.needs().into_iter().fold(duty, Duty::needs)]
+        vec![Duty::new(NAME, self.permits).resync(self.resync).needs(self.requests.need())]
     }
 
     fn object(&self, _: &NamespacedName) {}

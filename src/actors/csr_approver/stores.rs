@@ -1,7 +1,7 @@
 //! What is known of Nodes and Machines: from their watches at once, or read live where that is not enough.
 
 use cluster::{Cluster, Context, Index, ListQuery, Projected, Resource, Want, Watch, object::NamespacedName};
-use kit::{Failure, Need};
+use kit::Failure;
 
 use super::{
     csr::Csr,
@@ -29,21 +29,16 @@ struct Machines {
 // === impl Stores ===
 
 impl Stores {
-    /// Opens their watches. Without a namespace there are no Machines.
+    /// Opens their watches. Without a namespace there are no Machines. Nobody waits for them: what they do not know is read
+    /// live, and what cannot be read holds up its own request alone (spec 32 §4, trap 8).
     pub(super) fn open(ground: &Ground, machine_namespace: Option<String>) -> Self {
         let nodes = Want::new(node(), |node| Projected::of(node, NodeAddresses::of(node)));
         Self {
             target: ground.target.cluster.clone(),
             source: ground.source.cluster.clone(),
-            nodes: ground.target.watches.open(nodes),
+            nodes: ground.target.watches.open(nodes.unawaited()),
             machines: machine_namespace.map(|namespace| Machines::open(ground, namespace)),
         }
-    }
-
-    /// What the approver cannot do without.
-    pub(super) fn needs(&self) -> Vec<Need> {
-        let machines = self.machines.as_ref().map(|machines| machines.watch.need());
-        [self.nodes.need()].into_iter().chain(machines).collect()
     }
 
     /// Judges a request on the stores, and once more on live answers where the stores cannot vouch for the verdict: they do

@@ -172,8 +172,12 @@ impl Opening<'_> {
         self.stores.objects.insert(projection, watch.store().clone());
     }
 
+    /// Everywhere, as who applies objects watches them, so that there is one stream of them; which may be asked for, the view
+    /// checks (spec 50 §2.7). Without the right to all, those in the namespaces of the configuration.
     fn autoscalers(&mut self) {
-        let watch = self.open(Side::Target, projected(records::autoscalers(), records::autoscaler));
+        let configured = self.stores.of_target.clone();
+        let want = projected(records::autoscalers(), records::autoscaler).everywhere();
+        let watch = self.open(Side::Target, want.narrowing(move || configured.iter().cloned().collect()));
         let limits = Limits::default();
         let following = limits.clone();
         watch.subscribe(move |change| {

@@ -119,7 +119,14 @@ impl Discovery {
         self.missed(group);
     }
 
-    /// A path of the group was answered with 404: as [`Self::refresh_requested`], but at most every 10 s.
+    /// Whether there was an answer of the server, and the kind is not in it.
+    pub(super) fn lacks(&self, resource: &Resource) -> bool {
+        let state = self.0.state.borrow();
+        state.served.as_ref().is_some_and(|served| served.resource(&resource.group_version_kind()).is_err())
+    }
+
+    /// A path of the group was answered with 404, or one of a kind that is not known with anything else, so that what is
+    /// known is out of date: as [`Self::refresh_requested`], but at most every 10 s.
     pub(super) fn missed(&self, group: &str) {
         self.0.state.borrow_mut().requested.insert(group.into());
         self.0.requested.notify_one();

@@ -36,6 +36,10 @@ const VERSION_TIME: Duration = Duration::from_secs(10);
 /// An event that could not be read is tried so often before it is passed over by a list.
 const MOST_UNREADABLE: u32 = 2;
 
+/// So many watches in a row that say nothing for [`IDLE_LIMIT`], not even a bookmark, make a list follow: each was accepted,
+/// but nothing shows that whoever did so would tell of a change.
+const MOST_SILENT: u32 = 2;
+
 /// Why a list or watch ended.
 struct Broken {
     error: ApiError,
@@ -118,7 +122,8 @@ impl Feed {
             scope.unreadable.set(0);
             scope.position.replace(None);
         }
-        if is_passed_over || error.is_not_served() || error.is_not_found() || error.is_forbidden() {
+        let is_denied = error.is_forbidden() || error.is_unauthorized();
+        if is_passed_over || is_denied || error.is_not_served() || error.is_not_found() {
             // Not a broken connection or a busy server: it does not tell of this kind any more.
             self.unhear(scope);
         }
@@ -139,6 +144,7 @@ impl Feed {
                 scope.listed.set(true);
                 scope.position.replace(Some(position.clone()));
                 scope.error.replace(None);
+                scope.silent.set(0);
                 self.begin_from_now(scope);
                 self.hear(scope);
                 position
@@ -148,12 +154,15 @@ impl Feed {
         let mut stream = self.cluster.watch(&self.key.resource, scope.namespace.as_deref(), query).await?;
         scope.opened.set(Some(self.env.clock.monotonic()));
         scope.forbidden.set(false);
-        if scope.unreadable.get() == 0 {
+        // To be let in again by who said nothing is no news.
+        if scope.unreadable.get() == 0 && scope.silent.get() == 0 {
             self.hear_well(scope);
         }
         loop {
-            // Silence for too long means a connection that died without a word: the watch is taken up again.
-            let Ok(next) = tokio::time::timeout(IDLE_LIMIT, stream.next()).await else { return Ok(()) };
+            let Ok(next) = tokio::time::timeout(IDLE_LIMIT, stream.next()).await else {
+                self.note_silence(scope);
+                return Ok(());
+            };
             let event = match next {
                 None => return Ok(()),
                 Some(Ok(event)) => event,
@@ -163,6 +172,7 @@ impl Feed {
                 }
             };
             scope.unreadable.set(0);
+            scope.silent.set(0);
             self.hear_well(scope);
             self.pass_on(scope, &event);
             let version = object::resource_version(&event.object);
@@ -174,6 +184,16 @@ impl Feed {
             if scope.is_to_restart() {
                 return Ok(());
             }
+        }
+    }
+
+    /// Silence for too long means a connection that died without a word, or somebody who has none: the watch is taken up again,
+    /// and if that does not help, with a list.
+    fn note_silence(&self, scope: &Scope) {
+        scope.silent.set(scope.silent.get() + 1);
+        tracing::debug!(watch = %self.name, times = scope.silent.get(), "a watch was silent and is taken up again");
+        if scope.silent.get() >= MOST_SILENT {
+            scope.position.replace(None);
         }
     }
 

@@ -34,6 +34,8 @@ pub(super) struct Scope {
     pub(super) moved: Cell<bool>,
     /// How many watches in a row ended at an event at this position that cannot be read.
     pub(super) unreadable: Cell<u32>,
+    /// How many watches in a row ended by silence, since anything was heard.
+    pub(super) silent: Cell<u32>,
     /// Whether the last list or watch was denied.
     pub(super) forbidden: Cell<bool>,
     again: Cell<Again>,
@@ -99,6 +101,7 @@ impl Scope {
         self.heard.set(None);
         self.listing.set(false);
         self.unreadable.set(0);
+        self.silent.set(0);
     }
 
     /// Makes the course begin anew, at the latest when it awaits something.

@@ -8,7 +8,8 @@ use super::{super::ApiError, feed::Feed};
 const MAX_BACK_OFF: Duration = Duration::from_secs(120);
 
 impl Feed {
-    /// Watches the kind as long as discovery knows it. Asks for it until there is an answer; later only hears of changes.
+    /// Watches the kind as long as discovery knows it. Asks for it until there is an answer; later only hears of changes:
+    /// those of definitions, where they are watched, and those that the answers to requests for the kind make known.
     pub(super) fn follow_discovery(self: &Rc<Self>) {
         let this = Rc::downgrade(self);
         let (discovery, random) = (self.cluster.discovery().clone(), self.env.random.clone());

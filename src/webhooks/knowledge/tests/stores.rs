@@ -183,6 +183,34 @@ fn what_is_outside_of_the_namespaces_is_not_known() {
     );
 }
 
+/// Who applies objects watches autoscalers everywhere: webhooks share the stream, and see what they may see. spec 50 §2.7
+#[test]
+fn autoscalers_are_watched_everywhere_and_without_the_right_to_that_in_the_namespaces() {
+    for (denied, place) in [(false, ""), (true, "ns")] {
+        let before = move |sim: &Sim| {
+            put_autoscaler(sim, "one", 4);
+            sim.set_faults(move |info| match (info.resource.as_str(), info.namespace.as_str()) {
+                ("horizontalpodautoscalers", "") if denied => Fault::FailBefore(Seen::forbidden(info)),
+                _ => Fault::None,
+            });
+        };
+        world(&[Reads::Autoscalers], &["ns"], before, async move |world| {
+            eventually("the store is filled", LIMIT, || world.watches.synced().check().is_ok()).await;
+            settle().await;
+            let asked = world.sim.requests();
+            let watched = asked.iter().rev().find(|request| request.info.verb == "watch");
+            assert_eq!(watched.map(|request| request.info.namespace.as_str()), Some(place));
+            world.sim.clear_requests();
+
+            assert_eq!(world.ask(|view| view.autoscaler(&WEB, true)).await, Ok(Some(4)));
+            let elsewhere = world.ask(|view| view.autoscaler(&Scaled { namespace: "istio", ..WEB }, false)).await;
+            assert!(matches!(elsewhere, Err(Failure::Denied(_))), "{elsewhere:?}");
+            assert!(world.requests().is_empty(), "{:?}", world.requests());
+            world
+        });
+    }
+}
+
 /// spec 50 §2.7: what no enabled webhook reads is not watched
 #[test]
 fn what_nobody_reads_is_not_known() {

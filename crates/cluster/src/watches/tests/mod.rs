@@ -5,6 +5,7 @@ mod narrowing;
 mod pauses;
 mod serving;
 mod sharing;
+mod silence;
 mod unreadable;
 
 use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
@@ -350,49 +351,35 @@ fn nothing_is_entered_before_the_watch_hears_of_changes() {
     });
 }
 
-/// Fault 6.
-#[test]
-fn a_watch_that_hangs_silently_is_taken_up_again_after_the_idle_limit_and_nothing_is_missed() {
-    scene(
-        Start::List,
-        |_| {},
-        |scene| async move {
-            scene.sim.break_watches(WatchEnd::Hang);
-            scene.sim.put(config_map("a", "1")).unwrap();
-            tokio::time::sleep(IDLE_LIMIT - Duration::from_secs(1)).await;
-            assert_eq!(scene.value("a"), None);
-            assert!(scene.watch.store().is_fresh());
-            tokio::time::sleep(Duration::from_secs(3)).await;
-
-            assert_eq!(scene.value("a").as_deref(), Some("1"));
-        },
-    );
-}
-
 /// Fault 11.
 #[test]
 fn a_watch_that_is_refused_makes_the_store_no_evidence_until_it_is_open_again() {
-    scene(
-        Start::List,
-        |_| {},
-        |scene| async move {
-            let mut left = 1;
-            scene.sim.set_faults(move |request| {
-                if request.verb == "watch" && left > 0 {
-                    left -= 1;
-                    return Fault::FailBefore(Seen::forbidden(request));
-                }
-                Fault::None
-            });
-            scene.sim.break_watches(WatchEnd::Disconnect);
-            tokio::time::sleep(Duration::from_secs(3)).await;
-            assert!(!scene.watch.store().is_fresh());
-            tokio::time::sleep(Duration::from_secs(10)).await;
+    for refusal in ["forbidden", "unauthorized"] {
+        scene(
+            Start::List,
+            |_| {},
+            move |scene| async move {
+                let mut left = 1;
+                scene.sim.set_faults(move |request| {
+                    if request.verb == "watch" && left > 0 {
+                        left -= 1;
+                        return Fault::FailBefore(match refusal {
+                            "forbidden" => Seen::forbidden(request),
+                            _ => Seen::unauthorized(),
+                        });
+                    }
+                    Fault::None
+                });
+                scene.sim.break_watches(WatchEnd::Disconnect);
+                tokio::time::sleep(Duration::from_secs(3)).await;
+                assert!(!scene.watch.store().is_fresh(), "{refusal}");
+                tokio::time::sleep(Duration::from_secs(10)).await;
 
-            assert!(scene.watch.store().is_fresh());
-            assert_eq!(scene.watch.store().state(), StoreState::Synced);
-        },
-    );
+                assert!(scene.watch.store().is_fresh());
+                assert_eq!(scene.watch.store().state(), StoreState::Synced);
+            },
+        );
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Kinds that are served, or not.
 
 use super::*;
-use crate::Synced;
+use crate::{Synced, testing};
 
 const NAME: &str = "widgets.example.com";
 
@@ -108,6 +108,39 @@ fn discovery_that_fails_at_the_start_is_asked_again() {
 
         assert_eq!(watch.store().state(), StoreState::Synced);
     });
+}
+
+/// Where nobody watches definitions, a source for instance, nothing tells that a kind has come but the first answer of it.
+#[test]
+fn a_kind_that_comes_is_watched_after_the_first_read_that_shows_it() {
+    for read in ["a", "absent"] {
+        bare(move |sim, watches| async move {
+            let discovery = actix::spawn(watches.cluster().discovery().clone().run());
+            let watch = watches.open(Want::new(widgets(), entry).optional());
+            watches.start();
+            let cluster = watches.cluster().clone();
+            let look = async || cluster.find(&testing::ctx(), &widgets().at("default", read)).await;
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            assert!(look().await.is_err(), "it is not served");
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            sim.put(definition()).unwrap();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            sim.put(widget()).unwrap();
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            assert_eq!(watch.store().state(), StoreState::Off, "nobody has asked");
+
+            assert_eq!(look().await.unwrap().is_some(), read == "a");
+            tokio::time::sleep(Duration::from_secs(15)).await;
+
+            assert!(watch.is_fresh() && watch.store().len() == 1, "{read}");
+            sim.clear_requests();
+            assert_eq!(look().await.unwrap().is_some(), read == "a");
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            let asked: Vec<_> = sim.requests().into_iter().map(|request| request.info.verb).collect();
+            assert_eq!(asked, ["get"], "discovery is not asked for what it knows");
+            discovery.abort();
+        });
+    }
 }
 
 /// A kind whose watch has died would stay as it is, and look alive.
