@@ -146,7 +146,7 @@ fn a_read_that_fails_is_no_denial_and_is_tried_again() {
     });
 }
 
-/// spec 32 §4, trap 8; spec 70 §7.1: Machines and Nodes are not what the approver watches for its keys.
+/// spec 32 §4, T8; spec 70 §7.1: Machines and Nodes are not what the approver watches for its keys.
 #[test]
 fn machines_or_nodes_that_may_not_be_read_leave_requests_pending_and_end_nothing() {
     for denied in ["machines", "nodes"] {

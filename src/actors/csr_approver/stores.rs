@@ -30,7 +30,7 @@ struct Machines {
 
 impl Stores {
     /// Opens their watches. Without a namespace there are no Machines. Nobody waits for them: what they do not know is read
-    /// live, and what cannot be read holds up its own request alone (spec 32 §4, trap 8).
+    /// live, and what cannot be read holds up its own request alone (spec 32 §4, T8).
     pub(super) fn open(ground: &Ground, machine_namespace: Option<String>) -> Self {
         let nodes = Want::new(node(), |node| Projected::of(node, NodeAddresses::of(node)));
         Self {
