@@ -3,13 +3,14 @@
 use std::rc::Rc;
 
 use actix::{Actor as _, Addr};
-use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, RequestObserver, Side, Watches};
+use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, RequestObserver, Side};
 use kit::{Env, Role};
 use tokio::{sync::watch, task::JoinHandle};
 
 use super::Vitals;
 use crate::{
     actors::{
+        ground::Ground,
         leader::{Election, ElectionError, LeaderActor, LeaderSetup, Leadership, Timing, check_lock_type},
         root::{BootstrapError, Parts, Root},
     },
@@ -118,7 +119,7 @@ impl Process {
         let tree =
             Parts { source: source.clone(), target: target_cluster, same: target.is_none(), config: config.clone() };
         let root = Rc::new(Root::open(tree, &env));
-        let caches = caches_of_webhooks(&root.ground().source.watches, &root.ground().target.watches, &config);
+        let caches = caches_of_webhooks(root.ground(), &config);
         root.watch();
         vitals.show(root.source_synced(), root.target_synced());
         let prober = env.fatal.spawn("the prober of the source cluster", vitals.clone().probe(source));
@@ -208,9 +209,11 @@ fn options_of(side: Side, connection: &Connection, link: &Link) -> ClusterOption
 }
 
 /// The stores that enabled webhooks read, in every replica from the beginning (spec 50, "better" 2).
-fn caches_of_webhooks(source: &Watches, target: &Watches, config: &Config) -> Caches {
+fn caches_of_webhooks(ground: &Ground, config: &Config) -> Caches {
+    let Ground { env, source, target, .. } = ground;
     let reads = registry::reads(&registry::enabled(&config.webhooks));
-    Caches::open(source, target, &reads, registry::node_selector(&config.webhooks))
+    let selector = registry::node_selector(&config.webhooks);
+    Caches::open(&source.watches, &target.watches, &reads, selector, &env.fatal)
 }
 
 /// A cluster that is both gets the more generous limits: each part alone must get at least what it was given.

@@ -143,7 +143,7 @@ impl World {
         let reads = registry::reads(&registry::enabled(&config.webhooks));
         let selector = registry::node_selector(&config.webhooks);
         // What webhooks know is filled in every replica, whether somebody asks or not.
-        drop(Caches::open(&ground.source.watches, &ground.target.watches, &reads, selector));
+        drop(Caches::open(&ground.source.watches, &ground.target.watches, &reads, selector, &env.fatal));
         root.watch();
         root.lead().await.expect("the cluster id is given");
         self.programs

@@ -75,7 +75,8 @@ pub(super) fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
     wake::subscribe_bundles(&controller, &bundles, &waker);
     wake::subscribe_secrets(&controller, &secrets, index, &waker);
     let kinds = controller.target.discovery().subscribe();
-    actix::spawn(wake::tell_of_kinds(Rc::downgrade(&controller), waker, kinds));
+    let telling = wake::tell_of_kinds(Rc::downgrade(&controller), waker, kinds);
+    env.fatal.spawn("who tells ManagedResources of new kinds", telling);
     Running { supervised, start }
 }
 

@@ -6,6 +6,7 @@ use std::{
 };
 
 use cluster::{Projected, Resource, Side, Store, Want, Watch, Watches};
+use kit::Fatal;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -87,8 +88,15 @@ impl Stores {
 // === impl Caches ===
 
 impl Caches {
-    /// Opens what webhooks read of the clusters. `node_selector`: labels of the Nodes whose taints count.
-    pub fn open(source: &Watches, target: &Watches, reads: &[Reads], node_selector: BTreeMap<String, String>) -> Self {
+    /// Opens what webhooks read of the clusters. `node_selector`: labels of the Nodes whose taints count. `fatal`: ends the
+    /// process if who reads for them dies.
+    pub fn open(
+        source: &Watches,
+        target: &Watches,
+        reads: &[Reads],
+        node_selector: BTreeMap<String, String>,
+        fatal: &Fatal,
+    ) -> Self {
         let namespaces = |watches: &Watches| watches.cluster().options().namespaces.clone();
         let mut opening = Opening {
             source,
@@ -114,7 +122,7 @@ impl Caches {
         let (questions, receiver) = mpsc::channel(QUESTIONS);
         // Ends when nobody can ask any more: live reads go on until the last review is answered.
         let reader = Reader::new(source.cluster().clone(), target.cluster().clone(), first_lists);
-        actix::spawn(reader.run(receiver));
+        fatal.spawn("the live reader of the webhooks", reader.run(receiver));
         Self { knowledge: Knowledge { stores: Arc::new(stores), questions }, stops }
     }
 

@@ -62,7 +62,7 @@ fn world<F: Future<Output = World>>(
         let cluster = cluster_of(&sim, &env, Side::Target, namespaces);
         let selector = BTreeMap::from([("pool".to_owned(), "system".to_owned())]);
         let watches = Watches::new(&cluster, &env);
-        let caches = Caches::open(&watches, &watches, reads, selector);
+        let caches = Caches::open(&watches, &watches, reads, selector, &env.fatal);
         watches.start();
         let knowledge = caches.knowledge();
         let world = test(World { sim, watches, caches, knowledge }).await;

@@ -53,7 +53,7 @@ fn world<F: Future<Output = World>>(
         let target = source.as_side(Side::Target, vec!["kube-system".to_owned()]);
         let of_source = Watches::new(&source, &env);
         let of_target = of_source.as_side(&target);
-        let caches = Caches::open(&of_source, &of_target, &settings.reads(), BTreeMap::new());
+        let caches = Caches::open(&of_source, &of_target, &settings.reads(), BTreeMap::new(), &env.fatal);
         of_source.start();
         let knowledge = caches.knowledge();
         let world = test(World { sim, watches: [of_source, of_target], caches, knowledge, settings }).await;
