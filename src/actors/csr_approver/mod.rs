@@ -46,10 +46,9 @@ fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
     let settings = config.controllers.csr_approver.clone()?;
     let requests = csr::watch(&ground.target.watches);
     let stores = Stores::open(ground, settings.machine_namespace);
-    let resync = config.target.cache_resync_period;
+    let (permits, resync) = (settings.concurrent_syncs, config.target.cache_resync_period);
     Some(Box::new(move |ground| {
-        let (target, clock, permits) =
-            (ground.target.cluster.clone(), ground.env.clock.clone(), settings.concurrent_syncs);
+        let (target, clock) = (ground.target.cluster.clone(), ground.env.clock.clone());
         let approver = Approver { permits, resync, target, requests: requests.clone(), stores, clock };
         let supervised = Supervised::start(Rc::new(approver), &ground.env);
         let waker = supervised.weak();
@@ -103,10 +102,8 @@ impl Controller for Approver {
             return Ok(Outcome::After(LOOK_AGAIN));
         }
         pass.note(format!("{verdict}"));
-        let Some(body) = decided(Value::clone(&object), &verdict) else {
-            tracing::debug!(name = %pass.key, %verdict, "a certificate signing request is not decided"); // spec 32 §7 C3
-            return Ok(Outcome::Done);
-        };
+        tracing::debug!(name = %pass.key, %verdict, "a certificate signing request is judged"); // spec 32 §7 C3
+        let Some(body) = decided(Value::clone(&object), &verdict) else { return Ok(Outcome::Done) };
         let at = self.requests.resource().at("", &pass.key.name);
         match self.target.replace(&context, &at, Some("approval"), &body).await {
             Ok(answer) => {
