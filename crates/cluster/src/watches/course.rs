@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::{
     super::{ApiError, Context, ListQuery, WatchEvent, WatchKind, WatchQuery, store::IDLE_LIMIT},
     How, Start,
-    feed::{Feed, Member},
+    feed::Feed,
+    member::Member,
     scope::Scope,
 };
 use crate::object::{self, NamespacedName};

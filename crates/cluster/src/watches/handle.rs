@@ -8,8 +8,9 @@ use tokio::time::Instant;
 
 use super::{
     Change, Found, How, Index,
-    feed::{Feed, Member},
+    feed::Feed,
     index::Keeper,
+    member::Member,
     reader::{Reader, Sink},
 };
 use crate::{

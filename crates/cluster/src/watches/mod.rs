@@ -9,7 +9,7 @@
 //! *Heard of* means: an event, a bookmark, a list, or an opening after an end that was no unreadable event.
 //!
 //! * `want.rs`: what readers ask for, and what they are told; `reader.rs`, `filters.rs`, `index.rs`: what they make of it.
-//! * `feed.rs`: a stream and its readers; `scope.rs`, `course.rs`: list, watch, position, back-off.
+//! * `feed.rs`, `member.rs`: a stream and its readers; `scope.rs`, `course.rs`: list, watch, position, back-off.
 //! * `narrowing.rs`: from everywhere to some namespaces and back; `serving.rs`: kinds that come and go.
 //! * `synced.rs`: whether there is enough for probes.
 
@@ -18,6 +18,7 @@ mod feed;
 mod filters;
 mod handle;
 mod index;
+mod member;
 mod narrowing;
 mod reader;
 mod scope;
@@ -36,7 +37,8 @@ use std::{
 use kit::{Env, Need};
 
 use self::{
-    feed::{Feed, FeedKey, Member},
+    feed::{Feed, FeedKey},
+    member::Member,
     reader::Reader,
 };
 pub use self::{
