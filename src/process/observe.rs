@@ -108,6 +108,10 @@ impl PassObserver for ObservingPass {
         let result = match result {
             PassResult::Success => ReconcileResult::Success,
             PassResult::Error => ReconcileResult::Error,
+            PassResult::TerminalError => {
+                self.metrics.terminal_error();
+                ReconcileResult::Error
+            }
             PassResult::Requeue => ReconcileResult::Requeue,
             PassResult::RequeueAfter => ReconcileResult::RequeueAfter,
         };

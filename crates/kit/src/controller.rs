@@ -110,6 +110,7 @@ pub struct Look(Box<dyn Fn() -> Option<Duration>>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     text: String,
+    terminal: bool,
 }
 
 /// One pass of one duty of one key. `R` is what wakes name ([`Controller::Ref`]).
@@ -277,7 +278,18 @@ impl<K, R> Pass<K, R> {
 impl Failure {
     /// A failure with this text.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into() }
+        Self { text: text.into(), terminal: false }
+    }
+
+    /// A failure with this text that trying again cannot mend: somebody must change something first, and the next wake
+    /// tells of that.
+    pub fn terminal(text: impl Into<String>) -> Self {
+        Self { text: text.into(), terminal: true }
+    }
+
+    /// Whether trying again cannot mend it.
+    pub(super) fn is_terminal(&self) -> bool {
+        self.terminal
     }
 }
 

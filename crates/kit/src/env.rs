@@ -36,8 +36,10 @@ pub trait Observers {
 pub enum PassResult {
     /// Done; the next one comes by a wake.
     Success,
-    /// Failed.
+    /// Failed; again after a back-off.
     Error,
+    /// Failed, and trying again cannot mend it; the next one comes by a wake.
+    TerminalError,
     /// Again, after a back-off or at once.
     Requeue,
     /// Again, after a time or an event it waits for.

@@ -85,8 +85,8 @@
 //!    send it, and says when a mailbox is full. Filters and listeners hold a [`WeakSupervised`], which keeps nothing alive and
 //!    does nothing once the controller is gone. (`wake`, `slot`, `mailbox`, `supervisor`)
 //! 2. **One pass at a time** per key and duty; a wake meanwhile makes exactly one more. What a pass did not get done (error,
-//!    panic, [`Outcome::Again`], [`Outcome::Wait`], [`Outcome::Continue`]) is *retained* and joins the next one's wake. Duties
-//!    of one key run side by side, in no order. A pass over some objects only is the controller's business: it must have had
+//!    panic, [`Outcome::Again`], [`Outcome::Wait`], [`Outcome::Continue`]) is *retained* and joins the next one's wake, unless
+//!    the error is terminal. Duties of one key run side by side, in no order. A pass over some objects only is the controller's business: it must have had
 //!    a full success for the present state before. (`slot`, `board/passes`)
 //! 3. **A wake is never ahead of its store.** A watch changes store and indexes, then calls the filter, in one turn; a new
 //!    list after a lost watch becomes the differences to the store, deletions with their last known state. Filters are pure
@@ -96,7 +96,8 @@
 //!    but for a look right before the pass: as long as it finds nothing to do, the time begins anew and there is no pass.
 //!    `At(wall time)`, which looks at the clock every 10 min, because it may jump. `Wait(moments)`: when a [`Signal`] was
 //!    raised after a [`Moment`]; none is missed, because a moment is taken before looking. `Again` and errors: back-off
-//!    5 ms · 2ⁿ up to the duty's cap; every other result begins anew. `Continue`: at once, at the end of the queue.
+//!    5 ms · 2ⁿ up to the duty's cap; every other result begins anew. A [terminal](Failure::terminal) error has none: it is
+//!    told, and then it is as `Done`. `Continue`: at once, at the end of the queue.
 //!    `Retire`: the actor ends when no duty of its key is at work or woken; timers of other duties do not keep it. Nothing
 //!    else ends an actor, and the next wake starts a new one. A duty has one timer; an earlier wake replaces it. Times
 //!    beyond a year are cut to a year. Beside all that, a duty with a [resync](Duty::resync) gets a wake in the background

@@ -107,6 +107,10 @@ impl<C: Controller> Board<C> {
         let controller = self.duties[duty].spec.name;
         tracing::error!(controller, object = %key, error = %failure, "Reconciler error");
         self.show_error(key, &failure.to_string());
+        if failure.is_terminal() {
+            self.outcome(key, duty, wake, Outcome::Done);
+            return PassResult::TerminalError;
+        }
         self.back_off(key, duty, wake);
         PassResult::Error
     }

@@ -146,6 +146,23 @@ fn rule_4_again_backs_off_like_an_error_and_other_results_begin_anew() {
 }
 
 #[test]
+fn rule_4_a_terminal_error_is_shown_and_waits_for_the_next_wake() {
+    let terminal = || Step::End(Err(Failure::terminal("in vain")));
+    run(Scripted::new(steps([fail, terminal, fail, done])), |supervised, controller, universe| async move {
+        supervised.wake(&key("a"), Wake::live(EVENT));
+        pass_time(400).await;
+        assert_eq!(controller.passes(), 2);
+        assert_eq!(shown(&universe, "a").last_error.map(|(_, text)| text).as_deref(), Some("in vain"));
+        supervised.wake(&key("a"), Wake::live(Causes::OBJECT));
+        pass_time(1).await;
+
+        let times: Vec<_> = controller.log.borrow().iter().map(|run| run.at.as_millis()).collect();
+        assert!((5..=7).contains(&(times[3] - times[2])), "the back-off began anew: {times:?}");
+        assert_eq!(controller.log.borrow()[2].wake.causes, Causes::OBJECT, "what was in vain is not kept");
+    });
+}
+
+#[test]
 fn rule_4_a_wall_time_timer_follows_jumps_of_the_clock_within_ten_minutes() {
     let begin = Timestamp::from_second(1_893_456_000).unwrap();
     let at = begin + SignedDuration::from_hours(10);
