@@ -370,6 +370,15 @@ fn forms() -> Vec<Row> {
             let answer = call.json(&crate::bodies::config_map("a", json!({}))).send().await?.code(201)?;
 
             includes("object", &answer.body, &json!({"kind": "PartialObjectMetadata", "metadata": {"name": "a"}}))?;
+            absent(&answer.body, "/data")?;
+            let call = api.call(Method::PATCH, format!("{}/a", api.maps())).form("PartialObjectMetadata");
+            let patch = json!({"metadata": {"labels": {"l": "1"}, "resourceVersion": answer.version()}});
+            let answer = call.body(MERGE, &patch.to_string()).send().await?.code(200)?;
+            includes(
+                "object",
+                &answer.body,
+                &json!({"kind": "PartialObjectMetadata", "metadata": {"labels": {"l": "1"}}}),
+            )?;
             absent(&answer.body, "/data")
         }),
         row("a list can be read as metadata only; every item has its kind", "facts §2", |api| async move {

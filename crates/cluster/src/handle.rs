@@ -284,6 +284,12 @@ impl Cluster {
         self.written(ctx, at, call).await
     }
 
+    /// The same, answered with the object's metadata alone, as `PartialObjectMetadata`: of a Secret no content comes here.
+    pub async fn merge_patch_metadata(&self, ctx: &Context, at: &Target, patch: &Value) -> Result<Value, ApiError> {
+        let call = Call::new(Method::PATCH, at.path(None)?).with_body(MERGE_PATCH, patch).accepting(METADATA);
+        self.written(ctx, at, call).await.map(narrow)
+    }
+
     /// Deletes an object. Its absence is an error of its own ([`ApiError::is_not_found`]).
     pub async fn delete(&self, ctx: &Context, at: &Target, options: &DeleteOptions) -> Result<Deleted, ApiError> {
         let call = Call::new(Method::DELETE, at.path(None)?).with_body(JSON, &options.body());

@@ -80,14 +80,17 @@ async fn a_deletion_is_done_or_pending() {
 async fn metadata_is_narrowed_when_the_server_does_not() {
     let server = Server::new(|_| reply(200, &json!({"kind": "X", "metadata": {"name": "a"}, "spec": {"big": 1}})));
 
-    let metadata = server.cluster().get_metadata(&ctx(), &at()).await.unwrap();
+    let read = server.cluster().get_metadata(&ctx(), &at()).await.unwrap();
+    let written = server.cluster().merge_patch_metadata(&ctx(), &at(), &json!({})).await.unwrap();
 
-    assert_eq!(
-        metadata,
-        json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "a"}})
-    );
-    let accept = server.requests()[0].headers["accept"].clone();
-    assert!(accept.to_str().unwrap().starts_with("application/json;as=PartialObjectMetadata;"));
+    for (metadata, request) in [read, written].into_iter().zip(server.requests()) {
+        assert_eq!(
+            metadata,
+            json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "a"}})
+        );
+        let accept = request.headers["accept"].clone();
+        assert!(accept.to_str().unwrap().starts_with("application/json;as=PartialObjectMetadata;"));
+    }
 }
 
 #[tokio::test(start_paused = true)]
