@@ -86,6 +86,8 @@ const KEYS: [&str; 99] = [
     "operation",
     "object",
     "data",
+    "token",
+    "token-invalidator.resources.gardener.cloud/consider",
     "env",
     "initContainers",
     "controller",

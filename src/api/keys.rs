@@ -106,6 +106,8 @@ pub const CLASS: &str = "resources.gardener.cloud/class";
 pub const CLASS_GARDEN: &str = "garden";
 /// Value of [`CLASS`].
 pub const CLASS_SHOOT: &str = "shoot";
+/// Annotation on a Secret with a static token: name of the ServiceAccount, in the same namespace.
+pub const SERVICE_ACCOUNT_OF_TOKEN: &str = "kubernetes.io/service-account.name";
 /// Annotation on a Secret: name of the ServiceAccount.
 pub const SERVICE_ACCOUNT_NAME: &str = "serviceaccount.resources.gardener.cloud/name";
 /// Annotation on a Secret: namespace of the ServiceAccount.

@@ -118,6 +118,8 @@ fn everything() -> Draft {
         &mut webhooks.endpoint_slice_hints.enabled,
         &mut webhooks.pod_topology_spread_constraints.enabled,
         &mut webhooks.vpa_in_place_updates.enabled,
+        &mut webhooks.token_invalidator.enabled,
+        &mut draft.file.controllers.token_invalidator.enabled, // they are on together
     ] {
         *enabled = true;
     }

@@ -14,6 +14,7 @@ use super::{
         seccomp::{self, Seccomp},
         service_host::{self, ServiceHost},
         system_components::{self, SystemComponents},
+        token_invalidator::{self, TokenInvalidator},
         token_mount::{self, TokenMount},
         topology_spread::{self, TopologySpread},
         vpa_in_place::{self, VpaInPlace},
@@ -24,7 +25,7 @@ use super::{
 use crate::api::config::Webhooks;
 
 /// Configuration keys of the webhooks that exist; as in [`crate::api::config::Config::enabled_webhooks`].
-pub const KEYS: [&str; 11] = [
+pub const KEYS: [&str; 12] = [
     "projectedTokenMount",
     "highAvailabilityConfig",
     "podSchedulerName",
@@ -35,6 +36,7 @@ pub const KEYS: [&str; 11] = [
     "endpointSliceHints",
     "podTopologySpreadConstraints",
     "vpaInPlaceUpdates",
+    "tokenInvalidator",
     "nodeAgentAuthorizer",
 ];
 
@@ -56,7 +58,7 @@ pub fn enabled(config: &Webhooks) -> Vec<Entry> {
     mutating(config).into_iter().map(Entry::erased).chain(node_agents(config)).collect()
 }
 
-/// The mutating webhooks that a configuration enables, in the order of spec 50 §1.
+/// The mutating webhooks that a configuration enables, in the order of spec 50 §1; then that of spec 31.
 pub fn mutating(config: &Webhooks) -> Vec<Entry<Mutating>> {
     use FailurePolicy::{Fail, Ignore};
     use Reads::{Autoscalers, NodeCount, NodeTaints, Objects};
@@ -70,6 +72,7 @@ pub fn mutating(config: &Webhooks) -> Vec<Entry<Mutating>> {
     let hints = config.endpoint_slice_hints.then_some(EndpointSliceHints);
     let spread = config.pod_topology_spread_constraints.then_some(TopologySpread);
     let vpa = config.vpa_in_place_updates.then_some(VpaInPlace);
+    let invalidator = config.token_invalidator.then_some(TokenInvalidator);
     let all = [
         entry("projectedTokenMount", token_mount::PATH, Fail, &[Objects(&token_mount::SERVICE_ACCOUNTS)], token_mount),
         entry(
@@ -93,6 +96,7 @@ pub fn mutating(config: &Webhooks) -> Vec<Entry<Mutating>> {
         entry("endpointSliceHints", endpoint_slice_hints::PATH, Fail, &[], hints),
         entry("podTopologySpreadConstraints", topology_spread::PATH, Fail, &[], spread),
         entry("vpaInPlaceUpdates", vpa_in_place::PATH, Fail, &[], vpa),
+        entry("tokenInvalidator", token_invalidator::PATH, Fail, &[], invalidator),
     ];
     all.into_iter().flatten().collect()
 }
@@ -167,12 +171,13 @@ mod tests {
             projected_token_mount: Some(ProjectedTokenMount { expiration_seconds: 600 }),
             seccomp_profile: true,
             vpa_in_place_updates: true,
+            token_invalidator: true,
             endpoint_slice_hints: true,
             ..crate::api::config::Config::default().webhooks
         }
     }
 
-    /// spec 50 §1: order, keys, paths, failure policies
+    /// spec 50 §1: order, keys, paths, failure policies; spec 31 §2, scenario 27
     #[test]
     fn all_webhooks_of_the_table_are_served() {
         let table = [
@@ -186,6 +191,7 @@ mod tests {
             ("endpointSliceHints", "/webhooks/endpoint-slice-hints", FailurePolicy::Fail),
             ("podTopologySpreadConstraints", "/webhooks/pod-topology-spread-constraints", FailurePolicy::Fail),
             ("vpaInPlaceUpdates", "/webhooks/vpa-in-place-updates", FailurePolicy::Fail),
+            ("tokenInvalidator", "/webhooks/invalidate-service-account-token-secret", FailurePolicy::Fail),
         ];
 
         let served: Vec<_> = mutating(&everything())
@@ -194,7 +200,7 @@ mod tests {
             .collect();
 
         assert_eq!(served, table);
-        assert_eq!(table.map(|(key, _, _)| key), KEYS[..10]);
+        assert_eq!(table.map(|(key, _, _)| key), KEYS[..11]);
         assert!(enabled(&crate::api::config::Config::default().webhooks).is_empty());
     }
     /// spec 61 §9, §7: in machine mode the Machines of one namespace are read, too
@@ -209,7 +215,7 @@ mod tests {
 
             let keys: Vec<_> = served.iter().map(|entry| entry.key).collect();
             assert_eq!(keys, KEYS);
-            let authorizer = &served[10];
+            let authorizer = &served[11];
             assert_eq!(authorizer.path, "/webhooks/auth/nodeagent");
             let of_machines =
                 |read: &&Reads| matches!(read, Reads::ObjectsOf(_, namespace) if namespace == "shoot--a--b");

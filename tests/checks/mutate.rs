@@ -124,6 +124,7 @@ fn may_change(webhook: &str, path: &[&str]) -> bool {
             ["metadata", "labels", key] => *key == "vpa-in-place-updates.resources.gardener.cloud/mutated",
             _ => matches!(path, ["spec", "updatePolicy", "updateMode"]),
         },
+        "tokenInvalidator" => matches!(path, ["data", "token"]),
         other => panic!("{other}: say what it may change"),
     }
 }
@@ -149,6 +150,7 @@ fn is_concerned(webhook: &str, object: &Value) -> bool {
         "vpaInPlaceUpdates" => {
             matches!(text(object, &["spec", "updatePolicy", "updateMode"]), "" | "Auto" | "Recreate")
         }
+        "tokenInvalidator" => at(object, &["data"]).is_some(),
         other => panic!("{other}: say what it is concerned with"),
     }
 }
@@ -226,6 +228,7 @@ impl Settings {
             projected_token_mount: Some(ProjectedTokenMount { expiration_seconds: self.expiration_seconds }),
             seccomp_profile: true,
             vpa_in_place_updates: true,
+            token_invalidator: true,
             endpoint_slice_hints: true,
             ..Config::default().webhooks
         }

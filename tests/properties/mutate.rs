@@ -72,12 +72,14 @@ fn toleration() -> impl Strategy<Value = Value> {
 
 /// An object with the fields of all kinds, each of which may be absent, null, as it should be or anything.
 fn object() -> impl Strategy<Value = Value> {
-    (metadata(), spec(), field(endpoints().boxed()))
-        .prop_map(|(metadata, spec, endpoints)| json!({ "metadata": metadata, "spec": spec, "endpoints": endpoints }))
+    let data = map("(token|ca\\.crt)", "(AAAA|dmFsaWQ=|)");
+    (metadata(), spec(), field(endpoints().boxed()), field(data)).prop_map(|(metadata, spec, endpoints, data)| {
+        json!({ "metadata": metadata, "spec": spec, "endpoints": endpoints, "data": data })
+    })
 }
 
 fn metadata() -> impl Strategy<Value = Value> {
-    let labels = map("(pod-template-hash|a)", "[ab]?");
+    let labels = map("(pod-template-hash|a|token-invalidator\\.resources\\.gardener\\.cloud/consider)", "[ab]?");
     let annotations = map("projected-token-mount\\.resources\\.gardener\\.cloud/expiration-seconds", "(3600|1h|)");
     let owners = one_of(["[]", r#"[{"apiVersion":"apps/v1","kind":"DaemonSet","controller":true}]"#]);
     fields([("labels", labels), ("annotations", annotations), ("ownerReferences", owners)])

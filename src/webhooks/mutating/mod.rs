@@ -12,6 +12,7 @@ pub mod scheduler_name;
 pub mod seccomp;
 pub mod service_host;
 pub mod system_components;
+pub mod token_invalidator;
 pub mod token_mount;
 pub mod topology_spread;
 pub mod vpa_in_place;

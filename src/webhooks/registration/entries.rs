@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{Mode, selector::Selector};
+use crate::api::keys::{PURPOSE, PURPOSE_TOKEN_INVALIDATOR};
 use crate::webhooks::mutating::{
     endpoint_slice_hints, high_availability, load_balancing, scheduler_name, seccomp, service_host, system_components,
-    token_mount, topology_spread, vpa_in_place,
+    token_invalidator, token_mount, topology_spread, vpa_in_place,
 };
 
 /// Namespaces of a shoot that Gardener looks after.
@@ -13,6 +14,7 @@ const SYSTEM_NAMESPACES: [&str; 2] = ["kube-system", "kubernetes-dashboard"];
 
 const NAME: &str = "kubernetes.io/metadata.name";
 const ROLE: &str = "gardener.cloud/role";
+const PURPOSE_OF_NAMESPACE: &str = "gardener.cloud/purpose";
 const MANAGED_BY: (&str, &str) = ("resources.gardener.cloud/managed-by", "gardener");
 const INJECT: &str = "apiserver-proxy.networking.gardener.cloud/inject";
 
@@ -26,6 +28,8 @@ const SLICES: [Rule; 1] =
     [Rule { group: "discovery.k8s.io", version: "v1", resources: &["endpointslices"], operations: WRITES }];
 const AUTOSCALERS: [Rule; 1] =
     [Rule { group: "autoscaling.k8s.io", version: "v1", resources: &["verticalpodautoscalers"], operations: WRITES }];
+
+const SECRETS: [Rule; 1] = [Rule { group: "", version: "v1", resources: &["secrets"], operations: WRITES }];
 
 /// An entry. The order is that in which API servers call them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,6 +56,8 @@ pub enum Entry {
     PodTopologySpreadConstraints,
     /// `vpa-in-place-updates`
     VpaInPlaceUpdates,
+    /// `token-invalidator`
+    TokenInvalidator,
 }
 
 /// What is the same in every deployment.
@@ -80,7 +86,7 @@ pub(super) struct Rule {
 
 impl Entry {
     /// All, in order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::ProjectedTokenMount,
         Self::HighAvailabilityConfig,
         Self::PodSchedulerName,
@@ -92,6 +98,7 @@ impl Entry {
         Self::EndpointSliceHints,
         Self::PodTopologySpreadConstraints,
         Self::VpaInPlaceUpdates,
+        Self::TokenInvalidator,
     ];
 
     /// Name of the entry, as users see it when a request is denied.
@@ -104,7 +111,7 @@ impl Entry {
         self.row().path
     }
 
-    /// Spec 50 §1.
+    /// Spec 50 §1; spec 31 §5.1.
     #[rustfmt::skip]
     pub(super) fn row(self) -> Row {
         match self {
@@ -142,10 +149,14 @@ impl Entry {
                 rules: &AUTOSCALERS, match_policy: "Equivalent", never_reinvoked: true,
                 ..Row::pods("vpa-in-place-updates.resources.gardener.cloud", vpa_in_place::PATH)
             },
+            Self::TokenInvalidator => Row {
+                rules: &SECRETS, never_reinvoked: true,
+                ..Row::pods("token-invalidator.resources.gardener.cloud", token_invalidator::PATH)
+            },
         }
     }
 
-    /// Which namespaces count (spec 50 §3.4).
+    /// Which namespaces count (spec 50 §3.4; spec 31 §5.1).
     pub(super) fn namespaces(self, mode: Mode) -> Selector {
         let base = base(mode);
         match self {
@@ -166,6 +177,10 @@ impl Entry {
                 "system-components-config.resources.gardener.cloud/consider",
                 "true",
             ),
+            Self::TokenInvalidator => match mode {
+                Mode::Runtime => Selector::all().not_in(PURPOSE_OF_NAMESPACE, &SYSTEM_NAMESPACES),
+                Mode::Shoot => Selector::all().one_of(PURPOSE_OF_NAMESPACE, &SYSTEM_NAMESPACES),
+            },
         }
     }
 
@@ -193,6 +208,8 @@ impl Entry {
                 managed().not_in("app", &[app]).absent("topology-spread-constraints.resources.gardener.cloud/skip"),
             ),
             Self::VpaInPlaceUpdates => all.absent("vpa-in-place-updates.resources.gardener.cloud/skip"),
+            // Without it all Secrets would come by (spec 31 T1).
+            Self::TokenInvalidator => all.label(PURPOSE, PURPOSE_TOKEN_INVALIDATOR),
         }
     }
 }

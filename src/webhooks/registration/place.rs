@@ -73,7 +73,8 @@ impl Place {
         let own_shoot = self == Self::SelfHostedShoot;
         let shoot = hosted || own_shoot;
         match entry {
-            Entry::ProjectedTokenMount => runtime || shoot,
+            // Where Pods get no static token, they need a projected one (spec 31 T12).
+            Entry::ProjectedTokenMount | Entry::TokenInvalidator => runtime || shoot,
             Entry::HighAvailabilityConfig => {
                 seed || garden || hosted || ((own_runtime || own_shoot) && !now.bootstrapping)
             }

@@ -113,7 +113,7 @@ webhooks:
     assert_eq!(made, sample);
 }
 
-/// spec 50 §1
+/// spec 50 §1, spec 31 §5.1
 #[test]
 #[rustfmt::skip]
 fn the_registry_is_that_of_the_specification() {
@@ -129,6 +129,7 @@ fn the_registry_is_that_of_the_specification() {
         ("endpoint-slice-hints", "endpoint-slice-hints", "discovery.k8s.io/v1 endpointslices", "CREATE,UPDATE", "Equivalent", "Fail", 10, ""),
         ("pod-topology-spread-constraints", "pod-topology-spread-constraints", "/v1 pods", "CREATE", "Exact", "Fail", 10, ""),
         ("vpa-in-place-updates", "vpa-in-place-updates", "autoscaling.k8s.io/v1 verticalpodautoscalers", "CREATE,UPDATE", "Equivalent", "Fail", 10, "Never"),
+        ("token-invalidator", "invalidate-service-account-token-secret", "/v1 secrets", "CREATE,UPDATE", "Exact", "Fail", 10, "Never"),
     ];
 
     let made = configuration(&deployment(Mode::Runtime));
@@ -185,6 +186,11 @@ fn the_namespaces_are_those_of_the_specification() {
         (Entry::EndpointSliceHints, base()),
         (Entry::PodTopologySpreadConstraints, base()),
         (Entry::VpaInPlaceUpdates, base()),
+        (
+            Entry::TokenInvalidator,
+            ["notin", "in"]
+                .map(|operator| format!("gardener.cloud/purpose {operator} (kube-system,kubernetes-dashboard)")),
+        ),
     ] {
         assert_eq!(shown(&rendered(Mode::Runtime, entry)["namespaceSelector"]), runtime, "{entry:?}");
         assert_eq!(shown(&rendered(Mode::Shoot, entry)["namespaceSelector"]), shoot, "{entry:?}");
@@ -219,6 +225,7 @@ fn the_objects_are_those_of_the_specification() {
             format!("{app}, {}, {static_pod}", skip("topology-spread-constraints")),
         ),
         (Entry::VpaInPlaceUpdates, "", skip("vpa-in-place-updates")),
+        (Entry::TokenInvalidator, "", format!("{LABEL}/purpose=token-invalidator")),
     ] {
         assert_eq!(shown(&rendered(Mode::Runtime, entry)["objectSelector"]), selector, "{entry:?}");
         let in_shoots = format!("{in_shoots}{selector}");
@@ -349,6 +356,7 @@ fn each_place_has_the_entries_of_the_specification() {
         (Entry::PodTopologySpreadConstraints, nothing,     [false, false, false, false, false, false, false]),
         (Entry::PodTopologySpreadConstraints, keys_off,    [false, false, false, true,  true,  false, false]),
         (Entry::VpaInPlaceUpdates,            nothing,     [true,  true,  false, true,  false, false, false]),
+        (Entry::TokenInvalidator,             nothing,     [true,  true,  true,  true,  true,  false, false]),
     ] {
         assert_eq!(PLACES.map(|place| place.entries(&now).contains(&entry)), expected, "{entry:?} with {now:?}");
     }
