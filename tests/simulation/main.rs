@@ -22,6 +22,7 @@ mod health;
 mod health_faults;
 mod health_objects;
 mod health_requests;
+mod invalidation;
 mod merge_rules;
 mod neighbours;
 mod objects;

@@ -1,0 +1,231 @@
+//! Has the static tokens of ServiceAccounts invalidated that want none (spec 31 §4).
+//!
+//! ```text
+//! Secrets, metadata ─ secret.rs ─► TokenSecret ┐
+//! ServiceAccounts ── account.rs ─► Account ────┼─► pass: which labels the Secret should have ─► one merge patch
+//! Pods that mount it ─ pods.rs ─► wait ────────┘
+//! ```
+//!
+//! It sets labels and nothing else. The API server shows each such patch to the webhook
+//! ([`token_invalidator`](crate::webhooks::mutating::token_invalidator)), which changes the token in the same request.
+//!
+//! Pure: [`secret`] and [`account`], what is read of objects and what is written. This file is the shell: an actor per Secret
+//! with the annotation. A decision that leaves a token valid is made from memory. One that makes it invalid breaks whoever
+//! uses the token, so it rests on live answers: the ServiceAccount, then a list of Pods, then a patch that is bound to the
+//! version of the Secret. What only somebody else can mend (no ServiceAccount, an immutable Secret, another purpose) is a
+//! terminal error: told once per pass, and not tried again before something changes.
+
+pub mod account;
+pub mod pods;
+pub mod secret;
+#[cfg(test)]
+mod tests;
+
+use std::{rc::Rc, time::Duration};
+
+use cluster::{ApiError, Cluster, Context, How, Record, object::NamespacedName};
+use kit::{Causes, Controller, Duty, Failure, Outcome, Pass, Supervised, Wake};
+
+use self::{
+    account::{Account, Accounts, service_account},
+    pods::{Pods, Waiting},
+    secret::{Purpose, Secrets, TokenSecret},
+};
+use super::{ground::Ground, module};
+use crate::api::config::Config;
+
+/// Name in metrics and logs (spec 70 §9.2).
+pub const NAME: &str = "token-invalidator";
+
+/// The invalidator; on with `controllers.tokenInvalidator.enabled`.
+pub const MODULE: module::Module = module::Module { names: &[NAME], install };
+
+/// The ServiceAccount of a Secret changed.
+const ACCOUNT: Causes = Causes::own(0);
+
+const FOREIGN: &str = "the token stays as it is: the webhook does not see the Secret, because the label \
+                       resources.gardener.cloud/purpose has another value than token-invalidator";
+
+/// The invalidator, in the hands of its actors.
+struct Invalidator {
+    permits: usize,
+    resync: Duration,
+    target: Cluster,
+    secrets: Secrets,
+    accounts: Accounts,
+    pods: Pods,
+}
+
+fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
+    let permits = config.controllers.token_invalidator?.concurrent_syncs;
+    let resync = config.target.cache_resync_period;
+    let secrets = secret::watch(&ground.target.watches);
+    let by_account = secret::index_by_account(&secrets);
+    let accounts = account::watch(&ground.target.watches);
+    Some(Box::new(move |ground| {
+        let (target, pods) = (ground.target.cluster.clone(), Pods::new(&ground.target.cluster, &ground.target.watches));
+        let invalidator = Rc::new(Invalidator { permits, resync, target, secrets, accounts, pods });
+        let supervised = Supervised::start(invalidator.clone(), &ground.env);
+        let waker = supervised.weak();
+        invalidator.secrets.subscribe(move |change| {
+            let is_own = matches!(change.how, How::Own { .. });
+            if !is_own && [change.old, change.new].into_iter().flatten().any(|secret| secret.fields.is_some()) {
+                waker.wake(change.name, wake(change.how, Causes::OBJECT));
+            }
+        });
+        let waker = supervised.weak();
+        invalidator.accounts.subscribe(move |change| {
+            if account::concerns_its_secrets(change) {
+                by_account.get(change.name).iter().for_each(|secret| waker.wake(secret, wake(change.how, ACCOUNT)));
+            }
+        });
+        supervised.into()
+    }))
+}
+
+/// What was there already is less urgent than what happens now.
+fn wake(how: How<'_>, causes: Causes) -> Wake<()> {
+    if how == How::First { Wake::background(causes) } else { Wake::live(causes) }
+}
+
+impl Controller for Invalidator {
+    type Key = NamespacedName;
+    type Ref = ();
+    type Object = ();
+    type Memory = Waiting;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn duties(&self) -> Vec<Duty> {
+        let duty = Duty::new(NAME, self.permits).resync(self.resync);
+        vec![duty.needs(self.secrets.need()).needs(self.accounts.need())]
+    }
+
+    fn object(&self, _: &NamespacedName) {}
+
+    async fn pass(
+        self: &Rc<Self>,
+        _: &Rc<()>,
+        waiting: &mut Waiting,
+        pass: &Pass<NamespacedName>,
+    ) -> Result<Outcome, Failure> {
+        let (key, mut held) = (&pass.key, waiting.take());
+        let Some(record) = self.secrets.store().get(key) else { return Ok(Outcome::Retire) };
+        let Some(secret) = &record.fields else { return Ok(Outcome::Retire) };
+        let context = Context::new(pass.lane(), pass.deadline, key.to_string());
+        let Some(account) = self.account(&context, &secret.account_in(&key.namespace)).await? else {
+            return Ok(Outcome::Again);
+        };
+
+        let mut end = Ok(Outcome::Done);
+        let mut considered = account.wants_no_tokens;
+        if considered && !secret.considered {
+            let obstacle = self.obstacle(&context, key, secret, &mut held).await.transpose();
+            considered = obstacle.is_none();
+            end = obstacle.unwrap_or(end);
+        }
+        if matches!(end, Ok(Outcome::Wait(_) | Outcome::Again)) {
+            *waiting = held;
+        }
+        pass.note(match (considered, account.wants_no_tokens) {
+            (true, _) => "the token is to be invalid",
+            (false, true) => "the token is to become invalid",
+            (false, false) => "the token may be valid",
+        });
+
+        match self.label(&context, key, secret, record.version(), considered).await {
+            Err(error) if error.is_invalid() => {
+                // The webhook changes the token with the one label; alone, the Secret may get the other one.
+                let alone = match considered == secret.considered {
+                    true => Ok(()),
+                    false => self.label(&context, key, secret, record.version(), secret.considered).await,
+                };
+                return match alone {
+                    Err(error) if !error.is_invalid() => Err(error.into()),
+                    Ok(()) | Err(_) => Err(Failure::terminal(format!("the token cannot be changed: {error}"))),
+                };
+            }
+            Err(error) if error.is_not_found() => return Ok(Outcome::Done), // its event ends this actor
+            result => result?,
+        }
+        if considered && secret.purpose == Purpose::Other {
+            return Err(Failure::terminal(FOREIGN));
+        }
+        end
+    }
+}
+
+impl Invalidator {
+    /// The ServiceAccount of a Secret; `None` while the watch has not yet heard of it.
+    async fn account(&self, context: &Context, name: &NamespacedName) -> Result<Option<Account>, Failure> {
+        if !self.accounts.is_fresh_for(name) {
+            return Err(not_fetched("nothing was heard of ServiceAccounts for some time"));
+        }
+        if let Some(known) = self.accounts.store().with(name, |account| account.fields.clone()) {
+            return Ok(Some(known));
+        }
+        self.live_account(context, name).await?;
+        Ok(None)
+    }
+
+    async fn live_account(&self, context: &Context, name: &NamespacedName) -> Result<Account, Failure> {
+        let at = service_account().at(&*name.namespace, &*name.name);
+        match self.target.get(context, &at).await {
+            Ok(account) => Ok(Account::of(&account)),
+            // One that is created wakes its Secrets. None can have a name that is none.
+            Err(error) if error.is_not_found() || matches!(error, ApiError::BadRequest(_)) => {
+                Err(Failure::terminal(not_fetched(error).to_string()))
+            }
+            Err(error) => Err(not_fetched(error)),
+        }
+    }
+
+    /// How to go on instead of having the token made invalid; `None`: it may be, by what is so right now. What watches say
+    /// of ServiceAccount and Pods may be out of date.
+    async fn obstacle(
+        &self,
+        context: &Context,
+        key: &NamespacedName,
+        secret: &TokenSecret,
+        waiting: &mut Waiting,
+    ) -> Result<Option<Outcome>, Failure> {
+        if let Some(wait) = Pods::known(waiting, key) {
+            return Ok(Some(wait));
+        }
+        if !self.live_account(context, &secret.account_in(&key.namespace)).await?.wants_no_tokens {
+            return Ok(Some(Outcome::Again)); // the watch has not yet heard of it
+        }
+        self.pods.ask(context, key, waiting).await
+    }
+
+    /// Gives the Secret its labels, if it has not got them.
+    async fn label(
+        &self,
+        context: &Context,
+        key: &NamespacedName,
+        secret: &TokenSecret,
+        version: u64,
+        considered: bool,
+    ) -> Result<(), ApiError> {
+        let Some(patch) = secret.patch(version, considered) else { return Ok(()) };
+        let asked = self.target.clock().monotonic();
+        let at = secret::secret().at(&*key.namespace, &*key.name);
+        let answer = self.target.merge_patch_metadata(context, &at, &patch).await?;
+        self.secrets.wrote(&answer, &key.to_string(), asked);
+        if considered != secret.considered {
+            let account = &*secret.account;
+            match considered {
+                true => tracing::info!(name = %key, account, "a static token is made invalid"),
+                false => tracing::info!(name = %key, account, "a static token may be valid again"),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Row 3 of spec 31 §4.2.
+fn not_fetched(error: impl std::fmt::Display) -> Failure {
+    Failure::new(format!("could not fetch ServiceAccount: {error}"))
+}

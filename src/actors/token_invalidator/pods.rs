@@ -1,0 +1,152 @@
+//! Pods: whether one still mounts a Secret, and who waits until none does (spec 31 §4.2 rules 7 and 8).
+//!
+//! The last word has a fresh list of the API server. A watch only says when it is worth asking again: it is opened for a
+//! namespace when a Secret begins to wait there, shared by all that do, and ends with the last of them.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    rc::{Rc, Weak},
+};
+
+use cluster::{
+    Cluster, Context, Index, ListQuery, MOST_NAMESPACES, Projected, Resource, StoreState, Want, Watch, Watches,
+    object::NamespacedName,
+};
+use kit::{Failure, Moment, Outcome, Signal};
+use serde_json::Value;
+
+/// The Pods of the target.
+pub(super) struct Pods {
+    cluster: Cluster,
+    watches: Watches,
+    /// By namespace; those that nobody holds any more are dead.
+    open: RefCell<BTreeMap<String, Weak<NamespacePods>>>,
+}
+
+/// What a Secret that waits remembers: the watch of the Pods of its namespace.
+pub(super) type Waiting = Option<Rc<NamespacePods>>;
+
+/// The Pods of a namespace, watched as long as this lives.
+pub(super) struct NamespacePods {
+    watch: Watch<Projected<Box<[Box<str>]>>>,
+    /// By the names of the Secrets they mount.
+    by_secret: Index<Box<str>>,
+    /// Raised when a Pod mounts a Secret no longer.
+    released: Signal,
+}
+
+/// The names of the Secrets that a Pod mounts: those of its plain secret volumes. One that has ended for good needs none
+/// (spec 31 "Better than upstream" 2).
+pub fn mounted(pod: &Value) -> impl Iterator<Item = &str> {
+    let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str);
+    let has_ended = matches!(text("/status/phase"), Some("Succeeded" | "Failed"));
+    let volumes = pod.pointer("/spec/volumes").and_then(Value::as_array).filter(|_| !has_ended);
+    volumes.into_iter().flatten().filter_map(|volume| volume.pointer("/secret/secretName")?.as_str())
+}
+
+fn pod() -> Resource {
+    Resource::new("", "v1", "Pod", "pods", true)
+}
+
+// === impl Pods ===
+
+impl Pods {
+    /// Nothing is watched yet.
+    pub(super) fn new(cluster: &Cluster, watches: &Watches) -> Self {
+        Self { cluster: cluster.clone(), watches: watches.clone(), open: RefCell::default() }
+    }
+
+    /// How to go on waiting for Pods that are known to mount the Secret; `None` if none are.
+    pub(super) fn known(waiting: &Waiting, secret: &NamespacedName) -> Option<Outcome> {
+        let pods = waiting.as_ref()?;
+        let moments = pods.moments();
+        let follows = pods.watch.store().state() == StoreState::Synced;
+        (follows && pods.by_secret.contains(&secret.name.as_str().into())).then_some(Outcome::Wait(moments))
+    }
+
+    /// How to wait for Pods that mount the Secret, by a fresh list; `None` if none do.
+    ///
+    /// # Errors
+    /// If they cannot be listed.
+    pub(super) async fn ask(
+        &self,
+        context: &Context,
+        secret: &NamespacedName,
+        waiting: &mut Waiting,
+    ) -> Result<Option<Outcome>, Failure> {
+        let before = waiting.as_ref().map(|pods| pods.moments());
+        if !self.is_mounted(context, secret).await? {
+            return Ok(None);
+        }
+        if waiting.is_none() {
+            *waiting = self.watch(&secret.namespace);
+        }
+        let Some(pods) = waiting else { return Ok(Some(Outcome::Again)) };
+        let outcome = match (pods.watch.store().state(), before) {
+            // The first list is told of by a signal.
+            (StoreState::Starting, _) => Outcome::Wait(pods.moments()),
+            // It has told of the end of a Pod of the list since, or will; when it is lost for long, a signal says so.
+            (StoreState::Synced, Some(before)) => Outcome::Wait(before),
+            (StoreState::Synced | StoreState::Failing(_) | StoreState::Off, _) => Outcome::Again,
+        };
+        Ok(Some(outcome))
+    }
+
+    async fn is_mounted(&self, context: &Context, secret: &NamespacedName) -> Result<bool, Failure> {
+        let namespace = Some(secret.namespace.clone());
+        let mut pages = self.cluster.pages(context.clone(), pod(), namespace, ListQuery::default());
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| Failure::new(format!("could not list Pods: {error}")))?;
+            if page.items.iter().flat_map(mounted).any(|name| name == secret.name) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The watch of the Pods of a namespace; `None` if there are too many already.
+    fn watch(&self, namespace: &str) -> Waiting {
+        let mut open = self.open.borrow_mut();
+        open.retain(|_, pods| pods.strong_count() > 0);
+        if let Some(pods) = open.get(namespace).and_then(Weak::upgrade) {
+            return Some(pods);
+        }
+        if open.len() >= MOST_NAMESPACES {
+            return None;
+        }
+        let pods = Rc::new(NamespacePods::open(&self.watches, namespace));
+        open.insert(namespace.to_owned(), Rc::downgrade(&pods));
+        Some(pods)
+    }
+}
+
+// === impl NamespacePods ===
+
+impl NamespacePods {
+    fn open(watches: &Watches, namespace: &str) -> Self {
+        let record = |pod: &Value| Projected::of(pod, mounted(pod).map(Box::from).collect());
+        let watch = watches.open(Want::new(pod(), record).within([namespace]).unawaited());
+        let by_secret = watch.index(|_, pod| pod.fields.to_vec());
+        let released = Signal::default();
+        let raised = released.clone();
+        watch.subscribe(move |change| {
+            let still = change.new.map(|pod| &*pod.fields).unwrap_or_default();
+            if change.old.is_some_and(|pod| pod.fields.iter().any(|secret| !still.contains(secret))) {
+                raised.raise();
+            }
+        });
+        Self { watch, by_secret, released }
+    }
+
+    /// When it may be worth looking again.
+    fn moments(&self) -> Vec<Moment> {
+        vec![self.released.moment(), self.watch.signal().moment()]
+    }
+}
+
+impl Drop for NamespacePods {
+    fn drop(&mut self) {
+        self.watch.stop();
+    }
+}

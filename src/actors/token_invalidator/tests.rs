@@ -1,0 +1,122 @@
+//! The pure parts: what is read of objects, and which patch follows.
+
+use serde_json::{Value, json};
+
+use super::{
+    account::Account,
+    pods::mounted,
+    secret::{Purpose, TokenSecret},
+};
+
+const PURPOSE: &str = "resources.gardener.cloud/purpose";
+const CONSIDER: &str = "token-invalidator.resources.gardener.cloud/consider";
+const SKIP: &str = "token-invalidator.resources.gardener.cloud/skip";
+
+fn secret(account: &str, labels: Value) -> Value {
+    json!({ "metadata": { "annotations": { "kubernetes.io/service-account.name": account }, "labels": labels } })
+}
+
+fn account(automount: Value, labels: Value) -> Account {
+    Account::of(&json!({ "metadata": { "labels": labels }, "automountServiceAccountToken": automount }))
+}
+
+/// spec 31 §4.1, scenario 1
+#[test]
+fn only_the_annotation_makes_a_secret_relevant() {
+    assert_eq!(TokenSecret::of(&secret("", json!({}))), None);
+    assert_eq!(TokenSecret::of(&json!({ "type": "kubernetes.io/service-account-token" })), None);
+
+    let token = TokenSecret::of(&secret("a", json!({})));
+
+    assert_eq!(token, Some(TokenSecret { account: "a".into(), purpose: Purpose::Unset, considered: false }));
+}
+
+/// spec 31 §2, §4.2 rules 4 and 6
+#[test]
+fn the_consider_label_counts_by_its_presence() {
+    for (labels, purpose, considered) in [
+        (json!({ CONSIDER: "true" }), Purpose::Unset, true),
+        (json!({ CONSIDER: "" }), Purpose::Unset, true),
+        (json!({ PURPOSE: "token-invalidator" }), Purpose::TokenInvalidator, false),
+        (json!({ PURPOSE: "" }), Purpose::Other, false),
+        (json!({ PURPOSE: "token-requestor", CONSIDER: "false" }), Purpose::Other, true),
+    ] {
+        let read = TokenSecret::of(&secret("a", labels.clone()));
+
+        assert_eq!(read, Some(TokenSecret { account: "a".into(), purpose, considered }), "{labels}");
+    }
+}
+
+/// spec 31 §2, §4.2 rule 5, scenarios 2, 3 and 8
+#[test]
+fn only_who_opted_out_and_is_not_skipped_wants_no_tokens() {
+    for (automount, labels, wanted) in [
+        (json!(null), json!({}), false),
+        (json!(true), json!({}), false),
+        (json!(false), json!({}), true),
+        (json!(false), json!({ "other": "x" }), true),
+        (json!(false), json!({ SKIP: "true" }), false),
+        (json!(false), json!({ SKIP: "false" }), false),
+        (json!(false), json!({ SKIP: "" }), false),
+    ] {
+        assert_eq!(account(automount.clone(), labels.clone()).wants_no_tokens, wanted, "{automount} {labels}");
+    }
+}
+
+/// spec 31 §4.2 rules 4, 5, 6 and 9, "Better than upstream" 3 and 4
+#[test]
+fn one_patch_sets_what_differs_and_nothing_else() {
+    use Purpose::{Other, TokenInvalidator, Unset};
+    let (ours, on, off) = (json!("token-invalidator"), json!("true"), json!(null));
+    for (purpose, before, after, labels) in [
+        (Unset, false, false, json!({ PURPOSE: ours })),
+        (Unset, false, true, json!({ PURPOSE: ours, CONSIDER: on })),
+        (Unset, true, true, json!({ PURPOSE: ours })),
+        (Unset, true, false, json!({ PURPOSE: ours, CONSIDER: off })),
+        (TokenInvalidator, false, false, json!(null)),
+        (TokenInvalidator, false, true, json!({ CONSIDER: on })),
+        (TokenInvalidator, true, true, json!(null)),
+        (TokenInvalidator, true, false, json!({ CONSIDER: off })),
+        (Other, false, false, json!(null)),
+        (Other, false, true, json!({ CONSIDER: on })),
+        (Other, true, true, json!(null)),
+        (Other, true, false, json!({ CONSIDER: off })),
+    ] {
+        let secret = TokenSecret { account: "a".into(), purpose, considered: before };
+
+        let patch = secret.patch(812, after);
+
+        let expected = json!({ "metadata": { "labels": labels, "resourceVersion": "812" } });
+        assert_eq!(patch, (!labels.is_null()).then_some(expected), "{purpose:?} {before} {after}");
+    }
+}
+
+/// spec 31 §4.2 rule 8, scenarios 10, 11 and 12, "Better than upstream" 2
+#[test]
+fn a_pod_mounts_what_is_in_its_plain_secret_volumes_until_it_has_ended() {
+    let volumes = json!([
+        { "name": "a", "secret": { "secretName": "one" } },
+        { "name": "b", "configMap": { "name": "two" } },
+        { "name": "c", "projected": { "sources": [{ "secret": { "name": "three" } }] } },
+        { "name": "d", "secret": {} },
+        { "name": "e", "secret": { "secretName": "four", "optional": true } },
+    ]);
+    let container = json!({ "envFrom": [{ "secretRef": { "name": "five" } }] });
+    let spec = json!({ "volumes": volumes, "containers": [container], "imagePullSecrets": [{ "name": "six" }] });
+
+    for (phase, expected) in [
+        (json!(null), &["one", "four"][..]),
+        (json!("Pending"), &["one", "four"]),
+        (json!("Running"), &["one", "four"]),
+        (json!("Unknown"), &["one", "four"]),
+        (json!("Succeeded"), &[]),
+        (json!("Failed"), &[]),
+    ] {
+        let pod = json!({ "spec": spec, "status": { "phase": phase } });
+
+        assert_eq!(mounted(&pod).collect::<Vec<_>>(), expected, "{phase}");
+    }
+    for nothing in [json!({}), json!({ "spec": { "volumes": null } }), json!({ "spec": { "volumes": "a" } })] {
+        assert_eq!(mounted(&nothing).count(), 0, "{nothing}");
+    }
+}
