@@ -23,6 +23,7 @@ pub(super) async fn end(life: &Life) {
     bundles_are_applied(life);
     objects_are_as_described(life);
     assert_eq!(life.registrar.undecided(), [""; 0], "each request is decided: {:#?}", trace(&life.world));
+    assert_eq!(life.tokens.wrong(), [""; 0], "each token is valid or not: {:#?}", trace(&life.world));
     no_actor_is_left_over(life);
     nothing_is_written_at_rest(life).await;
 }
@@ -119,6 +120,10 @@ fn no_actor_is_left_over(life: &Life) {
         if path.starts_with("csr-approver/") {
             let is_open = life.registrar.is_open(name);
             assert!(is_open, "{path} belongs to no request that is open");
+            continue;
+        }
+        if path.starts_with("token-invalidator/") {
+            assert!(life.tokens.has(name), "{path} belongs to no Secret with a token");
             continue;
         }
         assert!(life.bundles.contains_key(name), "{path} belongs to no bundle");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sim::{EventFault, Fault, RequestInfo, Seen, WatchEnd};
 
-use super::{certificates::Registrar, watchman::Watchman};
+use super::{certificates::Registrar, tokens::Tokens, watchman::Watchman};
 use crate::world::World;
 
 /// What kind of life it is.
@@ -30,7 +30,14 @@ impl Weather {
 }
 
 /// Disturbs all programs, until the faults of the simulator are cleared.
-pub(super) fn disturb(world: &World, watchman: Watchman, registrar: Registrar, weather: Weather, seed: u64) {
+pub(super) fn disturb(
+    world: &World,
+    watchman: Watchman,
+    registrar: Registrar,
+    tokens: Tokens,
+    weather: Weather,
+    seed: u64,
+) {
     let mut random = fastrand::Rng::with_seed(seed ^ 0x5eed_0001);
     world.sim.set_faults(move |info| {
         if !info.user.starts_with("grm") {
@@ -38,6 +45,7 @@ pub(super) fn disturb(world: &World, watchman: Watchman, registrar: Registrar, w
         }
         watchman.see(info);
         registrar.see(info);
+        tokens.see(info);
         if random.u16(0..weather.calm) == 0 { fault(&mut random, info, weather) } else { Fault::None }
     });
     let mut random = fastrand::Rng::with_seed(seed ^ 0x5eed_0002);
@@ -50,11 +58,12 @@ pub(super) fn disturb(world: &World, watchman: Watchman, registrar: Registrar, w
 }
 
 /// Only looks on.
-pub(super) fn calm(world: &World, watchman: Watchman, registrar: Registrar) {
+pub(super) fn calm(world: &World, watchman: Watchman, registrar: Registrar, tokens: Tokens) {
     world.sim.set_faults(move |info| {
         if info.user.starts_with("grm") {
             watchman.see(info);
             registrar.see(info);
+            tokens.see(info);
         }
         Fault::None
     });
