@@ -12,7 +12,8 @@ use crate::{
 };
 
 /// The chapters that are implemented, and where each of their scenarios must be cited.
-const CHAPTERS: [(u32, &str); 6] = [(10, "tests/simulation"), (20, ""), (32, ""), (50, ""), (51, ""), (61, "")];
+const CHAPTERS: [(u32, &str); 7] =
+    [(10, "tests/simulation"), (20, ""), (31, ""), (32, ""), (50, ""), (51, ""), (61, "")];
 
 /// One scenario that the doc comment of a test names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +35,7 @@ fn every_scenario_is_played_by_a_test() {
         let scenarios = library.scenarios(chapter);
         let missing: Vec<&u32> = scenarios.difference(&cited).collect();
 
-        assert!(scenarios.len() > 30, "scenarios of spec {chapter}: {scenarios:?}");
+        assert!(scenarios.len() > 25, "scenarios of spec {chapter}: {scenarios:?}");
         assert!(missing.is_empty(), "no test in {folder} cites these scenarios of spec {chapter}: {missing:?}");
     }
 }

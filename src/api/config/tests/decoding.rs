@@ -255,7 +255,7 @@ fn the_former_csr_approver_block_uses_the_only_source_namespace() {
     assert_eq!(namespace(&format!("{official}\nsourceClientConnection: {{namespaces: [a]}}")), None);
 }
 
-/// spec 70 §2.2
+/// spec 70 §2.2; spec 31 §3, scenario 26
 #[test]
 fn further_keys_of_earlier_releases_are_honoured() {
     let config = config(
