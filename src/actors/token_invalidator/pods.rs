@@ -125,7 +125,7 @@ impl Pods {
 
 impl NamespacePods {
     fn open(watches: &Watches, namespace: &str) -> Self {
-        let record = |pod: &Value| Projected::of(pod, mounted(pod).map(Box::from).collect());
+        let record = |pod: &Value| Projected::of(pod, mounted(pod).map(Box::from).collect::<Box<[Box<str>]>>());
         let watch = watches.open(Want::new(pod(), record).within([namespace]).unawaited());
         let by_secret = watch.index(|_, pod| pod.fields.to_vec());
         let released = Signal::default();

@@ -91,7 +91,7 @@ fn one_patch_sets_what_differs_and_nothing_else() {
     }
 }
 
-/// spec 31 §4.2 rule 8, scenarios 10, 11 and 12, "Better than upstream" 2
+/// spec 31 §4.2 rule 8, scenarios 10, 11 and 12; spec 31, better 2
 #[test]
 fn a_pod_mounts_what_is_in_its_plain_secret_volumes_until_it_has_ended() {
     let volumes = json!([

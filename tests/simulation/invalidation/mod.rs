@@ -19,7 +19,7 @@ use gardener_resource_manager::{
 };
 use serde_json::{Value, json};
 
-use crate::world::{NAMESPACE, PROGRAM, World, seconds, world};
+use crate::world::{NAMESPACE, PROGRAM, World, seconds};
 
 pub(super) const PURPOSE: &str = "resources.gardener.cloud/purpose";
 pub(super) const CONSIDER: &str = "token-invalidator.resources.gardener.cloud/consider";

@@ -135,7 +135,7 @@ impl Tokens {
     fn change_account(&self, name: &str, random: &mut fastrand::Rng) -> String {
         if self.sim.object("serviceaccounts", NAMESPACE, name).is_some() && random.u8(0..4) == 0 {
             self.sim.remove("serviceaccounts", NAMESPACE, name);
-            self.change(|state| drop(state.accounts.remove(name)));
+            self.change(|state| _ = state.accounts.remove(name));
             return format!("ServiceAccount {name} goes");
         }
         let automount = [None, Some(true), Some(false), Some(false), Some(false)][random.usize(0..5)];
@@ -144,7 +144,7 @@ impl Tokens {
             if skip { json!({ "token-invalidator.resources.gardener.cloud/skip": "true" }) } else { json!({}) };
         let account = json!({ "metadata": { "labels": labels }, "automountServiceAccountToken": automount });
         self.put("ServiceAccount", name, account);
-        self.change(|state| drop(state.accounts.insert(name.to_owned(), automount == Some(false) && !skip)));
+        self.change(|state| _ = state.accounts.insert(name.to_owned(), automount == Some(false) && !skip));
         format!("ServiceAccount {name} has automount {automount:?}, skip {skip}")
     }
 
