@@ -63,7 +63,7 @@ fn run(arguments: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> i32 {
             0
         }
         #[cfg(feature = "sim")]
-        Ok(Command::Demo(options)) => demo::run(options, env),
+        Ok(Command::Demo(options)) => demo::run(options),
         #[cfg(not(feature = "sim"))]
         Ok(Command::Demo(_)) => process::refuse("the demonstration is not part of this build"),
         Err(UsageError::Tool(text)) => {

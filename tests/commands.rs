@@ -79,7 +79,7 @@ fn each_command_has_help_with_an_example_and_its_exit_codes() {
 
         let help = text(&output.stdout);
         assert_eq!(code(&output), 0);
-        assert!(help.contains("Example") && help.contains("Exit codes: 0"), "{help}");
+        assert!(help.contains("Examples:\n") && help.contains("Exit codes:\n  0  success\n"), "{help}");
         assert!(help.contains(&format!("gardener-resource-manager {command} ")), "{help}");
     }
 }

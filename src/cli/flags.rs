@@ -10,9 +10,28 @@ use cluster::kubeconfig::Environment;
 
 use super::{BuildInfo, Command, DemoOptions, PROGRAM, RunOptions, UsageError, legacy, tools};
 
-const ABOUT: &str = "Keeps the objects of a cluster as bundles of manifests (ManagedResources) describe them.";
-const LEGACY_HEADING: &str =
-    "Legacy flags (each overrides its field of the file; the values in brackets count without --config)";
+const ABOUT: &str = "Keep Kubernetes objects in line with the manifests of ManagedResources";
+const LONG_ABOUT: &str = "Keep Kubernetes objects in line with the manifests of ManagedResources.
+
+With --config, run the controllers and webhooks. The commands help to write, check and inspect ManagedResources; \
+     only some of them need a cluster, and none a running controller.";
+const USAGE: &str = "gardener-resource-manager --config <FILE> [OPTIONS]
+       gardener-resource-manager <COMMAND>";
+const LEGACY_HEADING: &str = "Legacy flags";
+const EPILOGUE: &str = "\
+A legacy flag overrides its field of the configuration file. Without --config, at least one of them is required; only \
+     then the defaults in brackets apply.
+
+Environment:
+  KUBECONFIG         kubeconfig of the source cluster; overrides the configuration file
+  TARGET_KUBECONFIG  kubeconfig of the target cluster; overrides the configuration file
+
+Examples:
+  gardener-resource-manager --config config/local.yaml
+  gardener-resource-manager get -A --unhealthy";
+
+/// Columns of help texts, at most.
+const WIDEST: usize = 100;
 
 /// The command line.
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +85,7 @@ impl Cli {
         })))
     }
 
-    /// The usage, as `--help` prints it.
+    /// The usage, as `-h` prints it.
     pub fn usage() -> String {
         command().render_help().to_string()
     }
@@ -99,20 +118,22 @@ fn version_request(value: &str) -> Result<VersionRequest, UsageError> {
 fn command() -> clap::Command {
     let command = clap::Command::new(PROGRAM)
         .about(ABOUT)
+        .long_about(LONG_ABOUT)
+        .override_usage(USAGE)
+        .after_long_help(EPILOGUE)
+        .max_term_width(WIDEST)
         .disable_help_subcommand(true)
         .args_override_self(true)
-        .arg(value("config").value_name("path").help("path of the configuration file"))
+        .arg(value("config").value_name("FILE").help("Component configuration file"))
         .arg(
             value("extra-target-namespace")
                 .action(ArgAction::Append)
-                .value_name("namespace")
-                .help("namespace to watch in the target besides the configured ones, repeatable"),
+                .value_name("NAMESPACE")
+                .help("Another namespace to watch in the target cluster; may be repeated"),
         )
-        .arg(
-            bare("version")
-                .value_name("true|false|raw|vX.Y.Z")
-                .help("print the version and exit, or report another one"),
-        )
+        .arg(bare("version").value_name("raw|vX.Y.Z").help("Print the version").long_help(
+            "Print the version and exit. With =raw print all details of the build; with =vX.Y.Z run, but report this version",
+        ))
         .next_help_heading(LEGACY_HEADING)
         .args(legacy::FLAGS.iter().map(legacy_arg))
         .subcommands(tools::commands());
@@ -121,15 +142,15 @@ fn command() -> clap::Command {
 
 fn demo() -> clap::Command {
     clap::Command::new("demo")
-        .about("Shows the program at work on an in-memory cluster")
+        .about("Show the program at work on an in-memory cluster")
         .args_override_self(true)
-        .arg(bare("keep").help("stay up after the last step, until interrupted"))
+        .arg(bare("keep").value_name("true|false").help("Stay up after the last step, until Ctrl-C"))
 }
 
 fn legacy_arg(flag: &legacy::LegacyFlag) -> Arg {
     let arg = if flag.is_bool() { bare(flag.name).hide_possible_values(true) } else { value(flag.name) };
-    let help = if flag.default.is_empty() { flag.help.to_owned() } else { format!("{} [{}]", flag.help, flag.default) };
-    arg.value_name(flag.value_name()).help(help)
+    let default = if flag.default.is_empty() { String::new() } else { format!(" [default: {}]", flag.default) };
+    arg.value_name(flag.value_name()).help(format!("{}{default}", flag.help)).hide_short_help(true)
 }
 
 /// `--flag value` or `--flag=value`; the value may begin with a dash.

@@ -50,91 +50,91 @@ use Effect::{Address, Bool, Duration, Int, Text};
 /// All legacy flags, in the order in which they take effect.
 pub(super) static FLAGS: &[LegacyFlag] = flags! {
     "kubeconfig" ""
-        Text(|d, v| d.file.source.kubeconfig = v), "kubeconfig of the source cluster";
+        Text(|d, v| d.file.source.kubeconfig = v), "Kubeconfig of the source cluster";
     "namespace" ""
-        Text(|d, v| only_namespace(&mut d.file.source, v)), "the only namespace to watch in the source cluster";
+        Text(|d, v| only_namespace(&mut d.file.source, v)), "The only namespace to watch in the source cluster";
     "cache-resync-period" "24h"
-        Duration(|d, v| d.file.source.cache_resync_period = v), "resync period of the source cluster";
+        Duration(|d, v| d.file.source.cache_resync_period = v), "Resync period for the source cluster";
     "target-kubeconfig" ""
-        Text(|d, v| d.file.target.kubeconfig = v), "kubeconfig of the target cluster";
+        Text(|d, v| d.file.target.kubeconfig = v), "Kubeconfig of the target cluster";
     "target-namespace" ""
-        Text(|d, v| only_namespace(&mut d.file.target, v)), "the only namespace to watch in the target cluster";
+        Text(|d, v| only_namespace(&mut d.file.target, v)), "The only namespace to watch in the target cluster";
     "target-disable-cache" "false"
-        Bool(|d, v| d.file.target.disable_cached_client = v), "read target objects from the API server";
+        Bool(|d, v| d.file.target.disable_cached_client = v), "Read target objects from the API server, not from the cache";
     "target-cache-resync-period" "24h"
-        Duration(|d, v| d.file.target.cache_resync_period = v), "resync period of the target cluster";
+        Duration(|d, v| d.file.target.cache_resync_period = v), "Resync period for the target cluster";
     "leader-election" "true"
-        Bool(|d, v| d.file.leader_election.leader_elect = v), "elect a leader";
+        Bool(|d, v| d.file.leader_election.leader_elect = v), "Enable leader election";
     "leader-election-resource-lock" "leases"
-        Text(resource_lock), "type of the lock";
+        Text(resource_lock), "Lock type; only leases is supported";
     "leader-election-namespace" ""
-        Text(|d, v| d.file.leader_election.resource_namespace = v), "namespace of the lease";
+        Text(|d, v| d.file.leader_election.resource_namespace = v), "Namespace of the Lease";
     "leader-election-lease-duration" "15s"
-        Duration(|d, v| d.file.leader_election.lease_duration = v), "how long others wait for the leader";
+        Duration(|d, v| d.file.leader_election.lease_duration = v), "How long other replicas wait before they take over";
     "leader-election-renew-deadline" "10s"
-        Duration(|d, v| d.file.leader_election.renew_deadline = v), "when the leader gives up";
+        Duration(|d, v| d.file.leader_election.renew_deadline = v), "How long the leader tries to renew the Lease before it gives up";
     "leader-election-retry-period" "2s"
-        Duration(|d, v| d.file.leader_election.retry_period = v), "time between attempts";
+        Duration(|d, v| d.file.leader_election.retry_period = v), "Time between attempts to acquire or renew the Lease";
     "tls-cert-dir" ""
-        Text(|d, v| d.file.server.webhooks.tls.server_cert_dir = v), "directory of tls.crt and tls.key";
+        Text(|d, v| d.file.server.webhooks.tls.server_cert_dir = v), "Directory of the webhook server's tls.crt and tls.key";
     "bind-address" "0.0.0.0"
-        Text(|d, v| d.file.server.webhooks.bind_address = v), "address of the webhook server";
+        Text(|d, v| d.file.server.webhooks.bind_address = v), "Address of the webhook server";
     "port" "9449"
-        Int(|d, v| d.file.server.webhooks.port = v), "port of the webhook server";
+        Int(|d, v| d.file.server.webhooks.port = v), "Port of the webhook server";
     "metrics-bind-address" ":8080"
-        Address(|d, v| plain_server(&mut d.file.server.metrics, &mut d.metrics_off, v)), "address of the metrics server, 0 for none";
+        Address(|d, v| plain_server(&mut d.file.server.metrics, &mut d.metrics_off, v)), "Address of the metrics server; 0 disables it";
     "health-bind-address" ":8081"
-        Address(|d, v| plain_server(&mut d.file.server.health_probes, &mut d.health_probes_off, v)), "address of the probe server, 0 for none";
+        Address(|d, v| plain_server(&mut d.file.server.health_probes, &mut d.health_probes_off, v)), "Address of the probe server; 0 disables it";
     "profiling" "false"
-        Bool(|d, v| d.file.debugging.enable_profiling = v), "serve profiles";
+        Bool(|d, v| d.file.debugging.enable_profiling = v), "Enable profiling";
     "contention-profiling" "false"
-        Bool(|d, v| d.file.debugging.enable_contention_profiling = v), "serve lock contention profiles";
+        Bool(|d, v| d.file.debugging.enable_contention_profiling = v), "Enable lock contention profiling";
     "log-level" "info"
-        Text(|d, v| d.file.log_level = v), "debug, info or error";
+        Text(|d, v| d.file.log_level = v), "Log level: debug, info or error";
     "log-format" "json"
-        Text(|d, v| d.file.log_format = v), "json or text";
+        Text(|d, v| d.file.log_format = v), "Log format: json or text";
     "resource-class" "resources"
-        Text(resource_class), "class of the ManagedResources to handle";
+        Text(resource_class), "Class of the ManagedResources to handle";
     "cluster-id" ""
-        Text(|d, v| d.file.controllers.cluster_id = v), "identity of the source cluster";
+        Text(|d, v| d.file.controllers.cluster_id = v), "Identity of the source cluster";
     "max-concurrent-workers" "10"
-        Int(|d, v| d.file.controllers.managed_resource.concurrent_syncs = v), "workers for ManagedResources";
+        Int(|d, v| d.file.controllers.managed_resource.concurrent_syncs = v), "ManagedResources reconciled at the same time";
     "sync-period" "1m"
-        Duration(|d, v| d.file.controllers.managed_resource.sync_period = v), "sync period of ManagedResources";
+        Duration(|d, v| d.file.controllers.managed_resource.sync_period = v), "Time between reconciliations of a ManagedResource";
     "always-update" "false"
-        Bool(|d, v| d.file.controllers.managed_resource.always_update = v), "write objects even if nothing differs";
+        Bool(|d, v| d.file.controllers.managed_resource.always_update = v), "Update objects even if nothing differs";
     "managed-by-label" "gardener"
-        Text(|d, v| d.file.controllers.managed_resource.managed_by_label_value = v), "value of the managed-by label";
+        Text(|d, v| d.file.controllers.managed_resource.managed_by_label_value = v), "Value of the label resources.gardener.cloud/managed-by";
     "health-max-concurrent-workers" "10"
-        Int(|d, v| d.file.controllers.health.concurrent_syncs = v), "workers for health checks";
+        Int(|d, v| d.file.controllers.health.concurrent_syncs = v), "ManagedResources checked at the same time";
     "health-sync-period" "1m"
-        Duration(|d, v| d.file.controllers.health.sync_period = v), "time between health checks";
+        Duration(|d, v| d.file.controllers.health.sync_period = v), "Time between health checks of a ManagedResource";
     "garbage-collector-sync-period" "0"
-        Duration(garbage_collector), "time between garbage collections, 0 for none";
+        Duration(garbage_collector), "Time between garbage collections; 0 disables them";
     "token-invalidator-max-concurrent-workers" "0"
-        Int(token_invalidator), "workers for token invalidation, 0 for none";
+        Int(token_invalidator), "Tokens invalidated at the same time; 0 disables this";
     "token-requestor-max-concurrent-workers" "0"
-        Int(token_requestor), "workers for token requests, 0 for none";
+        Int(token_requestor), "Tokens requested at the same time; 0 disables this";
     "kubelet-csr-approver-max-concurrent-workers" "0"
-        Int(csr_approver), "workers for certificate signing requests, 0 for none";
+        Int(csr_approver), "CertificateSigningRequests decided at the same time; 0 disables this";
     "pod-scheduler-name-webhook-enabled" "false"
-        Bool(|d, v| d.file.webhooks.pod_scheduler_name.enabled = v), "set the scheduler of pods";
+        Bool(|d, v| d.file.webhooks.pod_scheduler_name.enabled = v), "Set the scheduler of Pods";
     "pod-scheduler-name-webhook-scheduler" "default-scheduler"
-        Text(|d, v| d.file.webhooks.pod_scheduler_name.scheduler_name = v), "the scheduler to set";
+        Text(|d, v| d.file.webhooks.pod_scheduler_name.scheduler_name = v), "Scheduler to set";
     "pod-topology-spread-constraints-webhook-enabled" "false"
-        Bool(|d, v| d.file.webhooks.pod_topology_spread_constraints.enabled = v), "complete topology spread constraints of pods";
+        Bool(|d, v| d.file.webhooks.pod_topology_spread_constraints.enabled = v), "Complete the topology spread constraints of Pods";
     "seccomp-profile-webhook-enabled" "false"
-        Bool(|d, v| d.file.webhooks.seccomp_profile.enabled = v), "set the seccomp profile of pods";
+        Bool(|d, v| d.file.webhooks.seccomp_profile.enabled = v), "Set the seccomp profile of Pods";
     "projected-token-mount-expiration-seconds" "43200"
-        Int(|d, v| d.file.webhooks.projected_token_mount.expiration_seconds = v), "life time of projected tokens";
+        Int(|d, v| d.file.webhooks.projected_token_mount.expiration_seconds = v), "Lifetime of projected tokens, in seconds";
     "root-ca-file" ""
-        Effect::None { bool: false }, "no effect";
+        Effect::None { bool: false }, "Has no effect";
     "root-ca-publisher-max-concurrent-workers" ""
-        Effect::None { bool: false }, "no effect";
+        Effect::None { bool: false }, "Has no effect";
     "secret-max-concurrent-workers" ""
-        Effect::None { bool: false }, "no effect";
+        Effect::None { bool: false }, "Has no effect";
     "pod-zone-affinity-webhook-enabled" "false"
-        Effect::None { bool: true }, "no effect";
+        Effect::None { bool: true }, "Has no effect";
 };
 
 /// The flags that are set, in the order of the table, with their checked texts; `text` finds the text of a flag.
@@ -203,12 +203,12 @@ impl LegacyFlag {
     /// What the value is, for `--help`.
     pub(super) fn value_name(&self) -> &'static str {
         match &self.effect {
-            Text(_) => "string",
-            Bool(_) | Effect::None { bool: true } => "bool",
-            Int(_) => "int",
-            Duration(_) => "duration",
-            Address(_) => "host:port",
-            Effect::None { bool: false } => "value",
+            Text(_) => "STRING",
+            Bool(_) | Effect::None { bool: true } => "BOOL",
+            Int(_) => "INT",
+            Duration(_) => "DURATION",
+            Address(_) => "HOST:PORT",
+            Effect::None { bool: false } => "VALUE",
         }
     }
 }

@@ -1,7 +1,11 @@
 //! The commands for authors of bundles, pack, unpack, validate, diff, and for people on duty: get, webhook review.
 
-use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser};
+use clap::{
+    Arg, ArgAction, ArgMatches, Command,
+    builder::{PossibleValue, PossibleValuesParser},
+};
 
+use super::PROGRAM;
 use crate::api::object::NamespacedName;
 
 /// A command for authors of bundles, or for people on duty.
@@ -43,10 +47,10 @@ pub struct PackOptions {
 /// How to unpack.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UnpackOptions {
-    /// A file, `-`, or the name of a ManagedResource if there is a namespace.
-    pub subject: String,
-    /// Namespace of the ManagedResource in the cluster.
-    pub namespace: Option<String>,
+    /// Files and folders; `-` is the standard input.
+    pub paths: Vec<String>,
+    /// The ManagedResource in the cluster whose Secrets to unpack, instead of files.
+    pub managed_resource: Option<NamespacedName>,
     /// How the cluster is reached.
     pub kubeconfig: Option<String>,
     /// Print a table instead of the manifests.
@@ -94,9 +98,9 @@ pub struct GetOptions {
     pub output: OutputFormat,
     /// Go on with what changes.
     pub watch: bool,
-    /// Print no line with the names of the columns.
+    /// Print no column headers.
     pub no_headers: bool,
-    /// Only those that are not applied, healthy and rolled out.
+    /// Only those that have a problem.
     pub unhealthy: bool,
     /// How the cluster is reached.
     pub kubeconfig: Option<String>,
@@ -131,8 +135,6 @@ pub enum OutputFormat {
     Name,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 all is well, 2 wrong usage or failure";
-
 /// All of them, for the command line.
 pub(super) fn commands() -> [Command; 6] {
     [pack(), unpack(), validate(), diff(), get(), webhook()]
@@ -159,8 +161,8 @@ pub(super) fn parsed(name: &str, matches: &ArgMatches) -> Option<Tool> {
             output: text("output"),
         }),
         "unpack" => Tool::Unpack(UnpackOptions {
-            subject: text("subject").unwrap_or_default(),
-            namespace: text("namespace"),
+            paths: paths(),
+            managed_resource: key("managed-resource"),
             kubeconfig: text("kubeconfig"),
             list: matches.get_flag("list"),
         }),
@@ -202,156 +204,187 @@ fn reviewed(matches: &ArgMatches) -> ReviewOptions {
 
 fn pack() -> Command {
     Command::new("pack")
-        .about("Packs manifests into the Secret and the ManagedResource of a bundle")
+        .about("Pack manifests into a ManagedResource and its Secret")
         .long_about(
-            "Packs manifests into the Secret and the ManagedResource of a bundle, ready for kubectl apply.\n\n\
-             Folders are read with all below them: *.yaml, *.yml, *.json, in sorted order. The Secret is immutable and \
-             its name has a checksum of its content, so the same manifests give the same text.",
+            "Pack manifests into a ManagedResource and its Secret, ready for kubectl apply.\n\n\
+             The Secret is immutable, and its name ends with a checksum of its content: the same manifests always give \
+             the same output.",
         )
-        .after_help(format!(
-            "Example:\n  gardener-resource-manager pack manifests/ --name web --namespace garden | kubectl apply -f -\n\n\
-             {EXIT_CODES}, 1 a manifest is refused"
+        .after_long_help(epilogue(
+            &["pack manifests/ --name web -n garden | kubectl apply -f -"],
+            "a manifest was rejected",
         ))
         .arg(paths().required(true))
-        .arg(option("name", "NAME").required(true).help("name of the ManagedResource"))
-        .arg(option("namespace", "NAMESPACE").short('n').help("namespace of both; without it that of kubectl's context"))
-        .arg(option("class", "CLASS").help("class of the ManagedResource"))
-        .arg(switch("secret-only", "print the Secret alone"))
-        .arg(switch("plain", "do not compress, for people to read"))
-        .arg(option("output", "FILE").short('o').help("write to a file instead of the standard output"))
+        .arg(option("name", "NAME").required(true).help("Name of the ManagedResource"))
+        .arg(
+            option("namespace", "NAMESPACE")
+                .short('n')
+                .help("Namespace of both objects [default: that of kubectl apply]"),
+        )
+        .arg(option("class", "CLASS").help("Class of the ManagedResource [default: resources]"))
+        .arg(switch("secret-only", "Print only the Secret").hide_short_help(true))
+        .arg(switch("plain", "Do not compress the manifests").hide_short_help(true))
+        .arg(option("output", "FILE").short('o').help("Write to a file instead of standard output"))
 }
 
 fn unpack() -> Command {
     Command::new("unpack")
-        .about("Prints the manifests of a bundle")
+        .about("Print the manifests of a bundle")
         .long_about(
-            "Prints the manifests of a bundle as YAML: of the Secrets in a file, or with --namespace of the Secrets that a \
-             ManagedResource in the cluster names. They are decoded as the controller does it, with its limits.",
+            "Print the manifests of a bundle as YAML: of Secrets in files, or of a ManagedResource in the cluster. They \
+             are decoded as the controller decodes them.",
         )
-        .after_help(format!(
-            "Examples:\n  kubectl get secret managedresource-web-0a1b2c3d -o yaml | gardener-resource-manager unpack -\n  \
-             gardener-resource-manager unpack web -n garden --list\n\n{EXIT_CODES}, 1 a document is no manifest"
+        .after_long_help(epilogue(
+            &["unpack bundle.yaml", "unpack --managed-resource garden/web --list"],
+            "a document is not a manifest",
         ))
-        .arg(
-            Arg::new("subject")
-                .required(true)
-                .value_name("FILE|-|NAME")
-                .help("file with Secrets, - for the standard input; with --namespace: name of a ManagedResource"),
-        )
-        .arg(option("namespace", "NAMESPACE").short('n').help("read the ManagedResource of this namespace in the cluster"))
-        .arg(kubeconfig("kubeconfig", "kubeconfig of the cluster"))
-        .arg(switch("list", "print a table: kind, namespace, name, data key, bytes"))
+        .arg(paths().required_unless_present("managed-resource").conflicts_with("managed-resource"))
+        .arg(key("managed-resource").help("Read the Secrets of this ManagedResource from the cluster"))
+        .arg(switch("list", "Print a table instead: kind, namespace, name, data key, bytes"))
+        .arg(kubeconfig("kubeconfig", "Kubeconfig of the cluster").requires("managed-resource"))
 }
 
 fn validate() -> Command {
     Command::new("validate")
-        .about("Finds mistakes in manifests, bundles and configurations, without a cluster")
+        .about("Check manifests, bundles and configuration files, without a cluster")
         .long_about(
-            "Finds mistakes without a cluster: in manifests, in Secrets with manifests, in ManagedResources, and in component \
-             configurations. Each finding is one line: file[:document] object: what is wrong — what to do. A bundle is a \
-             Secret that a ManagedResource names or whose data are manifests.",
+            "Check manifests, ManagedResources, their Secrets and component configurations for mistakes, without a \
+             cluster.\n\n\
+             Each finding is one line: <file>[:<document>] <object>: <problem> — <what to do>. The manifests in a Secret \
+             are checked if a ManagedResource references it, or if it looks like part of a bundle.",
         )
-        .after_help(format!("Example:\n  gardener-resource-manager validate manifests/\n\n{EXIT_CODES}, 1 there are errors (warnings alone: 0)"))
+        .after_long_help(epilogue(&["validate manifests/"], "errors were found (warnings alone: 0)"))
         .arg(paths().required(true))
 }
 
 fn diff() -> Command {
     Command::new("diff")
-        .about("Shows what the controller would change in the target cluster")
+        .about("Show what the controller would change in the target cluster")
         .long_about(
-            "Shows what the controller would change in the target cluster, object by object. Nothing is written. The bundle \
-             comes from files, which stand for the ManagedResource --name (or hold one), or with --managed-resource from \
-             the cluster. Values of Secrets are never shown.\n\n\
-             Fields that only the live object has are taken for defaults of the API server, unless another manager owns \
-             them or the bundle had them before.",
+            "Show what the controller would change in the target cluster, object by object. Nothing is written, and \
+             values of Secrets are not shown.\n\n\
+             The bundle comes from files, or from the cluster with --managed-resource. If the files do not contain a \
+             ManagedResource, --name says which one they belong to.\n\n\
+             A field that only the live object has is taken for a default of the API server, unless another field \
+             manager owns it or the bundle in the cluster sets it.",
         )
-        .after_help(format!(
-            "Examples:\n  gardener-resource-manager diff manifests/ --name garden/web\n  \
-             gardener-resource-manager diff --managed-resource garden/web --kubeconfig ~/.kube/config\n\n\
-             {EXIT_CODES}, 1 there are differences"
+        .after_long_help(epilogue(
+            &["diff manifests/ --name garden/web", "diff --managed-resource garden/web"],
+            "there are differences",
         ))
         .arg(paths().required_unless_present("managed-resource").conflicts_with("managed-resource"))
-        .arg(key("managed-resource").help("compare the bundle that is in the cluster"))
-        .arg(key("name").conflicts_with("managed-resource").help("the ManagedResource that the files stand for"))
-        .arg(kubeconfig("kubeconfig", "kubeconfig of the source cluster"))
-        .arg(kubeconfig("target-kubeconfig", "kubeconfig of the target cluster, if it is another one"))
-        .arg(option("cluster-id", "ID").help("controllers.clusterID of the controller's configuration"))
-        .arg(option("managed-by", "VALUE").help("managedByLabelValue of the controller's configuration [gardener]"))
+        .arg(key("managed-resource").help("Compare this ManagedResource as it is in the cluster"))
+        .arg(key("name").conflicts_with("managed-resource").help("ManagedResource that the files belong to"))
+        .arg(kubeconfig("kubeconfig", "Kubeconfig of the source cluster"))
+        .arg(option("target-kubeconfig", "FILE").help("Kubeconfig of the target cluster [default: the source cluster]"))
+        .arg(
+            option("cluster-id", "ID")
+                .hide_short_help(true)
+                .help("The controller's setting controllers.clusterID [default: none]"),
+        )
+        .arg(
+            option("managed-by", "VALUE")
+                .hide_short_help(true)
+                .help("The controller's setting controllers.managedResource.managedByLabelValue [default: gardener]"),
+        )
 }
 
 fn get() -> Command {
     Command::new("get")
-        .about("Shows how ManagedResources are, with the first problem of each")
+        .about("List ManagedResources with their conditions and the first problem of each")
         .long_about(
-            "Shows how ManagedResources are: CLASS, the conditions APPLIED (should be True), HEALTHY (True) and PROGRESSING \
-             (False), the number of OBJECTS, AGE, and as PROBLEM the first condition that is not as it should be, cut at \
-             the edge of the terminal. Nothing is written.\n\n\
-             An asterisk (True*) marks a condition that is not about the present spec: status.observedGeneration is below \
-             metadata.generation. A dash stands for a condition that was not reported yet.\n\n\
-             With --watch a row is printed again when it says something else; one that is gone has the PROBLEM deleted. \
-             A watch that breaks is taken up again. With --unhealthy, a row that recovers is printed once more.",
+            "List ManagedResources with their conditions and the first problem of each. Nothing is written.\n\n\
+             All is well if APPLIED and HEALTHY are True and PROGRESSING is False. Otherwise PROBLEM shows the first \
+             condition that differs, truncated to the width of the terminal. An asterisk (True*) marks a condition that \
+             was reported for an older generation of the ManagedResource; a dash, one that has not been reported yet.",
         )
-        .after_help(format!(
-            "Examples:\n  gardener-resource-manager get -A --unhealthy --watch\n  \
-             gardener-resource-manager get -n garden web -o wide\n\n{EXIT_CODES}, 1 a named one does not exist"
+        .after_long_help(epilogue(
+            &["get -A --unhealthy --watch", "get -n garden web -o wide"],
+            "a ManagedResource of this name does not exist",
         ))
-        .arg(Arg::new("name").value_name("NAME").action(ArgAction::Append).num_args(1..).help("only these; all without it"))
+        .arg(
+            Arg::new("name")
+                .value_name("NAME")
+                .action(ArgAction::Append)
+                .num_args(1..)
+                .help("Names of ManagedResources [default: all]"),
+        )
         .arg(
             option("namespace", "NAMESPACE")
                 .short('n')
                 .conflicts_with("all-namespaces")
-                .help("their namespace; without it that of the kubeconfig's context"),
+                .help("Namespace of the ManagedResources [default: that of the kubeconfig's context]"),
         )
-        .arg(switch("all-namespaces", "of all namespaces").short('A').conflicts_with("name"))
-        .arg(option("selector", "SELECTOR").short('l').conflicts_with("name").help("only those with these labels, e.g. a=b,c!=d"))
+        .arg(switch("all-namespaces", "List ManagedResources in all namespaces").short('A').conflicts_with("name"))
+        .arg(
+            option("selector", "SELECTOR")
+                .short('l')
+                .conflicts_with("name")
+                .help("Label selector, e.g. app=web,tier!=test"),
+        )
+        .arg(switch("unhealthy", "Show only ManagedResources that have a problem"))
+        .arg(
+            switch("watch", "Keep running, and print changes").short('w').long_help(
+                "Keep running, and print a row again when it changes. A ManagedResource that is deleted has the PROBLEM \
+                 \"deleted\". With --unhealthy, one that recovers is printed once more",
+            ),
+        )
         .arg(
             option("output", "FORMAT")
                 .short('o')
-                .value_parser(PossibleValuesParser::new(["wide", "json", "yaml", "name"]))
-                .help("wide: nothing is cut; the objects themselves, or their names"),
+                .value_parser(PossibleValuesParser::new([
+                    PossibleValue::new("wide").help("The table, with PROBLEM in full"),
+                    PossibleValue::new("json").help("The objects as JSON"),
+                    PossibleValue::new("yaml").help("The objects as YAML"),
+                    PossibleValue::new("name").help("Names only, one per line"),
+                ]))
+                .help("Output format [default: a table]"),
         )
-        .arg(switch("watch", "go on with what changes").short('w'))
-        .arg(switch("no-headers", "print no line with the names of the columns"))
-        .arg(switch("unhealthy", "only those that are not applied, healthy and rolled out"))
-        .arg(kubeconfig("kubeconfig", "kubeconfig of the cluster"))
+        .arg(switch("no-headers", "Do not print the column headers").hide_short_help(true))
+        .arg(kubeconfig("kubeconfig", "Kubeconfig of the cluster"))
 }
 
 fn webhook() -> Command {
-    Command::new("webhook")
-        .about("Shows what a webhook makes of a review, without a cluster")
-        .subcommand_required(true)
-        .subcommand(review())
+    Command::new("webhook").about("Try a webhook without a cluster").subcommand_required(true).subcommand(review())
 }
 
 fn review() -> Command {
     Command::new("review")
-        .about("Shows what a webhook makes of a review, without a cluster")
+        .about("Show what a webhook answers to an AdmissionReview")
         .long_about(
-            "Shows what a webhook makes of an AdmissionReview, or of the creation of an object, without a cluster: prints the \
-             object as it becomes, and the patch as second YAML document. The verdict goes to the standard error.\n\n\
-             What the webhook wants to know of the cluster comes from --objects: ServiceAccounts, Namespaces, \
-             HorizontalPodAutoscalers, Nodes, the ConfigMaps and Services of the load balancing. What is not there does not \
-             exist. Manifests need their namespace. targetClientConnection.namespaces does not count.",
+            "Show what a webhook answers to an AdmissionReview, or to the creation of an object, without a cluster.\n\n\
+             The output is the resulting object, then the JSON patch, as two YAML documents. The verdict goes to standard \
+             error.\n\n\
+             --objects stands for the cluster. Webhooks look for ServiceAccounts, Namespaces, HorizontalPodAutoscalers, \
+             Nodes, and the ConfigMaps and Services of the load balancing; what is not there does not exist. Namespaced \
+             objects need a metadata.namespace. targetClientConnection.namespaces has no effect.",
         )
-        .after_help(format!(
-            "Example:\n  gardener-resource-manager webhook review --path /webhooks/high-availability-config \\\n    \
-             -f deployment.yaml --objects namespace.yaml --objects nodes.yaml\n\n{EXIT_CODES}, 1 the review is not allowed"
+        .after_long_help(epilogue(
+            &["webhook review --path /webhooks/high-availability-config -f deployment.yaml \\\n    \
+               --objects namespace.yaml --objects nodes.yaml"],
+            "the request is not allowed",
         ))
-        .arg(option("path", "PATH").required(true).help("path of the webhook, e.g. /webhooks/seccomp-profile"))
+        .arg(option("path", "PATH").required(true).help("Path of the webhook, e.g. /webhooks/seccomp-profile"))
         .arg(
             option("filename", "FILE")
                 .short('f')
                 .required(true)
                 .allow_hyphen_values(true)
-                .help("AdmissionReview or object, JSON or YAML; - is the standard input"),
+                .help("AdmissionReview or object, as JSON or YAML; - reads standard input"),
         )
-        .arg(option("config", "FILE").help("configuration; without it all webhooks are on, with their defaults"))
+        .arg(option("config", "FILE").help("Component configuration [default: all webhooks enabled, with their defaults]"))
         .arg(
             option("objects", "FILE|DIR")
                 .action(ArgAction::Append)
                 .num_args(1..)
-                .help("manifests of what is in the cluster, repeatable"),
+                .help("Objects of the cluster; may be repeated"),
         )
+}
+
+/// What stands below the long help of a command: examples, and the meaning of its exit codes.
+fn epilogue(examples: &[&str], exit_code_1: &str) -> String {
+    let examples: String = examples.iter().map(|example| format!("  {PROGRAM} {example}\n")).collect();
+    format!("Examples:\n{examples}\nExit codes:\n  0  success\n  1  {exit_code_1}\n  2  wrong usage, or a failure")
 }
 
 fn output_format(text: Option<&str>) -> OutputFormat {
@@ -369,7 +402,11 @@ fn paths() -> Arg {
         .value_name("FILE|DIR")
         .action(ArgAction::Append)
         .num_args(1..)
-        .help("files and folders; - is the standard input")
+        .help("Files and directories; - reads standard input")
+        .long_help(
+            "Files and directories; - reads standard input. Directories are read recursively, in sorted order: *.yaml, \
+             *.yml and *.json",
+        )
 }
 
 fn option(name: &'static str, value: &'static str) -> Arg {
@@ -377,7 +414,7 @@ fn option(name: &'static str, value: &'static str) -> Arg {
 }
 
 fn kubeconfig(name: &'static str, help: &'static str) -> Arg {
-    option(name, "FILE").help(format!("{help} [$KUBECONFIG, the Pod's, ~/.kube/config]"))
+    option(name, "FILE").help(format!("{help} [default: $KUBECONFIG, in-cluster, ~/.kube/config]"))
 }
 
 fn key(name: &'static str) -> Arg {

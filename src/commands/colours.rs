@@ -1,19 +1,24 @@
 //! Colours of a terminal.
 
-pub(super) const RED: &str = "\x1b[31m";
-pub(super) const GREEN: &str = "\x1b[32m";
-pub(super) const YELLOW: &str = "\x1b[33m";
-pub(super) const CYAN: &str = "\x1b[36m";
-pub(super) const BOLD: &str = "\x1b[1m";
-const RESET: &str = "\x1b[0m";
+use std::io;
 
-/// Appends a part in a colour (empty for none), if there are `colours`.
-pub(super) fn push(text: &mut String, part: &str, colour: &str, colours: bool) {
-    if colours && !colour.is_empty() {
-        text.push_str(colour);
-        text.push_str(part);
-        text.push_str(RESET);
-    } else {
-        text.push_str(part);
-    }
+use anstyle::{AnsiColor, Style};
+
+pub(super) const RED: Style = AnsiColor::Red.on_default();
+pub(super) const GREEN: Style = AnsiColor::Green.on_default();
+pub(super) const YELLOW: Style = AnsiColor::Yellow.on_default();
+pub(super) const CYAN: Style = AnsiColor::Cyan.on_default();
+pub(super) const BOLD: Style = Style::new().bold();
+pub(super) const PLAIN: Style = Style::new();
+
+/// Whether the standard output is a terminal whose user wants colours: `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and `TERM`
+/// count.
+pub(crate) fn wanted() -> bool {
+    anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
+}
+
+/// A part of a line in a style, if there are `colours`.
+pub(super) fn paint(part: &str, style: Style, colours: bool) -> String {
+    let style = if colours { style } else { PLAIN };
+    format!("{style}{part}{style:#}")
 }

@@ -10,7 +10,7 @@
 //! failure.
 
 mod bundles;
-mod colours;
+pub(crate) mod colours;
 mod connect;
 pub mod diff;
 mod get;
@@ -36,6 +36,7 @@ use self::{
     input::{InputError, Source},
 };
 use crate::{
+    api::object::NamespacedName,
     cli::{DiffOptions, GetOptions, PackOptions, ReviewOptions, Tool, UnpackOptions, ValidateOptions},
     producer::ProducerError,
 };
@@ -93,11 +94,9 @@ struct Said {
 
 /// Runs a command of this process; the exit code.
 pub fn run(tool: &Tool, env: &dyn Fn(&str) -> Option<String>) -> i32 {
-    let refused = env("NO_COLOR").is_some_and(|value| !value.is_empty());
     let (mut stdin, mut stdout, mut stderr) = (io::stdin(), io::stdout(), io::stderr());
-    let is_terminal = stdout.is_terminal();
-    let columns = (is_terminal && matches!(tool, Tool::Get(_))).then(|| get::columns(env));
-    let colours = is_terminal && !refused;
+    let columns = (stdout.is_terminal() && matches!(tool, Tool::Get(_))).then(|| get::columns(env));
+    let colours = colours::wanted();
     let streams = Streams { stdin: &mut stdin, stdout: &mut stdout, stderr: &mut stderr, colours, columns };
     run_with(tool, env, streams)
 }
@@ -152,17 +151,12 @@ fn unpack(
     env: &dyn Fn(&str) -> Option<String>,
     stdin: &mut dyn Read,
 ) -> Result<Said, CommandError> {
-    let Some(namespace) = &options.namespace else {
-        if options.kubeconfig.is_some() {
-            let text = "--kubeconfig needs --namespace: the ManagedResource is read from the cluster then";
-            return Err(CommandError::Usage(text.to_owned()));
-        }
-        let sources = input::read(std::slice::from_ref(&options.subject), stdin)?;
-        return Ok(unpack::from_files(&sources, options.list));
+    let Some(NamespacedName { namespace, name }) = &options.managed_resource else {
+        return Ok(unpack::from_files(&input::read(&options.paths, stdin)?, options.list));
     };
     let secrets = connect::block_on(async {
         let client = connect::client(options.kubeconfig.as_deref(), env)?;
-        let secrets = crate::producer::bundle::secrets(&client, namespace, &options.subject).await;
+        let secrets = crate::producer::bundle::secrets(&client, namespace, name).await;
         Ok::<_, CommandError>(secrets.map_err(Box::new)?)
     });
     Ok(unpack::secrets(&secrets??, options.list))

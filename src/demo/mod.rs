@@ -91,8 +91,8 @@ enum DemoError {
 }
 
 /// Tells the story in the terminal. The exit code: 0, or 1 if a step did not happen.
-pub fn run(options: DemoOptions, env: &dyn Fn(&str) -> Option<String>) -> i32 {
-    let screen = Screen::of_process(env);
+pub fn run(options: DemoOptions) -> i32 {
+    let screen = Screen::of_process();
     match tell(options, screen) {
         Ok(told) => exit_code(&told),
         Err(error) => {

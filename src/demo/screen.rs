@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
+use anstyle::{AnsiColor, Style};
+
 use super::{Missed, Seen, Told};
+use crate::commands::colours;
 
 /// No line is longer.
 const WIDTH: usize = 100;
@@ -25,24 +28,19 @@ pub(super) struct Screen {
     audience: bool,
 }
 
-/// How a piece of text looks.
-#[derive(Debug, Clone, Copy)]
-enum Style {
-    Plain,
-    Strong,
-    Faint,
-    Good,
-    Bad,
-}
+const PLAIN: Style = Style::new();
+const STRONG: Style = Style::new().bold();
+const FAINT: Style = Style::new().dimmed();
+const GOOD: Style = AnsiColor::Green.on_default();
+const BAD: Style = AnsiColor::Red.on_default();
 
 // === impl Screen ===
 
 impl Screen {
-    /// The standard output. `NO_COLOR` counts when it is not empty.
-    pub(super) fn of_process(env: &dyn Fn(&str) -> Option<String>) -> Self {
+    /// The standard output.
+    pub(super) fn of_process() -> Self {
         let audience = io::stdout().is_terminal();
-        let refused = env("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { out: RefCell::new(Box::new(io::stdout())), colours: audience && !refused, audience }
+        Self { out: RefCell::new(Box::new(io::stdout())), colours: colours::wanted(), audience }
     }
 
     /// Lets the reader look at a step, if there is one.
@@ -54,51 +52,51 @@ impl Screen {
 
     /// The title of it all.
     pub(super) fn title(&self, text: &str) {
-        self.wrapped("", text, Style::Strong);
+        self.wrapped("", text, STRONG);
     }
 
     /// The beginning of a step.
     pub(super) fn heading(&self, number: usize, title: &str) {
-        self.line("", Style::Plain);
-        self.line(&format!("{number}. {title}"), Style::Strong);
+        self.line("", PLAIN);
+        self.line(&format!("{number}. {title}"), STRONG);
     }
 
     /// What is going on.
     pub(super) fn say(&self, text: &str) {
-        self.wrapped("   ", text, Style::Plain);
+        self.wrapped("   ", text, PLAIN);
     }
 
     /// What somebody does, as a command.
     pub(super) fn command(&self, text: &str) {
-        self.wrapped("   $ ", text, Style::Faint);
+        self.wrapped("   $ ", text, FAINT);
     }
 
     /// What is to be seen.
     pub(super) fn detail(&self, text: &str) {
-        self.wrapped("     ", text, Style::Plain);
+        self.wrapped("     ", text, PLAIN);
     }
 
     /// A step happened.
     pub(super) fn happened(&self, seen: &Seen) {
-        self.wrapped("   ✓ ", &format!("{} ({})", seen.what, time(seen.took)), Style::Good);
+        self.wrapped("   ✓ ", &format!("{} ({})", seen.what, time(seen.took)), GOOD);
     }
 
     /// A step did not happen.
     pub(super) fn missed(&self, missed: &Missed) {
-        self.wrapped("   ✗ ", "This did not happen.", Style::Bad);
-        self.wrapped("     expected: ", &missed.expected, Style::Bad);
-        self.wrapped("     instead:  ", &missed.found, Style::Bad);
+        self.wrapped("   ✗ ", "This did not happen.", BAD);
+        self.wrapped("     expected: ", &missed.expected, BAD);
+        self.wrapped("     instead:  ", &missed.found, BAD);
     }
 
     /// The steps in a table.
     pub(super) fn summary(&self, told: &[Told]) {
-        self.line("", Style::Plain);
-        self.line("Summary", Style::Strong);
+        self.line("", PLAIN);
+        self.line("Summary", STRONG);
         let seen_width = WIDTH - TITLE - TIME - 7;
         for (index, step) in told.iter().enumerate() {
             let (what, took, style) = match &step.seen {
-                Some(seen) => (seen.what.as_str(), time(seen.took), Style::Plain),
-                None => ("did not happen", String::new(), Style::Bad),
+                Some(seen) => (seen.what.as_str(), time(seen.took), PLAIN),
+                None => ("did not happen", String::new(), BAD),
             };
             let title = format!("{}. {}", index + 1, step.title);
             for (number, line) in wrap(what, seen_width).iter().enumerate() {
@@ -118,22 +116,10 @@ impl Screen {
     }
 
     fn line(&self, text: &str, style: Style) {
-        let (begin, end) = if self.colours { style.codes() } else { ("", "") };
+        let style = if self.colours { style } else { PLAIN };
         let mut out = self.out.borrow_mut();
         // A reader who has gone does not stop the story: its exit code still tells how it ended.
-        writeln!(out, "{begin}{text}{end}").and_then(|()| out.flush()).ok();
-    }
-}
-
-impl Style {
-    fn codes(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Plain => ("", ""),
-            Self::Strong => ("\x1b[1m", "\x1b[0m"),
-            Self::Faint => ("\x1b[2m", "\x1b[0m"),
-            Self::Good => ("\x1b[32m", "\x1b[0m"),
-            Self::Bad => ("\x1b[31m", "\x1b[0m"),
-        }
+        writeln!(out, "{style}{text}{style:#}").and_then(|()| out.flush()).ok();
     }
 }
 

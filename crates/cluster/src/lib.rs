@@ -61,5 +61,5 @@ pub use resource::{Resource, Target, uri};
 pub use store::{IDLE_LIMIT, Record, Store, StoreState};
 pub use token::CredentialsError;
 pub use watch::{WatchEvent, WatchKind, WatchQuery, WatchStream};
-pub use watches::{Change, Found, How, Index, MOST_NAMESPACES, ReadRecord, Start, Synced, Want, Watch, Watches};
+pub use watches::{Change, Found, How, Index, MOST_NAMESPACES, ReadRecord, Start, Synced, Want, Watch, Watches, pace};
 pub use writes::{Lock, Wrote, difference};

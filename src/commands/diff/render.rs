@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use anstyle::Style;
 use similar::TextDiff;
 
 use super::{Action, Change, Report};
-use crate::commands::colours::{self, BOLD, CYAN, GREEN, RED};
+use crate::commands::colours::{BOLD, CYAN, GREEN, PLAIN, RED, paint};
 
 /// Lines around a difference.
 const CONTEXT: usize = 3;
@@ -53,7 +54,7 @@ fn body(text: &mut String, change: &Change, colours: bool) {
             Some(b'-') => RED,
             Some(b'+') => GREEN,
             Some(b'@') => CYAN,
-            Some(_) | None => "",
+            Some(_) | None => PLAIN,
         };
         push_line(text, line, colour, colours);
     }
@@ -61,7 +62,7 @@ fn body(text: &mut String, change: &Change, colours: bool) {
 }
 
 /// Control characters, which could steer a terminal, cannot be in the line: the YAML writer escapes all but tabs.
-fn push_line(text: &mut String, line: &str, colour: &str, colours: bool) {
-    colours::push(text, line, colour, colours);
+fn push_line(text: &mut String, line: &str, style: Style, colours: bool) {
+    text.push_str(&paint(line, style, colours));
     text.push('\n');
 }

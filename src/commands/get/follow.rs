@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use cluster::{ApiError, IDLE_LIMIT, WatchKind, WatchQuery};
+use cluster::{
+    ApiError, IDLE_LIMIT, WatchKind, WatchQuery,
+    pace::{End, Pace, Round},
+};
 use futures::StreamExt as _;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
@@ -13,18 +16,18 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{DIFFERENT, Get, GetError, Listed, Printer, objects::Shape, reference, row::Row};
 use crate::api::object::{self, NamespacedName};
 
-/// Back-off after a failed watch: this · 2ⁿ, at most [`MAX_BACK_OFF`], stretched by up to 100 %.
-const FIRST_BACK_OFF: Duration = Duration::from_millis(800);
-const MAX_BACK_OFF: Duration = Duration::from_secs(30);
-/// A watch that ends sooner, and without an event, is not taken up again at once.
-const SHORTEST_WATCH: Duration = Duration::from_secs(1);
-
 /// What was printed, and from where on to watch.
 struct Followed {
     printer: Printer,
     known: BTreeMap<NamespacedName, LastSeen>,
     /// The version to watch from; `None` if a list has to come first.
     position: Option<String>,
+    /// When the present watch was opened, if it was.
+    opened: Option<Instant>,
+    /// Whether there was a list before it.
+    listed: bool,
+    /// Whether it told of an object at another version than that from which it was opened.
+    moved: bool,
 }
 
 /// One ManagedResource as it was last seen.
@@ -52,46 +55,37 @@ impl Get<'_, '_> {
             }
         }
         let printer = self.printer(Shape::Documents);
-        let mut followed = Followed { printer, known: BTreeMap::new(), position: None };
+        let mut followed =
+            Followed { printer, known: BTreeMap::new(), position: None, opened: None, listed: false, moved: false };
         self.start(&mut followed).await?;
-        let mut failures = 0u32;
+        let mut pace = Pace::default();
         loop {
-            let started = Instant::now();
-            let mut events = false;
-            match self.watch_once(&mut followed, &mut events).await {
-                Ok(()) if events || started.elapsed() >= SHORTEST_WATCH => {
-                    failures = 0;
-                    continue;
-                }
-                Ok(()) => {}
+            let end = match self.watch_once(&mut followed).await {
+                Ok(()) => End::Closed,
                 Err(Lost::Output(error)) => return Err(error),
                 Err(Lost::Api(error)) if error.is_forbidden() || error.is_unauthorized() => {
                     return Err(self.failed(error));
                 }
-                Err(Lost::Api(error)) => {
-                    if events {
-                        failures = 0;
-                    }
-                    if error.is_expired() {
-                        followed.position = None;
-                    } else {
-                        self.screen.remark(&format!("warning: the watch broke and is taken up again: {error}"));
-                    }
-                    if error.is_expired() && failures == 0 {
-                        failures = 1;
-                        continue;
-                    }
+                Err(Lost::Api(error)) if error.is_expired() => {
+                    followed.position = None;
+                    End::Expired
                 }
+                Err(Lost::Api(error)) => {
+                    self.screen.remark(&format!("warning: the watch broke and is opened again: {error}"));
+                    End::Failed
+                }
+            };
+            let open = followed.opened.map_or(Duration::ZERO, |opened| opened.elapsed());
+            let round = Round { open, listed: followed.listed, moved: followed.moved, end };
+            if let Some(pause) = pace.after(round, self.cluster.random()) {
+                sleep(pause).await;
             }
-            let back_off = FIRST_BACK_OFF.saturating_mul(1 << failures.min(10)).min(MAX_BACK_OFF);
-            failures = failures.saturating_add(1);
-            sleep(self.cluster.random().jitter(back_off, 1.0)).await;
         }
     }
 
     /// The first list. What fails here would fail without a watch, too.
     async fn start(&mut self, followed: &mut Followed) -> Result<(), GetError> {
-        let Followed { printer, known, position } = followed;
+        let Followed { printer, known, position, .. } = followed;
         let (read, version) = self
             .read(printer, |listed| match listed {
                 Listed::Object(object) => drop(enter(known, object)),
@@ -110,7 +104,8 @@ impl Get<'_, '_> {
     }
 
     /// A list if there has to be one, then one watch until it ends.
-    async fn watch_once(&mut self, followed: &mut Followed, events: &mut bool) -> Result<(), Lost> {
+    async fn watch_once(&mut self, followed: &mut Followed) -> Result<(), Lost> {
+        (followed.opened, followed.listed, followed.moved) = (None, false, false);
         let position = match followed.position.clone() {
             Some(position) => position,
             None => self.list_again(followed).await?,
@@ -122,13 +117,15 @@ impl Get<'_, '_> {
             ..WatchQuery::default()
         };
         let mut stream = self.cluster.watch(&self.resource, self.scope.as_deref(), query).await?;
+        followed.opened = Some(Instant::now());
         loop {
             // Silence for too long means a connection that died without a word.
             let Ok(next) = timeout(IDLE_LIMIT, stream.next()).await else { return Ok(()) };
             let Some(event) = next else { return Ok(()) };
             let event = event?;
             let version = object::resource_version(&event.object).to_owned();
-            *events |= event.kind != WatchKind::Bookmark;
+            let is_step = event.kind != WatchKind::Bookmark && followed.position.as_ref() != Some(&version);
+            followed.moved |= is_step;
             match event.kind {
                 WatchKind::Added | WatchKind::Modified => self.changed(followed, event.object)?,
                 WatchKind::Deleted => self.gone(followed, &NamespacedName::of(&event.object))?,
@@ -158,6 +155,7 @@ impl Get<'_, '_> {
             self.gone(followed, &key)?;
         }
         followed.position = Some(position.clone());
+        followed.listed = true;
         Ok(position)
     }
 

@@ -46,7 +46,7 @@ fn width(wanted: Option<&str>, terminal: &dyn Fn() -> Option<u16>) -> usize {
 
 /// Columns of the terminal behind the standard output, if it is one.
 fn of_terminal() -> Option<u16> {
-    rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| size.ws_col)
+    terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0)
 }
 
 #[cfg(test)]

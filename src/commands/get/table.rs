@@ -1,11 +1,12 @@
 //! Rows as lines: columns, colours, and what is cut at the edge of the screen.
 
+use anstyle::Style;
 use jiff::Timestamp;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::row::{Row, Verdict};
 use crate::commands::{
-    colours::{self, GREEN, RED, YELLOW},
+    colours::{GREEN, PLAIN, RED, YELLOW, paint},
     one_line,
 };
 
@@ -32,7 +33,7 @@ pub(super) struct Table {
 
 struct Cell {
     text: String,
-    colour: &'static str,
+    style: Style,
 }
 
 // === impl Table ===
@@ -48,7 +49,7 @@ impl Table {
 
     /// The line above all others.
     pub(super) fn head(&self) -> String {
-        self.line_of(&HEAD.map(|title| Cell { text: title.to_owned(), colour: "" }))
+        self.line_of(&HEAD.map(|title| Cell { text: title.to_owned(), style: PLAIN }))
     }
 
     /// A line for each row, with columns that fit all of them.
@@ -72,7 +73,7 @@ impl Table {
                 line.push_str(&cut(&cell.text, room));
                 break;
             }
-            colours::push(&mut line, &cell.text, cell.colour, self.colours);
+            line.push_str(&paint(&cell.text, cell.style, self.colours));
             if index < last {
                 let padding = self.widths[index].saturating_sub(cell.text.width());
                 line.extend(std::iter::repeat_n(' ', padding));
@@ -87,14 +88,14 @@ impl Table {
 
 /// The cells of a row, without anything that could steer a terminal.
 fn cells(row: &Row, now: Timestamp) -> [Cell; HEAD.len()] {
-    let plain = |text: &str| Cell { text: one_line(text), colour: "" };
+    let plain = |text: &str| Cell { text: one_line(text), style: PLAIN };
     let [applied, healthy, progressing] = row.conditions.each_ref().map(|mark| {
-        let colour = match mark.verdict {
+        let style = match mark.verdict {
             Verdict::Good => GREEN,
             Verdict::Open => YELLOW,
             Verdict::Bad => RED,
         };
-        Cell { text: one_line(&mark.text), colour }
+        Cell { text: one_line(&mark.text), style }
     });
     [
         plain(&row.key.namespace),

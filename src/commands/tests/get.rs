@@ -361,7 +361,7 @@ async fn a_lost_watch_is_taken_up_again_and_says_only_what_was_missed() {
             let mut rows: Vec<_> = rows.lines().map(|row| (&row[..1], row.ends_with("   deleted"))).collect();
             rows.sort_unstable();
             assert_eq!(rows, [("a", true), ("b", false)], "{end:?}");
-            let warned = remarks.take().starts_with("warning: the watch broke and is taken up again: ");
+            let warned = remarks.take().starts_with("warning: the watch broke and is opened again: ");
             assert_eq!(warned, end == WatchEnd::Disconnect, "{end:?}");
         });
 
@@ -421,6 +421,29 @@ async fn a_server_that_always_fails_is_asked_less_and_less() {
     });
 
     assert_eq!(ended.await.unwrap(), OK);
+}
+
+/// What it has to tell is not held back for long, but it is not asked as fast as it answers.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ends_each_watch_after_an_event_is_not_asked_as_fast_as_it_answers() {
+    for (end, expected) in [(WatchEnd::Close, 30..=76), (WatchEnd::Expired, 3..=10)] {
+        let cluster = three();
+        let sim = &cluster.0;
+        sim.set_faults(move |_| Fault::BreakWatch { after_events: 1, end });
+
+        let ended = while_watching(&cluster, "get -n ns -w -o name", async |_, _| {
+            sim.clear_requests();
+            for number in 0..600 {
+                sim.edit(MANAGED_RESOURCE, "ns", "b", |object| object["spec"]["class"] = number.to_string().into());
+                sleep(Duration::from_millis(100)).await;
+            }
+
+            let watches = sim.requests().iter().filter(|request| request.info.verb == "watch").count();
+            assert!(expected.contains(&watches), "{watches} watches in a minute, {end:?}");
+        });
+
+        assert_eq!(ended.await.unwrap(), OK);
+    }
 }
 
 #[tokio::test(start_paused = true)]

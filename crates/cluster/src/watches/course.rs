@@ -11,22 +11,10 @@ use super::{
     How, Start,
     feed::Feed,
     member::Member,
+    pace::{End, Pace, Round},
     scope::Scope,
 };
 use crate::object::{self, NamespacedName};
-
-/// Back-off after a failed list or watch: 0.8 s · 2ⁿ, at most this, stretched by up to 100 %.
-const MAX_BACK_OFF: Duration = Duration::from_secs(30);
-
-/// See [`MAX_BACK_OFF`].
-const FIRST_BACK_OFF: Duration = Duration::from_millis(800);
-
-/// A watch that ends sooner counts as failed, whatever it brought: a server or proxy that answers and hangs up is not asked
-/// as fast as it answers.
-const SHORTEST_WATCH: Duration = Duration::from_secs(1);
-
-/// A watch that was open for this long makes up for failures before it.
-const HEALTHY_WATCH: Duration = Duration::from_secs(60);
 
 /// How long a list may take.
 const LIST_TIME: Duration = Duration::from_secs(300);
@@ -57,7 +45,7 @@ impl From<ApiError> for Broken {
 impl Feed {
     /// Lists and watches one scope for ever.
     pub(super) async fn course(self: Rc<Self>, scope: Rc<Scope>) {
-        let mut failures = 0u32;
+        let mut pace = Pace::default();
         loop {
             scope.begin();
             let round = AssertUnwindSafe(self.round(&scope)).catch_unwind();
@@ -70,27 +58,20 @@ impl Feed {
             if scope.is_to_restart() {
                 continue;
             }
+            let end = match &round {
+                Ok(Ok(())) => End::Closed,
+                Ok(Err(broken)) if broken.error.is_expired() => End::Expired,
+                Ok(Err(_)) | Err(_) => End::Failed,
+            };
             let open = scope.opened.get().map_or(Duration::ZERO, |opened| self.env.clock.monotonic() - opened);
-            let is_expired = matches!(&round, Ok(Err(broken)) if broken.error.is_expired());
-            // After an expiry there is a list, so that an event before it is no step forward.
-            if open >= HEALTHY_WATCH || scope.moved.get() && !is_expired {
-                failures = 0;
-            }
-            // A list follows at once, unless the one before has just not helped.
-            let is_first_expiry = failures == 0 && (open >= HEALTHY_WATCH || !scope.listed.get());
+            let told = Round { open, listed: scope.listed.get(), moved: scope.moved.get(), end };
+            let pause = pace.after(told, &self.env.random);
             match round {
                 Ok(Ok(())) => {
                     scope.error.replace(None);
-                    if open >= SHORTEST_WATCH {
-                        failures = 0;
-                        self.show();
-                        continue;
-                    }
-                    tracing::debug!(watch = %self.name, "a watch ended at once");
                 }
-                Ok(Err(_)) if is_expired && is_first_expiry => {
+                Ok(Err(_)) if end == End::Expired && pause.is_none() => {
                     scope.position.replace(None);
-                    failures = 1;
                     continue;
                 }
                 Ok(Err(broken)) => self.note_failure(&scope, &broken),
@@ -100,13 +81,15 @@ impl Feed {
                 }
             }
             self.show();
+            let Some(pause) = pause else { continue };
+            if end == End::Closed {
+                tracing::debug!(watch = %self.name, "a watch ended at once");
+            }
             if scope.forbidden.get() && scope.namespace.is_none() {
                 // Where there are namespaces to watch instead, this task ends here.
                 self.places_changed();
             }
-            let back_off = FIRST_BACK_OFF.saturating_mul(1 << failures.min(10)).min(MAX_BACK_OFF);
-            failures = failures.saturating_add(1);
-            tokio::time::sleep(self.env.random.jitter(back_off, 1.0)).await;
+            tokio::time::sleep(pause).await;
         }
     }
 

@@ -9,7 +9,8 @@
 //! *Heard of* means: an event, a bookmark, a list, or an opening after an end that was no unreadable event.
 //!
 //! * `want.rs`: what readers ask for, and what they are told; `reader.rs`, `filters.rs`, `index.rs`: what they make of it.
-//! * `feed.rs`, `member.rs`: a stream and its readers; `scope.rs`, `course.rs`: list, watch, position, back-off.
+//! * `feed.rs`, `member.rs`: a stream and its readers; `scope.rs`, `course.rs`: list, watch, position; `pace.rs`: how soon
+//!   again.
 //! * `narrowing.rs`: from everywhere to some namespaces and back; `serving.rs`: kinds that come and go.
 //! * `synced.rs`: whether there is enough for probes.
 
@@ -20,6 +21,7 @@ mod handle;
 mod index;
 mod member;
 mod narrowing;
+pub mod pace;
 mod reader;
 mod scope;
 mod serving;

@@ -1,0 +1,76 @@
+//! How soon a watch follows the one before.
+
+use std::time::Duration;
+
+use kit::Random;
+
+/// Back-off after a failed list or watch: 0.8 s · 2ⁿ, at most this, stretched by up to 100 %.
+const MAX_BACK_OFF: Duration = Duration::from_secs(30);
+
+/// See [`MAX_BACK_OFF`].
+const FIRST_BACK_OFF: Duration = Duration::from_millis(800);
+
+/// A watch that ends sooner counts as failed, whatever it brought: a server or proxy that answers and hangs up is not asked
+/// as fast as it answers.
+const SHORTEST_WATCH: Duration = Duration::from_secs(1);
+
+/// A watch that was open for this long makes up for failures before it.
+const HEALTHY_WATCH: Duration = Duration::from_secs(60);
+
+/// A list, if there had to be one, and the watch after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Round {
+    /// How long the watch was open; zero if it was not.
+    pub open: Duration,
+    /// Whether there was a list before it.
+    pub listed: bool,
+    /// Whether it told of an object at another version than that from which it was opened.
+    pub moved: bool,
+    /// How it ended.
+    pub end: End,
+}
+
+/// How a round ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Without an error: the server's time was over, or nothing came for too long.
+    Closed,
+    /// The server does not remember its position any more: the next round begins with a list.
+    Expired,
+    /// With any other error.
+    Failed,
+}
+
+/// The pauses between the rounds of one watch.
+#[derive(Debug, Default)]
+pub struct Pace {
+    failures: u32,
+}
+
+// === impl Pace ===
+
+impl Pace {
+    /// How long to wait after a round; `None` if the next one begins at once.
+    pub fn after(&mut self, round: Round, random: &Random) -> Option<Duration> {
+        let was_healthy = round.open >= HEALTHY_WATCH;
+        // After an expiry there is a list, so that an event before it is no step forward.
+        if was_healthy || round.moved && round.end != End::Expired {
+            self.failures = 0;
+        }
+        match round.end {
+            End::Closed if round.open >= SHORTEST_WATCH => {
+                self.failures = 0;
+                return None;
+            }
+            // A list follows at once, unless the one before has just not helped.
+            End::Expired if self.failures == 0 && (was_healthy || !round.listed) => {
+                self.failures = 1;
+                return None;
+            }
+            End::Closed | End::Expired | End::Failed => {}
+        }
+        let back_off = FIRST_BACK_OFF.saturating_mul(1 << self.failures.min(10)).min(MAX_BACK_OFF);
+        self.failures = self.failures.saturating_add(1);
+        Some(random.jitter(back_off, 1.0))
+    }
+}
