@@ -107,7 +107,7 @@ fn tell(options: DemoOptions, screen: Screen) -> Result<Vec<Told>, DemoError> {
     let log = log_into(&path)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().thread_stack_size(json::STACK).build()?;
     let told = System::with_tokio_rt(|| runtime).block_on(perform(options, screen, &path))?;
-    log.flush(LAST_RECORDS);
+    log.finish(LAST_RECORDS);
     Ok(told)
 }
 

@@ -14,7 +14,7 @@ use tracing_subscriber::{
 };
 
 use super::{
-    Format, NowFn,
+    Format, Level, NowFn,
     record::{Fields, LogRecord},
     writer::Sender,
 };
@@ -31,6 +31,13 @@ pub(super) struct LogLayer {
 impl LogLayer {
     pub(super) fn new(format: Format, now: NowFn, sender: Sender) -> Self {
         Self { format, now, sender }
+    }
+
+    fn loss(&self, records: usize) -> String {
+        let mut fields = Fields::default();
+        fields.set("message", "Dropped log records because their reader is too slow");
+        fields.set("records", records);
+        LogRecord { level: Level::Info, at: (self.now)(), target: module_path!(), fields }.line(self.format)
     }
 }
 
@@ -68,7 +75,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLayer {
 
         let metadata = event.metadata();
         let record = LogRecord { level: metadata.level().into(), at: (self.now)(), target: metadata.target(), fields };
-        self.sender.send(record.line(self.format));
+        let line = record.line(self.format);
+        self.sender.send(&line, |lost| self.loss(lost));
     }
 }
 

@@ -12,6 +12,8 @@
 //!   `"object":{"name":…,"namespace":…}`.
 //! * The field `logger` (of the event or of a span around it) names the logger; else it is the module, e.g.
 //!   `dashboard.server` or `managed-resource.apply`.
+//! * No field is called `message`: that is the text itself. `detail` says more.
+//! * What happens in a pass or a review needs no field to say which: the span around it has them.
 //! * There are the levels `debug`, `info` and `error`, as log parsers know them. `WARN` is written as `info`.
 //!
 //! Start reading in [`init`].
@@ -28,12 +30,15 @@ use std::{any::Any, fmt, io::Write, str::FromStr, sync::Arc};
 use jiff::Timestamp;
 use tracing::{Metadata, Subscriber, level_filters::LevelFilter};
 use tracing_subscriber::{
+    Registry,
     filter::filter_fn,
     layer::{Layer, SubscriberExt as _},
     registry::LookupSpan,
     util::{SubscriberInitExt as _, TryInitError},
 };
 
+use crate::traces::SpanLayer;
+pub use record::is_own_target;
 pub use writer::Handle;
 
 /// The least important records that are written: `logLevel`.
@@ -66,14 +71,20 @@ pub struct UnknownValue(String);
 /// Asks for the wall time of a record.
 pub type NowFn = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Sends all records of the process to stderr. Keep the handle until the end: dropping it writes what still waits.
+/// Sends all records of the process to stderr, and its spans to `spans`. Keep the handle until the end: dropping it writes
+/// what still waits.
 ///
 /// # Errors
 ///
 /// There is a receiver of records already.
-pub fn init(level: Level, format: Format, now: NowFn) -> Result<Handle, TryInitError> {
+pub fn init(
+    level: Level,
+    format: Format,
+    now: NowFn,
+    spans: Option<SpanLayer<Registry>>,
+) -> Result<Handle, TryInitError> {
     let (layer, handle) = layer(level, format, now, std::io::stderr());
-    tracing_subscriber::registry().with(layer).try_init()?;
+    tracing_subscriber::registry().with(spans).with(layer).try_init()?;
     Ok(handle)
 }
 

@@ -27,7 +27,7 @@ pub(super) struct LogRecord<'a> {
 /// Names and values in the order they were given; a name given again replaces the value.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Fields {
-    entries: Vec<(String, Value)>,
+    entries: Vec<(&'static str, Value)>,
 }
 
 // === impl LogRecord ===
@@ -105,7 +105,7 @@ fn escape_control(character: char) -> impl Iterator<Item = char> {
 }
 
 /// Whether a record comes from this program and not from a library.
-pub(super) fn is_own_target(target: &str) -> bool {
+pub fn is_own_target(target: &str) -> bool {
     let own = target.split("::").next().unwrap_or_default();
     own == OWN_CRATE || LAYERS.contains(&own)
 }
@@ -126,7 +126,7 @@ fn logger_of(target: &str) -> Option<String> {
 
 impl Fields {
     /// Sets a field. The part before the first dot names an object, the rest the member in it.
-    pub(super) fn set(&mut self, name: &str, value: impl Into<Value>) {
+    pub(super) fn set(&mut self, name: &'static str, value: impl Into<Value>) {
         let name = name.strip_prefix("r#").unwrap_or(name);
         let value = shortened(value.into());
         match name.split_once('.') {
@@ -142,18 +142,18 @@ impl Fields {
     /// Adds the fields of `inner`, which win.
     pub(super) fn extend(&mut self, inner: Self) {
         for (name, value) in inner.entries {
-            match (self.entry(&name, || Value::Null), value) {
+            match (self.entry(name, || Value::Null), value) {
                 (Value::Object(members), Value::Object(more)) => members.extend(more),
                 (entry, value) => *entry = value,
             }
         }
     }
 
-    fn entry(&mut self, name: &str, default: impl FnOnce() -> Value) -> &mut Value {
-        let index = match self.entries.iter().position(|(known, _)| known == name) {
+    fn entry(&mut self, name: &'static str, default: impl FnOnce() -> Value) -> &mut Value {
+        let index = match self.entries.iter().position(|(known, _)| *known == name) {
             Some(index) => index,
             None => {
-                self.entries.push((name.to_owned(), default()));
+                self.entries.push((name, default()));
                 self.entries.len() - 1
             }
         };
@@ -161,7 +161,7 @@ impl Fields {
     }
 
     fn take_text(&mut self, name: &str) -> Option<String> {
-        let index = self.entries.iter().position(|(known, _)| known == name)?;
+        let index = self.entries.iter().position(|(known, _)| *known == name)?;
         match self.entries.remove(index).1 {
             Value::String(text) => Some(text),
             other => Some(other.to_string()),
@@ -184,7 +184,7 @@ fn shortened(value: Value) -> Value {
 mod tests {
     use super::*;
 
-    fn record(target: &str, fields: &[(&str, Value)]) -> LogRecord<'static> {
+    fn record(target: &str, fields: &[(&'static str, Value)]) -> LogRecord<'static> {
         let mut collected = Fields::default();
         for (name, value) in fields {
             collected.set(name, value.clone());

@@ -1,14 +1,20 @@
 use std::{
     io,
+    rc::Rc,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
+use kit::{
+    Causes, Controller, Duty, Failure, Outcome, Pass, Supervised, Wake,
+    testing::{settle, universe},
+};
 use serde_json::{Value, json};
 use tracing::subscriber::with_default;
 use tracing_subscriber::Registry;
 
 use super::*;
+use crate::api::object::NamespacedName;
 
 #[derive(Clone, Default)]
 struct Captured(Arc<Mutex<Vec<u8>>>);
@@ -32,7 +38,7 @@ fn captured(level: Level, format: Format, log: impl FnOnce()) -> String {
 
     with_default(Registry::default().with(layer), log);
 
-    assert!(handle.flush(Duration::from_secs(5)));
+    assert!(handle.finish(Duration::from_secs(5)));
     String::from_utf8(stream.0.lock().unwrap().clone()).unwrap()
 }
 
@@ -155,4 +161,65 @@ fn only_constant_panic_messages_are_logged() {
 
     assert_eq!(constant_message(&*constant), "broken");
     assert_eq!(constant_message(&*made), "message withheld");
+}
+
+/// A controller whose passes say something and fail.
+struct Failing;
+
+impl Controller for Failing {
+    type Key = NamespacedName;
+    type Ref = ();
+    type Object = ();
+    type Memory = ();
+
+    fn name(&self) -> &'static str {
+        "failing"
+    }
+
+    fn causes(&self) -> &'static [&'static str] {
+        &["drift"]
+    }
+
+    fn duties(&self) -> Vec<Duty> {
+        vec![Duty::new("failing", 1).about(("example.org", "Thing"))]
+    }
+
+    fn object(&self, _: &NamespacedName) {}
+
+    async fn pass(self: &Rc<Self>, _: &Rc<()>, (): &mut (), _: &Pass<NamespacedName>) -> Result<Outcome, Failure> {
+        tracing::info!("Looking");
+        Err(Failure::terminal("there is nothing"))
+    }
+}
+
+/// spec 70 §10
+#[test]
+fn records_of_a_pass_say_which_it_is_and_so_does_its_failure() {
+    let text = captured(Level::Info, Format::Json, || {
+        universe(1, |universe| async move {
+            let supervised = Supervised::start(Rc::new(Failing), &universe.env);
+            let wake = Wake::live(Causes::OBJECT.with(Causes::own(0)));
+            supervised.wake(&NamespacedName::new("garden", "a"), wake.clone());
+            settle().await;
+            supervised.wake(&NamespacedName::new("", "b"), wake);
+            settle().await;
+            supervised.stop(Duration::ZERO).await;
+        });
+    });
+
+    let mut records = records(&text);
+    let mut ids = Vec::new();
+    let mut told = Vec::new();
+    for record in &mut records {
+        ids.push(record["reconcileID"].take());
+        let of_pass = ["controller", "controllerGroup", "controllerKind", "trigger"].map(|name| record[name].take());
+        assert_eq!(of_pass, ["failing", "example.org", "Thing", "object+drift"]);
+        told.push([&record["msg"], &record["namespace"], &record["name"]].map(|value| value.as_str().unwrap()));
+    }
+    let looking = |namespace, name| ["Looking", namespace, name];
+    let failed = |namespace, name| ["Reconciler error", namespace, name];
+    assert_eq!(told, [looking("garden", "a"), failed("garden", "a"), looking("", "b"), failed("", "b")]);
+    assert_eq!(records[1]["error"], "there is nothing");
+    assert!(ids[0] == ids[1] && ids[2] == ids[3] && ids[0] != ids[2], "{ids:?}");
+    assert_eq!(ids[0].as_str().map(str::len), Some(36));
 }

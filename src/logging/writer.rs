@@ -1,16 +1,21 @@
-//! A thread and a bounded queue before the stream.
+//! A thread and a bounded queue before the stream, by `tracing-appender`.
 //!
 //! Whoever logs never waits for the reader of stderr: when the queue is full, records are dropped and counted, and the
-//! count is logged as soon as there is room. A stream that fails is left alone: there is nobody to tell.
+//! count is logged with the next record that finds room. A stream that fails is left alone: there is nobody to tell.
 
 use std::{
     fmt,
     io::Write,
-    mem,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
     thread,
     time::Duration,
 };
+
+use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 
 /// A burst of a start with thousands of objects fits; at some 300 bytes each, 1 MiB.
 const QUEUE: usize = 4096;
@@ -18,120 +23,72 @@ const QUEUE: usize = 4096;
 /// How long the end of the process waits for a stream that takes nothing.
 const LAST_FLUSH: Duration = Duration::from_millis(500);
 
-/// Puts lines into the queue. The thread ends when it is dropped and the queue is empty.
+/// Puts lines into the queue.
 pub(super) struct Sender {
-    queue: Arc<Queue>,
+    writer: NonBlocking,
+    dropped: ErrorCounter,
+    /// How many of the dropped ones were told of.
+    told: AtomicUsize,
 }
 
 /// Keeps the writer going; dropping it writes what waits, for at most half a second. `std::process::exit` drops nothing:
-/// call [`Handle::flush`] before.
-#[must_use = "dropping it ends with the last flush"]
+/// call [`Handle::finish`] before.
+#[must_use = "dropping it ends the log"]
 pub struct Handle {
-    queue: Arc<Queue>,
-}
-
-#[derive(Default)]
-struct Queue {
-    state: Mutex<State>,
-    /// There are lines, or no more will come.
-    work: Condvar,
-    /// Everything is written.
-    idle: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    lines: Vec<String>,
-    /// The thread has lines that are not written yet.
-    writing: bool,
-    dropped: u64,
-    closed: bool,
+    guard: Mutex<Option<WorkerGuard>>,
 }
 
 /// Starts the thread.
 pub(super) fn start(stream: impl Write + Send + 'static) -> (Sender, Handle) {
-    let queue = Arc::<Queue>::default();
-    let for_thread = queue.clone();
-    // Without a thread there are no logs: the queue fills up and `send` counts what is lost.
-    let _ = thread::Builder::new().name("log".to_owned()).spawn(move || for_thread.run(stream));
-    (Sender { queue: queue.clone() }, Handle { queue })
-}
-
-// === impl Queue ===
-
-impl Queue {
-    fn run(&self, mut stream: impl Write) {
-        let mut batch = Vec::new();
-        while let Some(lost) = self.next(&mut batch) {
-            for line in batch.drain(..) {
-                let _ = stream.write_all(line.as_bytes());
-            }
-            let _ = stream.flush();
-            if lost > 0 {
-                tracing::info!(records = lost, "Dropped log records because their reader is too slow");
-            }
-        }
-    }
-
-    /// Waits for lines and takes them all; answers how many were dropped before. None when no more will come.
-    fn next(&self, batch: &mut Vec<String>) -> Option<u64> {
-        let mut state = self.state();
-        state.writing = false;
-        if state.lines.is_empty() {
-            self.idle.notify_all();
-        }
-        let mut state = self
-            .work
-            .wait_while(state, |state| state.lines.is_empty() && !state.closed)
-            .unwrap_or_else(PoisonError::into_inner);
-        if state.lines.is_empty() {
-            return None;
-        }
-        mem::swap(batch, &mut state.lines);
-        state.writing = true;
-        Some(mem::take(&mut state.dropped))
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    let builder = NonBlockingBuilder::default().buffered_lines_limit(QUEUE).lossy(true).thread_name("log");
+    let (writer, guard) = builder.finish(stream);
+    let sender = Sender { dropped: writer.error_counter(), writer, told: AtomicUsize::new(0) };
+    (sender, Handle { guard: Mutex::new(Some(guard)) })
 }
 
 // === impl Sender ===
 
 impl Sender {
-    pub(super) fn send(&self, line: String) {
-        let mut state = self.queue.state();
-        if state.lines.len() < QUEUE {
-            state.lines.push(line);
-            self.queue.work.notify_one();
-        } else {
-            state.dropped += 1;
+    /// Sends a line, and, if it found room, what `tell` makes of the number of those before it that did not.
+    pub(super) fn send(&self, line: &str, tell: impl FnOnce(usize) -> String) {
+        let before = self.dropped.dropped_lines();
+        self.put(line);
+        let dropped = self.dropped.dropped_lines();
+        if dropped != before || dropped == self.told.load(Ordering::Relaxed) {
+            return;
+        }
+        let lost = dropped.saturating_sub(self.told.swap(dropped, Ordering::Relaxed));
+        self.put(&tell(lost));
+        if self.dropped.dropped_lines() != dropped {
+            self.told.fetch_sub(lost, Ordering::Relaxed); // to be told again
         }
     }
-}
 
-impl Drop for Sender {
-    fn drop(&mut self) {
-        self.queue.state().closed = true;
-        self.queue.work.notify_one();
+    fn put(&self, line: &str) {
+        // It cannot fail: a full queue is counted, and a queue that nobody reads has nobody to tell.
+        let _ = self.writer.clone().write(line.as_bytes());
     }
 }
 
 // === impl Handle ===
 
 impl Handle {
-    /// Waits until all records so far are written, at most for `limit`; false when that was not enough.
-    pub fn flush(&self, limit: Duration) -> bool {
-        let unwritten = |state: &mut State| state.writing || !state.lines.is_empty();
-        let waited = self.queue.idle.wait_timeout_while(self.queue.state(), limit, unwritten);
-        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    /// Writes all records so far and ends the log; waits at most for `limit`, and answers whether that was enough.
+    pub fn finish(&self, limit: Duration) -> bool {
+        let Some(guard) = self.guard.lock().unwrap_or_else(PoisonError::into_inner).take() else { return true };
+        let (done, finished) = mpsc::channel();
+        // Of its own, because the guard writes to the standard output when its thread takes nothing any more.
+        let ending = thread::Builder::new().name("log-end".to_owned()).spawn(move || {
+            drop(guard);
+            done.send(()).ok();
+        });
+        ending.is_ok() && finished.recv_timeout(limit).is_ok()
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.flush(LAST_FLUSH);
+        self.finish(LAST_FLUSH);
     }
 }
 
@@ -145,7 +102,10 @@ impl fmt::Debug for Handle {
 mod tests {
     use std::{
         io,
-        sync::mpsc::{Receiver, Sender as Opener, channel},
+        sync::{
+            Arc,
+            mpsc::{Receiver, Sender as Opener, channel},
+        },
     };
 
     use super::*;
@@ -185,48 +145,59 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_stalls_costs_records_and_not_time() {
+    fn a_reader_that_stalls_costs_records_and_not_time_and_is_told() {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let (arrived, arrivals) = channel();
         let (open, gate) = channel();
         let (sender, handle) = start(Gated { lines: lines.clone(), arrived, gate });
-        sender.send("at the gate".to_owned());
+        let send = |line: &str| sender.send(line, |lost| format!("lost {lost}"));
+        send("at the gate");
         arrivals.recv().unwrap();
 
         for number in 0..QUEUE + 10 {
-            sender.send(number.to_string());
+            send(&number.to_string());
         }
-        let lost = sender.queue.state().dropped;
-        let early = handle.flush(Duration::from_millis(1));
+        assert_eq!(sender.dropped.dropped_lines(), 10);
         drop(open);
-        let late = handle.flush(LONG);
+        arrivals.iter().take(QUEUE).for_each(drop);
+        send("late");
 
-        assert_eq!(lost, 10);
-        assert!(!early);
-        assert!(late);
+        assert!(handle.finish(LONG));
         let lines = lines.lock().unwrap();
-        assert_eq!(lines.len(), QUEUE + 1);
-        assert_eq!(lines.last(), Some(&(QUEUE - 1).to_string()));
+        assert_eq!(lines.len(), QUEUE + 3);
+        assert_eq!(lines[QUEUE..], [(QUEUE - 1).to_string(), "late".to_owned(), "lost 10".to_owned()]);
+    }
+
+    #[test]
+    fn the_end_does_not_wait_for_a_reader_that_takes_nothing() {
+        let (arrived, arrivals) = channel();
+        let (_closed, gate) = channel();
+        let (sender, handle) = start(Gated { lines: Arc::default(), arrived, gate });
+        sender.send("at the gate", |_| String::new());
+        arrivals.recv().unwrap();
+
+        assert!(!handle.finish(Duration::from_millis(1)));
+        assert!(handle.finish(LONG), "once is enough");
     }
 
     #[test]
     fn a_broken_stream_is_survived() {
         let (sender, handle) = start(Broken);
 
-        sender.send("a\n".to_owned());
+        sender.send("a\n", |_| String::new());
 
-        assert!(handle.flush(LONG));
+        assert!(handle.finish(LONG));
     }
 
     #[test]
-    fn what_was_sent_is_written_when_the_sender_is_gone() {
+    fn what_was_sent_is_written_at_the_end() {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let (arrived, _) = channel();
         let (open, gate) = channel();
         drop(open);
         let (sender, handle) = start(Gated { lines: lines.clone(), arrived, gate });
 
-        sender.send("a".to_owned());
+        sender.send("a", |_| String::new());
         drop(sender);
         drop(handle);
 

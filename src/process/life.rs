@@ -86,10 +86,7 @@ pub enum ProcessError {
 
 /// `<host name>_<random uuid>` (spec 70 §12).
 pub fn identity(host: &str, env: &Env) -> String {
-    const VERSION_AND_VARIANT: u128 = 0xf000_c000_0000_0000_0000;
-    const RANDOM: u128 = 0x4000_8000_0000_0000_0000;
-    let hex = format!("{:032x}", env.random.bits() & !VERSION_AND_VARIANT | RANDOM);
-    format!("{host}_{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    format!("{host}_{}", env.random.uuid())
 }
 
 // === impl Process ===

@@ -28,6 +28,7 @@ use crate::{
     http::probes::Checks,
     logging,
     metrics::Metrics,
+    traces,
     webhooks::{
         registry,
         server::{Bound, CertificateError, Presence, ServerError, ServerParts, WebhookServer, read_certificate},
@@ -40,6 +41,8 @@ const CPU_JOBS: usize = 2;
 const SERVERS_END: Duration = Duration::from_millis(500);
 /// How long the end waits for the reader of the log.
 const LAST_RECORDS: Duration = Duration::from_millis(500);
+/// How long it waits for the collector of traces.
+const LAST_SPANS: Duration = Duration::from_secs(1);
 
 /// Why the process ends with exit code 1, after the log is set up.
 #[derive(Debug, thiserror::Error)]
@@ -72,16 +75,26 @@ pub fn run(options: &RunOptions) -> i32 {
         Err(error) => return refuse_start(&error),
     };
     let (level, format) = log_settings(loaded.config.logging);
-    let log = match logging::init(level, format, Arc::new(Clock::system_wall)) {
+    let (spans, traces) = match traces::start(&|variable| std::env::var(variable).ok()) {
+        Ok((spans, traces)) => (spans, Ok(traces)),
+        Err(error) => (None, Err(error)),
+    };
+    let log = match logging::init(level, format, Arc::new(Clock::system_wall), spans) {
         Ok(log) => Arc::new(log),
         Err(error) => return refuse(&error.to_string()),
     };
     logging::log_panics();
+    if let Err(error) = &traces {
+        tracing::warn!(%error, "There are no traces");
+    }
     let result = start(options, &loaded, &log);
     if let Err(error) = &result {
         report(error);
     }
-    log.flush(LAST_RECORDS);
+    if let Ok(traces) = traces {
+        traces.finish(LAST_SPANS);
+    }
+    log.finish(LAST_RECORDS);
     i32::from(result.is_err())
 }
 
@@ -190,7 +203,7 @@ fn end(why: Impatience, log: &logging::Handle) {
         Impatience::SecondSignal => tracing::error!("Received a second signal, ending at once"),
         Impatience::GracePeriod => report(&RunError::GracePeriod),
     }
-    log.flush(LAST_RECORDS);
+    log.finish(LAST_RECORDS);
     std::process::exit(1);
 }
 

@@ -9,3 +9,5 @@ mod support;
 mod admission;
 mod objects;
 mod roll_out;
+#[cfg(feature = "otel")]
+mod traces;

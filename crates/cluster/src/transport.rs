@@ -12,6 +12,7 @@ use kit::{Deadline, json};
 use kube::client::Body;
 use serde_json::Value;
 use tokio::time::timeout_at;
+use tracing::{Instrument as _, Span, field};
 
 use super::{
     ApiError, RequestObserver, Status, WriteGuard, gate::Permit, retry::Attempts, slim::Slim, warnings::Warnings,
@@ -120,10 +121,14 @@ impl Transport {
     /// would offer as `Accept-Encoding`.
     pub(super) async fn open(&self, call: &Call, encoding: Option<&'static str>) -> Result<Response<Body>, ApiError> {
         let request = call.request(encoding)?;
-        let result = self.client.send(request).await;
+        let span = call.span(&self.host);
+        let result = self.client.send(request).instrument(span.clone()).await;
         let code = result.as_ref().ok().map(|response| response.status().as_u16());
         self.observer.finished(call.method.as_str(), &self.host, code);
         self.answers.set(code.is_some());
+        if let Some(code) = code {
+            span.record("http.response.status_code", code);
+        }
         let response = result.map_err(|error| ApiError::from_client(&error))?;
         self.warnings.log(&self.host, response.headers(), call.secret);
         if response.status().is_success() {
@@ -177,6 +182,17 @@ impl Call {
     /// About a Secret, if `secret`.
     pub(super) fn about_secret(self, secret: bool) -> Self {
         Self { secret, ..self }
+    }
+
+    /// Its span, named as OpenTelemetry names requests. The query is left out: selectors may be long.
+    fn span(&self, host: &str) -> Span {
+        tracing::debug_span!(
+            "request",
+            http.request.method = self.method.as_str(),
+            server.address = host,
+            url.path = self.uri.split('?').next(),
+            http.response.status_code = field::Empty,
+        )
     }
 
     /// Whether it changes nothing.

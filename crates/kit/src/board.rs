@@ -20,6 +20,7 @@ use std::{
 use actix::{Message, Recipient};
 use jiff::SignedDuration;
 use tokio_util::time::DelayQueue;
+use tracing::Span;
 
 use super::{
     Causes, Controller, Duty, DutyObserver, Env, Failure, Lane, Listening, Outcome, Pass, Role, Signal, Wake,
@@ -27,6 +28,7 @@ use super::{
     governor::Governor,
     needs::Waiting,
     slot::{LONGEST, Phase, Slot},
+    span::Spans,
 };
 
 /// Causes of the kit itself, which concern each duty.
@@ -60,6 +62,7 @@ pub(super) struct Board<C: Controller> {
     pub(super) controller: Rc<C>,
     pub(super) env: Env,
     starter: Starter<C>,
+    spans: Spans,
     pub(super) duties: Vec<DutyBoard<C::Key>>,
     slots: BTreeMap<C::Key, Slot<Recipient<Order>, C::Ref>>,
     timers: DelayQueue<(C::Key, usize, Alarm)>,
@@ -98,6 +101,7 @@ pub(super) enum Alarm {
 pub(super) struct Job<K, R> {
     pub(super) pass: Pass<K, R>,
     pub(super) limit: Duration,
+    pub(super) span: Span,
 }
 
 // === building, waking ===
@@ -125,6 +129,7 @@ impl<C: Controller> Board<C> {
             });
             let needs = needs.collect();
             RefCell::new(Self {
+                spans: Spans::new(controller.causes()),
                 controller,
                 env,
                 starter,

@@ -104,6 +104,14 @@ impl Random {
         self.generator.borrow_mut().u128(..)
     }
 
+    /// A random UUID (RFC 9562, version 4).
+    pub fn uuid(&self) -> String {
+        const VERSION_AND_VARIANT: u128 = 0xf000_c000_0000_0000_0000;
+        const RANDOM: u128 = 0x4000_8000_0000_0000_0000;
+        let hex = format!("{:032x}", self.bits() & !VERSION_AND_VARIANT | RANDOM);
+        format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    }
+
     /// `base` stretched by a random factor in `[1, 1 + spread)`; as it is if the result is no duration.
     pub fn jitter(&self, base: Duration, spread: f64) -> Duration {
         let stretched = base.as_secs_f64() * (1.0 + spread * self.unit());

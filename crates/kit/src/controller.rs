@@ -27,6 +27,11 @@ pub trait Controller: Sized + 'static {
     /// Name in the census and in logs, e.g. `managedresource`.
     fn name(&self) -> &'static str;
 
+    /// Names of its own causes by their index, for logs and traces.
+    fn causes(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// The duties of each actor; their order gives the numbers in [`Pass::duty`]. At most 8.
     fn duties(&self) -> Vec<Duty>;
 
@@ -53,6 +58,7 @@ pub struct Duty {
     pub(super) deadline: Duration,
     pub(super) needs: Vec<Need>,
     pub(super) resync: Option<Duration>,
+    pub(super) about: (&'static str, &'static str),
 }
 
 /// Longest back-off of a duty that says nothing else: that of the work queues of Go controllers.
@@ -140,7 +146,12 @@ impl Duty {
     /// All causes concern it, back-offs grow up to 1000 s, a pass may take 3 min; it needs no store and has no resync.
     pub fn new(name: &'static str, permits: usize) -> Self {
         let (causes, max_back_off, deadline) = (Causes::ALL, MAX_BACK_OFF, DEADLINE);
-        Self { name, permits, causes, max_back_off, deadline, needs: Vec::new(), resync: None }
+        Self { name, permits, causes, max_back_off, deadline, needs: Vec::new(), resync: None, about: ("", "") }
+    }
+
+    /// Group and kind of what its keys name, for logs and traces.
+    pub fn about(self, group_and_kind: (&'static str, &'static str)) -> Self {
+        Self { about: group_and_kind, ..self }
     }
 
     /// Only these causes concern it; the kit's own always do.

@@ -169,6 +169,7 @@ mod needs;
 mod object;
 mod signal;
 mod slot;
+mod span;
 mod supervisor;
 mod wake;
 

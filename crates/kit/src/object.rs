@@ -4,6 +4,7 @@ use std::{cell::OnceCell, panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Recipient, WrapFuture};
 use futures::FutureExt;
+use tracing::Instrument as _;
 
 use super::{
     Controller,
@@ -69,13 +70,14 @@ async fn run_pass<C: Controller>(
     job: Job<C::Key, C::Ref>,
 ) -> (Option<C::Memory>, Ended) {
     let limit = job.limit.saturating_add(DEADLINE_GRACE);
-    let pass = job.pass;
+    let Job { pass, span, .. } = job;
     let running = async move {
         let object = object.get_or_init(|| Rc::new(controller.object(&pass.key))).clone();
         let mut memory = memory.unwrap_or_default();
         let result = controller.pass(&object, &mut memory, &pass).await;
         (memory, result)
-    };
+    }
+    .instrument(span);
     match tokio::time::timeout(limit, AssertUnwindSafe(running).catch_unwind()).await {
         Ok(Ok((memory, result))) => (Some(memory), Ended::Normally(result)),
         Ok(Err(_)) => (None, Ended::Panicked),

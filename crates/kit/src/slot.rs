@@ -5,6 +5,7 @@ use std::{collections::VecDeque, time::Duration};
 use jiff::Timestamp;
 use tokio::time::Instant;
 use tokio_util::time::delay_queue;
+use tracing::Span;
 
 use super::{Activity, Cell, Lane, Listening, Look, PassObserver, Wake};
 
@@ -68,6 +69,7 @@ pub(super) struct UnderWay<R> {
     pub(super) wake: Wake<R>,
     pub(super) started: Instant,
     pub(super) observer: Box<dyn PassObserver>,
+    pub(super) span: Span,
 }
 
 /// The timer of a duty.

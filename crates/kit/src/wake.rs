@@ -57,6 +57,11 @@ impl Causes {
     pub const RESTARTED: Self = Self(1 << 5);
     /// It is looked at once in a while without another reason.
     pub const RESYNC: Self = Self(1 << 6);
+    /// The kit's reason number `bit`, 0 to 7.
+    pub(super) const fn kit(bit: usize) -> Self {
+        Self(1 << (bit & 7))
+    }
+
     /// Every reason.
     pub const ALL: Self = Self(u32::MAX);
 

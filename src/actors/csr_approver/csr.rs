@@ -9,6 +9,9 @@ use serde_json::Value;
 
 use super::request::{Request, Unreadable};
 
+/// Group and kind.
+pub const KIND: (&str, &str) = ("certificates.k8s.io", "CertificateSigningRequest");
+
 /// Who signs the certificate; other signers are none of our business.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signer {
@@ -76,8 +79,7 @@ pub type Requests = Watch<Projected<Option<Arc<Value>>>>;
 
 /// Opens the watch.
 pub fn watch(watches: &Watches) -> Requests {
-    let (kind, plural) = ("CertificateSigningRequest", "certificatesigningrequests");
-    let resource = Resource::new("certificates.k8s.io", "v1", kind, plural, false);
+    let resource = Resource::new(KIND.0, "v1", KIND.1, "certificatesigningrequests", false);
     watches.open(Want::new(resource, |csr| Projected::of(csr, wants(csr).then(|| Arc::new(csr.clone())))))
 }
 

@@ -73,7 +73,7 @@ impl Controller for Approver {
     }
 
     fn duties(&self) -> Vec<Duty> {
-        vec![Duty::new(NAME, self.permits).resync(self.resync).needs(self.requests.need())]
+        vec![Duty::new(NAME, self.permits).about(csr::KIND).resync(self.resync).needs(self.requests.need())]
     }
 
     fn object(&self, _: &NamespacedName) {}
@@ -90,7 +90,7 @@ impl Controller for Approver {
             Ok(Some(csr)) => csr,
             Ok(None) => return Ok(Outcome::Retire),
             Err(error) => {
-                tracing::error!(name = %pass.key, %error, "a certificate signing request is left alone");
+                tracing::error!(%error, "a certificate signing request is left alone");
                 return Ok(Outcome::Done); // it cannot change: spec 32 "Better than upstream" 7
             }
         };
@@ -102,13 +102,13 @@ impl Controller for Approver {
             return Ok(Outcome::After(LOOK_AGAIN));
         }
         pass.note(format!("{verdict}"));
-        tracing::debug!(name = %pass.key, %verdict, "a certificate signing request is judged"); // spec 32 §7 C3
+        tracing::debug!(%verdict, "a certificate signing request is judged"); // spec 32 §7 C3
         let Some(body) = decided(Value::clone(&object), &verdict) else { return Ok(Outcome::Done) };
         let at = self.requests.resource().at("", &pass.key.name);
         match self.target.replace(&context, &at, Some("approval"), &body).await {
             Ok(answer) => {
                 let username = &*cut(&csr.username);
-                tracing::info!(name = %pass.key, username, %verdict, "a certificate signing request is decided");
+                tracing::info!(username, %verdict, "a certificate signing request is decided");
                 self.requests.wrote(&answer, &pass.key.to_string(), asked);
             }
             Err(error) if error.is_not_found() => {} // spec 32 T10

@@ -12,11 +12,11 @@ use super::{
     known::{Autoscalers, BundleRecord, Claims, HealthRegistry, ManagedObjects, Memory, Pods, SecretRecord, Secrets},
     reconcile,
     report::StatusCell,
-    shared::{CHANGED, DRIFT, HEALTH, KIND, REJUDGE, ROLLOUT, SCALED, SECRET},
+    shared::{CAUSES, CHANGED, DRIFT, HEALTH, KIND, REJUDGE, ROLLOUT, SCALED, SECRET},
     start, wake,
 };
 use crate::api::{
-    keys::MANAGED_BY,
+    keys::{self, MANAGED_BY},
     object::{NamespacedName, ObjectKey},
 };
 
@@ -133,12 +133,17 @@ impl Controller for ManagedResources {
         NAME
     }
 
+    fn causes(&self) -> &'static [&'static str] {
+        &CAUSES
+    }
+
     fn duties(&self) -> Vec<Duty> {
         let HealthSettings { concurrent_syncs, sync_period } = self.settings.health;
         // Upstream would wait up to 1000 s after errors; the sync period is what a user waits for anything else.
         let duty = |name, permits, causes, period| {
             let needs = self.bundles.need();
-            Duty::new(name, permits).causes(causes).max_back_off(period).deadline(period).needs(needs)
+            let duty = Duty::new(name, permits).about((keys::GROUP, keys::KIND));
+            duty.causes(causes).max_back_off(period).deadline(period).needs(needs)
         };
         let causes = CHANGED.with(SECRET).with(DRIFT).with(KIND).with(SCALED);
         vec![

@@ -39,6 +39,9 @@ pub(super) const HEALTH: Causes = Causes::own(6);
 /// What is known of the roll-out of an object changed.
 pub(super) const ROLLOUT: Causes = Causes::own(7);
 
+/// The names of all these, in their order.
+pub(super) const CAUSES: [&str; 8] = ["changed", "secret", "drift", "kind", "scaled", "rejudge", "health", "rollout"];
+
 /// A conflict of two owners about one object is reported this often (decision 11).
 const REPORT_AGAIN: Duration = Duration::from_secs(3600);
 

@@ -98,8 +98,12 @@ impl Controller for Invalidator {
         NAME
     }
 
+    fn causes(&self) -> &'static [&'static str] {
+        &["account"]
+    }
+
     fn duties(&self) -> Vec<Duty> {
-        let duty = Duty::new(NAME, self.permits).resync(self.resync);
+        let duty = Duty::new(NAME, self.permits).about(("", "Secret")).resync(self.resync);
         vec![duty.needs(self.secrets.need()).needs(self.accounts.need())]
     }
 
@@ -217,8 +221,8 @@ impl Invalidator {
         if considered != secret.considered {
             let account = &*secret.account;
             match considered {
-                true => tracing::info!(name = %key, account, "a static token is made invalid"),
-                false => tracing::info!(name = %key, account, "a static token may be valid again"),
+                true => tracing::info!(account, "a static token is made invalid"),
+                false => tracing::info!(account, "a static token may be valid again"),
             }
         }
         Ok(())

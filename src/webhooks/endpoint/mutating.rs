@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use tracing::Span;
+
 use super::{Account, Conclusion, Endpoint};
 use crate::webhooks::{
     exchange::Received,
     mutating::Mutator,
-    review::{FailurePolicy, Judged, Refusal, Review, Verdict, attempt, decode, reply},
+    review::{FailurePolicy, Identity, Judged, Refusal, Review, Verdict, attempt, decode, reply},
     view::{Lookup, View},
 };
 
@@ -23,16 +25,22 @@ pub struct Mutating {
 
 impl Mutating {
     fn refuse(refusal: Refusal) -> Conclusion {
+        of_review(&refusal.identity);
         Conclusion { reply: refusal.reply(), account: Account::Admission(Judged::Refused(refusal)) }
     }
 
     /// The object of the review is gone when it returns.
     fn conclude(&self, review: Review, verdict: Verdict) -> Conclusion {
         let reply = reply(&review.identity, &verdict, self.failure_policy);
-        let Review { identity, operation, namespace, name, kind: _, object: _ } = review;
-        let judged = Judged::Reviewed { uid: identity.uid, operation, namespace, name, verdict };
+        let Review { identity: _, operation, namespace, name, kind: _, object: _ } = review;
+        let judged = Judged::Reviewed { operation, namespace, name, verdict };
         Conclusion { reply, account: Account::Admission(judged) }
     }
+}
+
+/// Says in the span of the request which review it is.
+fn of_review(identity: &Identity) {
+    Span::current().record("uid", &*identity.uid);
 }
 
 impl Endpoint for Mutating {
@@ -41,6 +49,7 @@ impl Endpoint for Mutating {
             Ok(review) => review,
             Err(refusal) => return Ok(Self::refuse(refusal)),
         };
+        of_review(&review.identity);
         let verdict = attempt(&*self.mutator, &review, view)?;
         Ok(self.conclude(review, verdict))
     }

@@ -56,8 +56,6 @@ pub enum Judged {
     Refused(Refusal),
     /// It has a verdict.
     Reviewed {
-        /// `request.uid`.
-        uid: String,
         /// `request.operation`.
         operation: String,
         /// `request.namespace`.

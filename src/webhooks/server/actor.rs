@@ -11,6 +11,7 @@ use std::{cell::RefCell, sync::Arc};
 use actix::{Actor, Addr, AsyncContext as _, Context, Handler, Message, WrapFuture as _};
 use kit::{Census, post};
 use tokio::{sync::oneshot, time::Instant};
+use tracing::{Instrument as _, field};
 
 use super::{
     load::{Load, MOST_REQUESTS, Overloaded},
@@ -152,7 +153,9 @@ impl Handler<Request> for WebhookActor {
         if let Some(logger) = self.webhook.entry.endpoint.logger() {
             tracing::debug!(logger, "Received request"); // spec 61 §8
         }
-        let lookup = match self.webhook.attempt(&received, &self.knowledge, &Answers::default()) {
+        let span = tracing::error_span!("review", webhook = self.webhook.entry.path, uid = field::Empty);
+        let attempt = || self.webhook.attempt(&received, &self.knowledge, &Answers::default());
+        let lookup = match span.in_scope(attempt) {
             Ok(answer) => {
                 reply.send(Ok(answer)).ok();
                 return;
@@ -168,6 +171,6 @@ impl Handler<Request> for WebhookActor {
             };
             reply.send(Ok(answer)).ok();
         };
-        ctx.spawn(looking.into_actor(self));
+        ctx.spawn(looking.instrument(span).into_actor(self));
     }
 }

@@ -20,7 +20,6 @@ use crate::{
 
 /// Shared by all workers.
 pub(super) struct Statistics {
-    path: &'static str,
     metrics: WebhookMetrics,
     cell: Cell,
     in_flight: AtomicUsize,
@@ -42,7 +41,6 @@ impl Statistics {
     pub(super) fn new(path: &'static str, metrics: &Metrics, census: &Census) -> Self {
         let cell = census.enter(path.trim_start_matches('/'), Role::Service);
         let statistics = Self {
-            path,
             metrics: metrics.webhook(path),
             cell,
             in_flight: AtomicUsize::new(0),
@@ -75,14 +73,13 @@ impl Statistics {
         }
     }
 
-    /// Neither the object nor anything of it is logged but its name.
+    /// Neither the object nor anything of it is logged but its name. Webhook and uid are of the span around it.
     fn judged(&self, judged: &Judged) {
-        let (uid, operation, namespace, name, verdict) = match judged {
-            Judged::Reviewed { uid, operation, namespace, name, verdict } => (uid, operation, namespace, name, verdict),
+        let (operation, namespace, name, verdict) = match judged {
+            Judged::Reviewed { operation, namespace, name, verdict } => (operation, namespace, name, verdict),
             Judged::Refused(refusal) => {
                 self.failed(&refusal.message);
-                let (uid, code) = (&refusal.identity.uid, refusal.code);
-                tracing::info!(webhook = self.path, uid, code, "Request is no review");
+                tracing::info!(code = refusal.code, "Request is no review");
                 return;
             }
         };
@@ -90,25 +87,24 @@ impl Statistics {
         if let Some(cause) = verdict.cause() {
             self.metrics.failed(cause);
         }
-        let webhook = self.path;
         match verdict {
             Verdict::Allowed | Verdict::Patched(_) | Verdict::Unexpected(_) => {
                 let patched = matches!(verdict, Verdict::Patched(_));
-                tracing::debug!(webhook, uid, operation, namespace, name, patched, "Review allowed");
+                tracing::debug!(operation, namespace, name, patched, "Review allowed");
             }
             Verdict::Denied(_) | Verdict::Status(_) => {
                 self.denied.fetch_add(1, Ordering::Relaxed);
-                tracing::info!(webhook, uid, operation, namespace, name, code, message, "Review denied");
+                tracing::info!(operation, namespace, name, code, detail = message, "Review denied");
             }
             Verdict::ReadFailed { .. } | Verdict::Errored { .. } => {
                 self.failed(message);
-                tracing::info!(webhook, uid, operation, namespace, name, code, message, "Review not decided");
+                tracing::info!(operation, namespace, name, code, detail = message, "Review not decided");
             }
             Verdict::Panicked(_) => {
                 // Its text may quote the object.
                 self.metrics.panicked();
                 self.failed("panicked");
-                tracing::error!(webhook, uid, operation, namespace, name, "A webhook panicked");
+                tracing::error!(operation, namespace, name, "A webhook panicked");
             }
         }
     }

@@ -28,11 +28,12 @@ impl<C: Controller> Board<C> {
                 board.observer.waited(started.saturating_duration_since(since));
             }
             let observer = board.observer.started();
-            state.running = Some(UnderWay { wake: wake.clone(), started, observer });
+            let span = self.spans.pass(&board.spec, slot.cell.path(), wake.causes);
+            state.running = Some(UnderWay { wake: wake.clone(), started, observer, span: span.clone() });
             let limit = board.spec.deadline.min(LONGEST);
             let deadline = Deadline(started + limit);
             let pass = Pass { key: key.clone(), duty: number, wake, deadline, started, cell: slot.cell.clone(), now };
-            jobs.push(Job { pass, limit });
+            jobs.push(Job { pass, limit, span });
         }
         self.show(key);
         jobs
@@ -41,10 +42,12 @@ impl<C: Controller> Board<C> {
     /// Takes note of the end of a pass; true if the actor's life ends with it.
     pub(crate) fn ended(&mut self, key: &C::Key, duty: usize, ended: Ended) -> bool {
         let under_way = self.slots.get_mut(key).and_then(|slot| slot.duties[duty].running.take());
-        let Some(UnderWay { wake, started, observer: of_pass }) = under_way else { return false };
+        let Some(UnderWay { wake, started, observer: of_pass, span }) = under_way else { return false };
+        let span = span.entered();
         self.duties[duty].governor.release();
         let (panicked, timed_out) = (matches!(ended, Ended::Panicked), matches!(ended, Ended::TimedOut));
         let result = self.result_of(key, duty, wake, ended);
+        drop(span);
         of_pass.finished(result, started.elapsed());
         let observer = &self.duties[duty].observer;
         if panicked {
@@ -104,8 +107,7 @@ impl<C: Controller> Board<C> {
     }
 
     fn failed(&mut self, key: &C::Key, duty: usize, wake: Wake<C::Ref>, failure: &Failure) -> PassResult {
-        let controller = self.duties[duty].spec.name;
-        tracing::error!(controller, object = %key, error = %failure, "Reconciler error");
+        tracing::error!(error = %failure, "Reconciler error");
         self.show_error(key, &failure.to_string());
         if failure.is_terminal() {
             self.outcome(key, duty, wake, Outcome::Done);

@@ -100,7 +100,7 @@ async fn announce(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Re
     {
         return Ok(());
     }
-    bundle.log_warnings(run);
+    bundle.log_warnings();
     let now = run.controller.env.clock.wall();
     let added: &[ResourceRef] = if bundle.plan.removed.is_empty() { &bundle.plan.added } else { &[] };
     run.write_status(|status| status::change_detected(status, added, now)).await?;

@@ -241,14 +241,14 @@ impl HealthRun<'_> {
 
     /// Logs what was written, and records that a bundle is not healthy any more, or is again.
     fn tell(&self, mr: &ManagedResource, kind: &str, before: Option<ConditionStatus>, report: &Report) {
-        let (bundle, Report { status, reason, message }) = (&self.pass.key, report);
+        let Report { status, reason, message } = report;
         let is_health = kind == RESOURCES_HEALTHY;
         if reason == HEALTH_CHECK_ERROR {
-            tracing::error!(managed_resource = %bundle, reason = %reason, message = %message, "health cannot be checked");
+            tracing::error!(reason = %reason, detail = %message, "health cannot be checked");
         } else if is_health == (*status == ConditionStatus::False) {
-            tracing::info!(managed_resource = %bundle, condition = kind, reason = %reason, message = %message, "objects of a bundle are not settled");
+            tracing::info!(condition = kind, reason = %reason, detail = %message, "objects of a bundle are not settled");
         } else {
-            tracing::debug!(managed_resource = %bundle, condition = kind, reason = %reason, "objects of a bundle are settled");
+            tracing::debug!(condition = kind, reason = %reason, "objects of a bundle are settled");
         }
         let recorder = &self.controller.health_recorder;
         match (is_health, before, status) {
@@ -292,7 +292,7 @@ impl HealthRun<'_> {
         self.pass.detail(details);
         if bad + progressing > 0 {
             let all: BTreeMap<&str, &str> = shown.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-            tracing::debug!(managed_resource = %self.pass.key, objects, bad, progressing, shown = ?all, "objects that are not settled");
+            tracing::debug!(objects, bad, progressing, shown = ?all, "objects that are not settled");
         }
     }
 }

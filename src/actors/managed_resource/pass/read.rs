@@ -256,12 +256,12 @@ impl Bundle {
     }
 
     /// Logs what is strange about the manifests; once per set, when it is announced.
-    pub(crate) fn log_warnings(&self, run: &Run<'_>) {
+    pub(crate) fn log_warnings(&self) {
         for warning in &self.warnings {
-            tracing::warn!(managed_resource = %run.pass.key, warning = %warning, "a manifest is not what it seems");
+            tracing::warn!(warning = %warning, "a manifest is not what it seems");
         }
         for key in &self.plan.duplicates {
-            tracing::warn!(managed_resource = %run.pass.key, object = %key, "several manifests are of one object; all are applied in turn");
+            tracing::warn!(object = %key, "several manifests are of one object; all are applied in turn");
         }
     }
 

@@ -136,7 +136,7 @@ impl Run<'_> {
             return;
         }
         self.controller.recorder.warning(&self.reference(), "ConflictingOwner", &message);
-        tracing::warn!(managed_resource = %own, object = %object, owner = %owner, "an object has two owners");
+        tracing::warn!(object = %object, owner = %owner, "an object has two owners");
     }
 
     /// Reports that an object was not deleted because it belongs to another bundle now (decision 10).
@@ -147,7 +147,7 @@ impl Run<'_> {
             return;
         }
         self.controller.recorder.warning(&self.reference(), "OwnedByOther", &message);
-        tracing::warn!(managed_resource = %own, object = %object, owner = %owner, "an object belongs to another owner");
+        tracing::warn!(object = %object, owner = %owner, "an object belongs to another owner");
     }
 
     fn reference(&self) -> Reference {

@@ -1,0 +1,84 @@
+//! The span of a pass: what each of its log records carries, and what a trace shows of it (spec 70 §10).
+
+use std::fmt;
+
+use tracing::{Span, error_span};
+
+use super::{Causes, Duty, Random};
+
+/// Names of the kit's own causes, by bit.
+const NAMES: [&str; 7] = ["listed", "object", "timer", "again", "store", "restarted", "resync"];
+
+/// Makes the spans of a controller's passes. Their numbers decide nothing, so they come from a generator of their own: that of
+/// the environment gives the same sequence in tests, whoever listens.
+pub(super) struct Spans {
+    random: Random,
+    causes: &'static [&'static str],
+}
+
+/// Causes by their names.
+struct Trigger {
+    causes: Causes,
+    own: &'static [&'static str],
+}
+
+// === impl Spans ===
+
+impl Spans {
+    /// `causes`: the names of the controller's own causes.
+    pub(super) fn new(causes: &'static [&'static str]) -> Self {
+        Self { random: Random::from_entropy(), causes }
+    }
+
+    /// The span of a pass. `path` is the actor's place in the census: the controller, then the key, which is a name or
+    /// `namespace/name`. It has the level of errors, so that these have its fields whatever the level of the log.
+    pub(super) fn pass(&self, duty: &Duty, path: &str, causes: Causes) -> Span {
+        let key = path.split_once('/').map_or(path, |(_, key)| key);
+        let (namespace, name) = key.rsplit_once('/').unwrap_or(("", key));
+        let (group, kind) = duty.about;
+        error_span!(
+            "pass",
+            controller = duty.name,
+            controllerGroup = group,
+            controllerKind = kind,
+            namespace,
+            name,
+            reconcileID = self.random.uuid(),
+            trigger = %Trigger { causes, own: self.causes },
+        )
+    }
+}
+
+impl fmt::Display for Trigger {
+    /// `object+timer`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kit = NAMES.iter().enumerate().map(|(bit, name)| (Causes::kit(bit), name));
+        let own = self.own.iter().zip(0..).map(|(name, index)| (Causes::own(index), name));
+        let mut separator = "";
+        for (_, name) in kit.chain(own).filter(|(cause, _)| self.causes.meets(*cause)) {
+            write!(f, "{separator}{name}")?;
+            separator = "+";
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_named_in_order() {
+        let table = [
+            (Causes::NONE, ""),
+            (Causes::OBJECT, "object"),
+            (Causes::RESYNC.with(Causes::LISTED), "listed+resync"),
+            (Causes::TIMER.with(Causes::own(1)), "timer+drift"),
+            (Causes::own(5), ""),
+        ];
+
+        for (causes, expected) in table {
+            assert_eq!(Trigger { causes, own: &["secret", "drift"] }.to_string(), expected);
+        }
+    }
+}

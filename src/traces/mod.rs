@@ -1,0 +1,66 @@
+//! Traces for an OpenTelemetry collector: passes, reviews, and requests to API servers below them (feature `otel`).
+//!
+//! They are on when `OTEL_EXPORTER_OTLP_ENDPOINT` is set. The SDK reads that and its other variables (headers, sampler, sizes
+//! of the queue) itself. Spans wait in its bounded queue and go out on its own thread, as protobuf over HTTP: a collector that
+//! is slow or away costs spans, and nobody waits for it.
+
+use tracing::Subscriber;
+use tracing_subscriber::{Layer, registry::LookupSpan};
+
+#[cfg(feature = "otel")]
+mod export;
+
+/// Where the collector is, e.g. `http://collector:4318`. Without it there are no traces.
+pub const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+
+/// A receiver of spans.
+pub type SpanLayer<S> = Box<dyn Layer<S> + Send + Sync>;
+
+/// Why there are no traces although they are wanted.
+#[derive(Debug, thiserror::Error)]
+pub enum TracesError {
+    /// The variable is set, but the program cannot export.
+    #[error("this build exports no traces — build it with the feature otel, or unset {ENDPOINT}")]
+    NotBuilt,
+    /// The exporter does not take its settings.
+    #[error("{0} — correct the variables OTEL_*")]
+    Settings(String),
+}
+
+/// Keeps the export going.
+#[must_use = "without its end the last spans are lost"]
+#[derive(Debug, Default)]
+pub struct Traces {
+    #[cfg(feature = "otel")]
+    export: Option<export::Export>,
+}
+
+/// The receiver of spans, if traces are wanted: `env` reads the environment of the process.
+///
+/// # Errors
+/// They are wanted but there are none. The program does its work all the same.
+pub fn start<S>(env: &dyn Fn(&str) -> Option<String>) -> Result<(Option<SpanLayer<S>>, Traces), TracesError>
+where
+    S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
+{
+    if env(ENDPOINT).is_none_or(|endpoint| endpoint.is_empty()) {
+        return Ok((None, Traces::default()));
+    }
+    #[cfg(feature = "otel")]
+    return export::start(env).map(|(layer, export)| (Some(layer), Traces { export: Some(export) }));
+    #[cfg(not(feature = "otel"))]
+    Err(TracesError::NotBuilt)
+}
+
+// === impl Traces ===
+
+impl Traces {
+    /// Sends what waits, for at most `limit`; further spans are lost.
+    pub fn finish(&self, limit: std::time::Duration) {
+        #[cfg(feature = "otel")]
+        if let Some(export) = &self.export {
+            export.finish(limit);
+        }
+        let _ = limit;
+    }
+}
