@@ -5,7 +5,7 @@
 //! are hints for people, never state.
 //!
 //! A repetition is counted with a PATCH. Roles of Gardener grant the source's Events create alone (spec 71 §5.1): where the
-//! server refuses it, the repetition is an Event of its own that carries the count, and patching is not tried again for
+//! server refuses it, repetitions are left out as long as the Event is there ([`EXPIRES`]), and patching is not tried again for
 //! [`REFUSED`].
 
 use std::{
@@ -37,6 +37,8 @@ const ATTEMPTS: u8 = 3;
 const PAUSE: Duration = Duration::from_secs(10);
 /// Roles do not change often: this long a refused PATCH stands for all.
 const REFUSED: Duration = Duration::from_secs(3600);
+/// API servers forget an Event after this time, unless told otherwise.
+const EXPIRES: Duration = Duration::from_secs(3600);
 /// Time for one request.
 const REQUEST: Duration = Duration::from_secs(10);
 /// Longest text of an Event, in characters.
@@ -102,8 +104,8 @@ struct Subject {
 struct Entry {
     /// Name of the Event object; kept over attempts, so that one of unknown outcome is recognised.
     name: Option<String>,
-    /// Whether the Event object is there.
-    created: bool,
+    /// When the Event object was made, if it was.
+    created: Option<Instant>,
     count: u32,
     first: Timestamp,
     last: Timestamp,
@@ -228,13 +230,20 @@ impl Recorder {
         let _writing = self.shared.writing.lock().await;
         let Some(subject) = self.shared.notebook.borrow_mut().take_due(now) else { return false };
         let plan = self.shared.notebook.borrow_mut().entries.get_mut(&subject).map(|entry| self.plan(&subject, entry));
-        let Some(plan) = plan else { return true }; // forgotten meanwhile
-        let result = self.send(deadline, &subject, &plan).await;
+        let result = match plan {
+            None => return true, // forgotten meanwhile
+            Some(None) => Ok(()),
+            Some(Some(plan)) => match self.send(deadline, &subject, &plan).await {
+                Err(error) if plan.is_patch() && error.is_forbidden() => {
+                    self.shared.refused_until.set(Some(Instant::now() + REFUSED));
+                    tracing::debug!(%error, "events may not be patched; repetitions are left out");
+                    self.shared.notebook.borrow_mut().put_back(subject);
+                    return true; // to be planned anew, now that this is known
+                }
+                result => result,
+            },
+        };
         match &result {
-            Err(error) if plan.is_patch() && error.is_forbidden() => {
-                self.shared.refused_until.set(Some(Instant::now() + REFUSED));
-                tracing::debug!(%error, "events may not be patched; repetitions are created");
-            }
             Err(error) => {
                 tracing::warn!(%error, reason = subject.reason, object = subject.regarding.name, "cannot write an event");
             }
@@ -249,8 +258,15 @@ impl Recorder {
         true
     }
 
-    fn plan(&self, subject: &Subject, entry: &mut Entry) -> Plan {
-        if self.shared.refused_until.get().is_some_and(|until| Instant::now() < until) {
+    /// The request that brings an Event up to date; `None` if it is a repetition that can be left out.
+    fn plan(&self, subject: &Subject, entry: &mut Entry) -> Option<Plan> {
+        let now = Instant::now();
+        if let Some(created) = entry.created
+            && self.shared.refused_until.get().is_some_and(|until| now < until)
+        {
+            if now < created + EXPIRES {
+                return None;
+            }
             entry.forget_object();
         }
         let name = entry.name.get_or_insert_with(|| {
@@ -258,12 +274,12 @@ impl Recorder {
             event_name(&subject.regarding.name, &suffix)
         });
         let name = name.clone();
-        let request = if entry.created {
+        let request = if entry.created.is_some() {
             Request::Patch(json!({"count": entry.count, "lastTimestamp": seconds(entry.last)}))
         } else {
             Request::Create(subject.event(&name, entry))
         };
-        Plan { name, request }
+        Some(Plan { name, request })
     }
 
     async fn send(&self, deadline: Deadline, subject: &Subject, plan: &Plan) -> Result<(), ApiError> {
@@ -315,8 +331,8 @@ impl Entry {
     /// What is recorded next is created under another name, with the count so far. A creation of unknown outcome keeps its
     /// name.
     fn forget_object(&mut self) {
-        if self.created {
-            (self.created, self.name) = (false, None);
+        if self.created.take().is_some() {
+            self.name = None;
         }
     }
 }
@@ -364,7 +380,7 @@ impl Notebook {
         let subject = known.unwrap_or_else(|| Rc::new(subject));
         let entry = self.entries.entry(subject.clone()).or_insert_with(|| Entry {
             name: None,
-            created: false,
+            created: None,
             count: 0,
             first: wall,
             last: wall,
@@ -415,15 +431,24 @@ impl Notebook {
         Some(subject)
     }
 
+    /// An Event that was taken is due still.
+    fn put_back(&mut self, subject: Rc<Subject>) {
+        let Some(entry) = self.entries.get_mut(&subject) else { return };
+        if !std::mem::replace(&mut entry.queued, true) {
+            self.queue.push_front(subject);
+        }
+    }
+
     /// An attempt has ended; whether the Event waits again.
     fn written(&mut self, subject: &Rc<Subject>, done: bool, retriable: bool, now: Instant) -> bool {
         let Some(entry) = self.entries.get_mut(subject) else { return false };
         if done {
-            (entry.created, entry.failed, entry.not_before) = (true, 0, now + COALESCE);
+            entry.created.get_or_insert(now);
+            (entry.failed, entry.not_before) = (0, now + COALESCE);
             return entry.queued;
         }
         entry.failed += 1;
-        let gone = entry.created && !retriable; // the Event has expired, or may not be patched: create it anew
+        let gone = entry.created.is_some() && !retriable; // the Event has expired: create it anew
         if gone {
             entry.forget_object();
         }
