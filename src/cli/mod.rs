@@ -20,7 +20,8 @@ mod tests;
 pub use flags::Cli;
 pub use load::{StartError, load};
 pub use tools::{
-    DiffOptions, GetOptions, OutputFormat, PackOptions, ReviewOptions, Tool, UnpackOptions, ValidateOptions,
+    DiffOptions, GetOptions, OutputFormat, PackOptions, RegistrationOptions, ReviewOptions, Tool, UnpackOptions,
+    ValidateOptions,
 };
 pub use version::BuildInfo;
 

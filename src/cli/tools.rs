@@ -6,7 +6,7 @@ use clap::{
 };
 
 use super::PROGRAM;
-use crate::api::object::NamespacedName;
+use crate::{api::object::NamespacedName, webhooks::registration::Place};
 
 /// A command for authors of bundles, or for people on duty.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub enum Tool {
     Get(GetOptions),
     /// What a webhook makes of a review, without a cluster.
     Review(ReviewOptions),
+    /// The registration of the webhooks.
+    Registration(RegistrationOptions),
 }
 
 /// How to pack.
@@ -119,6 +121,21 @@ pub struct ReviewOptions {
     pub objects: Vec<String>,
 }
 
+/// Which registration to print.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RegistrationOptions {
+    /// Name of the place, one of [`Place::NAMED`].
+    pub place: String,
+    /// Namespace of the program's Service.
+    pub namespace: String,
+    /// What names begin with.
+    pub prefix: String,
+    /// File with the CA certificates of the server certificate, PEM.
+    pub ca_file: String,
+    /// File with the configuration; what such a place usually has if there is none.
+    pub config: Option<String>,
+}
+
 /// Format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OutputFormat {
@@ -187,7 +204,11 @@ pub(super) fn parsed(name: &str, matches: &ArgMatches) -> Option<Tool> {
             unhealthy: matches.get_flag("unhealthy"),
             kubeconfig: text("kubeconfig"),
         }),
-        "webhook" => return matches.subcommand_matches("review").map(|matches| Tool::Review(reviewed(matches))),
+        "webhook" => match matches.subcommand()? {
+            ("review", matches) => Tool::Review(reviewed(matches)),
+            ("registration", matches) => Tool::Registration(registered(matches)),
+            _ => return None,
+        },
         _ => return None,
     })
 }
@@ -199,6 +220,17 @@ fn reviewed(matches: &ArgMatches) -> ReviewOptions {
         file: text("filename").unwrap_or_default(),
         config: text("config"),
         objects: matches.get_many::<String>("objects").unwrap_or_default().cloned().collect(),
+    }
+}
+
+fn registered(matches: &ArgMatches) -> RegistrationOptions {
+    let text = |name: &str| matches.get_one::<String>(name).cloned();
+    RegistrationOptions {
+        place: text("place").unwrap_or_default(),
+        namespace: text("namespace").unwrap_or_else(|| "garden".to_owned()),
+        prefix: text("prefix").unwrap_or_default(),
+        ca_file: text("ca-file").unwrap_or_default(),
+        config: text("config"),
     }
 }
 
@@ -345,7 +377,9 @@ fn get() -> Command {
 }
 
 fn webhook() -> Command {
-    Command::new("webhook").about("Try a webhook without a cluster").subcommand_required(true).subcommand(review())
+    let webhook =
+        Command::new("webhook").about("Try and register webhooks, without a cluster").subcommand_required(true);
+    webhook.subcommand(review()).subcommand(registration())
 }
 
 fn review() -> Command {
@@ -381,10 +415,40 @@ fn review() -> Command {
         )
 }
 
-/// What stands below the long help of a command: examples, and the meaning of its exit codes.
+fn registration() -> Command {
+    let places = Place::NAMED.map(|(name, _, help)| PossibleValue::new(name).help(help));
+    Command::new("registration")
+        .about("Print the MutatingWebhookConfiguration to apply to the target cluster")
+        .long_about(
+            "Print the MutatingWebhookConfiguration to apply to the target cluster, as YAML.\n\n\
+             Give the configuration of the program with --config: a webhook that is registered but not enabled answers \
+             404, and the API server then refuses all objects it selects.",
+        )
+        .after_long_help(epilogue(
+            &["webhook registration --place seed --ca-file ca.crt --config config.yaml | kubectl apply -f -"],
+            "",
+        ))
+        .arg(
+            option("place", "PLACE")
+                .required(true)
+                .value_parser(PossibleValuesParser::new(places))
+                .help("Where the program runs, and for which cluster"),
+        )
+        .arg(option("ca-file", "FILE").required(true).help("CA certificates of the webhook server's certificate, PEM"))
+        .arg(option("config", "FILE").help("Component configuration [default: what such a place usually enables]"))
+        .arg(option("namespace", "NAMESPACE").short('n').help("Namespace of the program's Service [default: garden]"))
+        .arg(
+            option("prefix", "TEXT")
+                .hide_short_help(true)
+                .help("What names of the program's objects begin with, e.g. virtual-garden-"),
+        )
+}
+
+/// What stands below the long help of a command: examples, and the meaning of its exit codes; 1 may have none.
 fn epilogue(examples: &[&str], exit_code_1: &str) -> String {
     let examples: String = examples.iter().map(|example| format!("  {PROGRAM} {example}\n")).collect();
-    format!("Examples:\n{examples}\nExit codes:\n  0  success\n  1  {exit_code_1}\n  2  wrong usage, or a failure")
+    let exit_code_1 = if exit_code_1.is_empty() { String::new() } else { format!("  1  {exit_code_1}\n") };
+    format!("Examples:\n{examples}\nExit codes:\n  0  success\n{exit_code_1}  2  wrong usage, or a failure")
 }
 
 fn output_format(text: Option<&str>) -> OutputFormat {

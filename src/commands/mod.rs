@@ -16,6 +16,7 @@ pub mod diff;
 mod get;
 mod input;
 mod pack;
+mod registration;
 mod review;
 mod unpack;
 mod validate;
@@ -37,7 +38,9 @@ use self::{
 };
 use crate::{
     api::object::NamespacedName,
-    cli::{DiffOptions, GetOptions, PackOptions, ReviewOptions, Tool, UnpackOptions, ValidateOptions},
+    cli::{
+        DiffOptions, GetOptions, PackOptions, RegistrationOptions, ReviewOptions, Tool, UnpackOptions, ValidateOptions,
+    },
     producer::ProducerError,
 };
 
@@ -110,6 +113,7 @@ pub fn run_with(tool: &Tool, env: &dyn Fn(&str) -> Option<String>, streams: Stre
         Tool::Validate(options) => validate(options, stdin),
         Tool::Diff(options) => diff(options, env, stdin, colours),
         Tool::Review(options) => review(options, stdin),
+        Tool::Registration(options) => registration(options, stdin),
         Tool::Get(options) => get(options, env, Screen { out: &mut *stdout, remarks: &mut *stderr, colours, columns }),
     };
     let said =
@@ -177,6 +181,13 @@ fn review(options: &ReviewOptions, stdin: &mut dyn Read) -> Result<Said, Command
     let (files, objects) = sources.split_at(files.len());
     let [file, config @ ..] = files else { return Ok(Said::default()) };
     review::review(&review::Input { path: &options.path, review: file, config: config.first(), objects })
+}
+
+fn registration(options: &RegistrationOptions, stdin: &mut dyn Read) -> Result<Said, CommandError> {
+    let sources =
+        input::read(&std::iter::once(&options.ca_file).chain(&options.config).cloned().collect::<Vec<_>>(), stdin)?;
+    let [ca, config @ ..] = &*sources else { return Ok(Said::default()) };
+    registration::registration(options, config.first(), ca)
 }
 
 fn diff(

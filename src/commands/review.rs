@@ -92,7 +92,7 @@ fn patched(entry: &Entry<Mutating>, review: &Review, manifests: &Manifests, patc
     }
 }
 
-fn configured(config: Option<&Source>) -> Result<Webhooks, CommandError> {
+pub(super) fn configured(config: Option<&Source>) -> Result<Webhooks, CommandError> {
     let loaded = match config {
         Some(source) => config::load(&source.bytes),
         None => everything().finish(&[]),

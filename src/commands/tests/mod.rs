@@ -5,6 +5,7 @@ mod diff;
 #[cfg(feature = "sim")]
 mod get;
 mod packing;
+mod registration;
 mod review;
 mod validating;
 

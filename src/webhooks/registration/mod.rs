@@ -2,7 +2,7 @@
 //! does, because handlers do not look at skip labels themselves.
 //!
 //! The program never writes these objects, whoever deploys it does. [`configuration`] makes the whole object for a
-//! [`Deployment`], so that deployers, tests and the examples in `deploy/webhooks/` say the same.
+//! [`Deployment`], so that the command `webhook registration`, tests and the examples in `deploy/webhooks/` say the same.
 //!
 //! * `entries.rs`: one row for each entry: name, path, rules, selectors, policies.
 //! * `place.rs`: which deployment of Gardener has which entries.

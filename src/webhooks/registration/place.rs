@@ -43,6 +43,17 @@ pub struct Circumstances {
 // === impl Place ===
 
 impl Place {
+    /// All, with the names that users give them, and what these mean.
+    pub const NAMED: [(&str, Self, &str); 7] = [
+        ("seed", Self::SeedRuntime, "A seed, for itself"),
+        ("garden", Self::GardenRuntime, "The runtime cluster of a garden, for itself"),
+        ("self-hosted-runtime", Self::SelfHostedRuntime, "Namespace garden of a self-hosted shoot"),
+        ("shoot", Self::HostedShoot, "A seed, for one of its shoots"),
+        ("self-hosted-shoot", Self::SelfHostedShoot, "Namespace kube-system of a self-hosted shoot"),
+        ("workerless-shoot", Self::WorkerlessShoot, "A seed, for a shoot without workers"),
+        ("virtual-garden", Self::VirtualGarden, "The runtime cluster of a garden, for the virtual garden"),
+    ];
+
     /// What the managed cluster is for Gardener.
     pub fn mode(self) -> Mode {
         match self {

@@ -398,6 +398,7 @@ fn the_examples_are_up_to_date() {
 const HEADER: &str = "\
 # Generated from src/webhooks/registration/; a test compares. All entries that such a deployment can have.
 #
-# Before you apply it: fill in caBundle, and delete the entries of webhooks that your configuration does not enable. Their
-# paths answer 404, so that nothing which such an entry selects could be created.
+# Do not apply it as it is: a webhook that your configuration does not enable answers 404, and then nothing that its entry
+# selects can be created. This prints what fits your configuration:
+# gardener-resource-manager webhook registration --place PLACE --config config.yaml --ca-file ca.crt
 ";

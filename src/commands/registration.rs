@@ -1,0 +1,59 @@
+//! `webhook registration`: the MutatingWebhookConfiguration of a deployment, without a cluster.
+
+use std::collections::BTreeSet;
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+
+use super::{CommandError, Said, input::Source, review::configured};
+use crate::{
+    cli::RegistrationOptions,
+    producer::yaml,
+    webhooks::{
+        registration::{self, Circumstances, Deployment, Entry, Place},
+        registry,
+    },
+};
+
+/// What may be on in a place if the configuration says so.
+const WHATEVER_IS_ON: Circumstances = Circumstances {
+    default_seccomp_profile: true,
+    garden_is_self_hosted: false,
+    bootstrapping: false,
+    bin_packing: true,
+    topology_aware_routing: true,
+    match_label_keys_off: true,
+};
+
+/// The registration as YAML. `ca` is the file of CA certificates.
+pub(super) fn registration(
+    options: &RegistrationOptions,
+    config: Option<&Source>,
+    ca: &Source,
+) -> Result<Said, CommandError> {
+    let place = Place::NAMED.iter().find(|(name, ..)| *name == options.place).map(|(_, place, _)| *place);
+    let place = place.ok_or_else(|| CommandError::Usage(format!("there is no place {:?}", options.place)))?;
+    if !ca.bytes.starts_with(b"-----BEGIN CERTIFICATE-----") {
+        return Err(CommandError::Usage(format!("{} does not begin with a PEM certificate", ca.name)));
+    }
+    let mut enabled = place.entries(&if config.is_some() { WHATEVER_IS_ON } else { Circumstances::default() });
+    let mut said = Said::default();
+    if config.is_some() {
+        let served = registry::mutating(&configured(config)?);
+        let paths: BTreeSet<&str> = served.iter().map(|entry| entry.path).collect();
+        let known: BTreeSet<&str> = enabled.iter().map(|entry| entry.path()).collect();
+        let without = served.iter().filter(|entry| !known.contains(entry.path));
+        said.remarks =
+            without.map(|entry| format!("warning: webhooks.{} is not used in this place", entry.key)).collect();
+        enabled.retain(|entry: &Entry| paths.contains(entry.path()));
+    }
+    let configuration = registration::configuration(&Deployment {
+        mode: place.mode(),
+        client: place.client(),
+        prefix: options.prefix.clone(),
+        namespace: options.namespace.clone(),
+        enabled,
+        ca_bundle: BASE64_STANDARD.encode(&ca.bytes),
+    });
+    said.out = yaml::stream(&[configuration]);
+    Ok(said)
+}

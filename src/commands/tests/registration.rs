@@ -1,0 +1,54 @@
+//! webhook registration.
+
+use super::*;
+use crate::{
+    cli::RegistrationOptions,
+    commands::{CommandError, OK, registration::registration},
+};
+
+const CA: &str = "-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----\n";
+
+fn registered(place: &str, config: Option<&str>, ca: &str) -> Result<Said, CommandError> {
+    let options =
+        RegistrationOptions { place: place.to_owned(), namespace: "ns".to_owned(), ..RegistrationOptions::default() };
+    registration(&options, config.map(|config| source("config", config)).as_ref(), &source("ca.crt", ca))
+}
+
+fn names(said: &Said) -> Vec<String> {
+    let made: serde_json::Value = serde_saphyr::from_str(&said.out).unwrap();
+    let names = made["webhooks"].as_array().into_iter().flatten().map(|webhook| webhook["name"].as_str().unwrap());
+    names.map(|name| name.split('.').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn only_what_the_configuration_enables_is_registered() {
+    let config = "apiVersion: resourcemanager.config.gardener.cloud/v1alpha1
+kind: ResourceManagerConfiguration
+leaderElection: {leaderElect: false}
+webhooks: {seccompProfile: {enabled: true}, systemComponentsConfig: {enabled: true}}
+";
+
+    let seed = registered("seed", Some(config), CA).unwrap();
+    let shoot = registered("shoot", Some(config), CA).unwrap();
+
+    assert_eq!((seed.code, names(&seed)), (OK, vec!["seccomp-profile".to_owned()]));
+    assert_eq!(seed.remarks, ["warning: webhooks.systemComponentsConfig is not used in this place"]);
+    assert_eq!(names(&shoot), ["system-components-config"]);
+    assert_eq!(shoot.remarks, ["warning: webhooks.seccompProfile is not used in this place"]);
+    assert!(shoot.out.contains("https://gardener-resource-manager.ns:443/webhooks/"));
+    assert!(shoot.out.contains(&base64::Engine::encode(&base64::prelude::BASE64_STANDARD, CA)));
+}
+
+#[test]
+fn without_a_configuration_it_has_what_such_a_place_usually_enables() {
+    let said = registered("seed", None, CA).unwrap();
+
+    assert!(names(&said).contains(&"projected-token-mount".to_owned()), "{:?}", names(&said));
+}
+
+#[test]
+fn what_is_no_certificate_is_refused() {
+    let error = registered("seed", None, "-----BEGIN PRIVATE KEY-----").unwrap_err();
+
+    assert_eq!(error.to_string(), "ca.crt does not begin with a PEM certificate");
+}
