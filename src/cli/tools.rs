@@ -478,7 +478,7 @@ fn option(name: &'static str, value: &'static str) -> Arg {
 }
 
 fn kubeconfig(name: &'static str, help: &'static str) -> Arg {
-    option(name, "FILE").help(format!("{help} [default: $KUBECONFIG, in-cluster, ~/.kube/config]"))
+    option(name, "FILE").help(format!("{help} [default: $KUBECONFIG, ~/.kube/config, in-cluster]"))
 }
 
 fn key(name: &'static str) -> Arg {

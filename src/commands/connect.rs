@@ -1,25 +1,24 @@
-//! Clients for the commands: as a person's tools find their cluster.
+//! Clients for the commands: as kubectl finds its cluster.
 
-use std::{io, path::Path, rc::Rc};
+use std::{io, path::PathBuf, rc::Rc};
 
-use cluster::{
-    Cluster, ClusterEnv, ClusterOptions, ConnectionError, Fence, NoObserver, Side,
-    kubeconfig::{self, Environment},
-    user_agent,
-};
+use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side};
 use kit::{Clock, Random};
+use kube::config::{Config, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
-use crate::{cli::BuildInfo, process};
-
-/// Why there is no client.
+/// Why there is no client. Texts hold no credentials.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConnectError {
-    #[error("{0} — give a kubeconfig with --kubeconfig or $KUBECONFIG")]
-    NoConfiguration(#[from] kubeconfig::NoConfiguration),
-    #[error(transparent)]
-    Process(#[from] process::ConnectError),
-    #[error(transparent)]
-    Connection(#[from] ConnectionError),
+    #[error(
+        "no cluster found: there is neither a kubeconfig nor the service account of a Pod ({0}) — give a kubeconfig with --kubeconfig or $KUBECONFIG"
+    )]
+    Nowhere(InClusterError),
+    #[error("cannot use the kubeconfig {}: {error}", path.display())]
+    File { path: PathBuf, error: KubeconfigError },
+    #[error("cannot use the kubeconfig: {0}")]
+    Kubeconfig(#[from] KubeconfigError),
+    #[error("cannot connect: {0}")]
+    Client(#[from] kube::Error),
     #[error("cannot start: {0}")]
     Runtime(#[from] io::Error),
 }
@@ -32,13 +31,37 @@ pub(super) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ConnectErr
     Ok(runtime.block_on(work))
 }
 
-/// A client: from the given kubeconfig, `$KUBECONFIG` (one path), the Pod's environment, or `~/.kube/config`.
-pub(super) fn client(given: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Result<kube::Client, ConnectError> {
-    let environment = Environment::read(env);
-    let path = given.or(environment.kubeconfig.as_deref());
-    let (origin, _) = kubeconfig::resolve(path, None, &environment, true, &Path::exists)?;
-    let build = BuildInfo::of_this_binary();
-    Ok(process::connection(&origin)?.client(&user_agent(&build.version, &build.git_commit, false))?)
+/// A client: from the given kubeconfig, `$KUBECONFIG` (files that are merged), `~/.kube/config`, or the Pod's environment.
+pub(super) async fn client(
+    given: Option<&str>,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<kube::Client, ConnectError> {
+    let config = match kubeconfig(given, env)? {
+        Some(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?,
+        None => Config::incluster().map_err(ConnectError::Nowhere)?,
+    };
+    Ok(kube::Client::try_from(config)?)
+}
+
+/// The kubeconfig of a person; `None` if there is none. Of the files of `$KUBECONFIG` those count that exist.
+fn kubeconfig(given: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Kubeconfig>, ConnectError> {
+    let variable = |name| env(name).filter(|value| !value.is_empty());
+    let there = |paths: &mut dyn Iterator<Item = PathBuf>| paths.filter(|path| path.exists()).collect();
+    let paths: Vec<PathBuf> = match (given, variable("KUBECONFIG"), variable("HOME")) {
+        (Some(path), ..) => vec![path.into()],
+        (None, Some(list), _) => there(&mut std::env::split_paths(&list)),
+        (None, None, Some(home)) => there(&mut std::iter::once(PathBuf::from(home).join(".kube/config"))),
+        (None, None, None) => Vec::new(),
+    };
+    let mut merged: Option<Kubeconfig> = None;
+    for path in paths {
+        let read = Kubeconfig::read_from(&path).map_err(|error| ConnectError::File { path, error })?;
+        merged = Some(match merged {
+            Some(before) => before.merge(read)?,
+            None => read,
+        });
+    }
+    Ok(merged)
 }
 
 /// A cluster that can only be read: its fence is shut.
@@ -47,4 +70,50 @@ pub(super) fn read_only(client: kube::Client, side: Side, clock: Clock, random: 
     let fence = Fence::open();
     fence.shut("this command writes nothing");
     Cluster::new(client, options, ClusterEnv { clock, random, fence }, Rc::new(NoObserver))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(folder: &tempfile::TempDir, name: &str, context: &str) -> String {
+        let path = folder.path().join(name);
+        let text =
+            format!("{{apiVersion: v1, kind: Config, current-context: {context}, contexts: [{{name: {context}}}]}}");
+        std::fs::write(&path, text).unwrap();
+        path.to_string_lossy().into_owned()
+    }
+
+    fn contexts(given: Option<&str>, variables: &[(&str, &str)]) -> Option<(String, Vec<String>)> {
+        let value =
+            |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        let found = kubeconfig(given, &value).unwrap()?;
+        let names = found.contexts.into_iter().map(|context| context.name).collect();
+        Some((found.current_context.unwrap_or_default(), names))
+    }
+
+    #[test]
+    fn a_kubeconfig_is_found_as_kubectl_finds_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (a, b) = (file(&folder, "a", "a"), file(&folder, "b", "b"));
+        std::fs::create_dir(folder.path().join(".kube")).unwrap();
+        file(&folder, ".kube/config", "home");
+        let home = folder.path().to_string_lossy().into_owned();
+        let found =
+            |current: &str, all: &[&str]| Some((current.to_owned(), all.iter().map(|&name| name.to_owned()).collect()));
+
+        assert_eq!(contexts(Some(&a), &[("KUBECONFIG", &b), ("HOME", &home)]), found("a", &["a"]));
+        assert_eq!(contexts(None, &[("KUBECONFIG", &b), ("HOME", &home)]), found("b", &["b"]));
+        assert_eq!(contexts(None, &[("KUBECONFIG", ""), ("HOME", &home)]), found("home", &["home"]));
+        let list = format!("{home}/gone:{b}:{a}");
+        assert_eq!(contexts(None, &[("KUBECONFIG", &list)]), found("b", &["b", "a"]), "the first one's context counts");
+        assert_eq!(contexts(None, &[("HOME", "/nowhere")]), None);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_named() {
+        let error = kubeconfig(Some("/nowhere/k"), &|_| None).unwrap_err();
+
+        assert!(error.to_string().starts_with("cannot use the kubeconfig /nowhere/k: "), "{error}");
+    }
 }

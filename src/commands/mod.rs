@@ -159,7 +159,7 @@ fn unpack(
         return Ok(unpack::from_files(&input::read(&options.paths, stdin)?, options.list));
     };
     let secrets = connect::block_on(async {
-        let client = connect::client(options.kubeconfig.as_deref(), env)?;
+        let client = connect::client(options.kubeconfig.as_deref(), env).await?;
         let secrets = crate::producer::bundle::secrets(&client, namespace, name).await;
         Ok::<_, CommandError>(secrets.map_err(Box::new)?)
     });
@@ -202,9 +202,9 @@ fn diff(
     };
     let request = diff::Request::new(options, &sources)?;
     let report = connect::block_on(async {
-        let source = connect::client(options.kubeconfig.as_deref(), env)?;
+        let source = connect::client(options.kubeconfig.as_deref(), env).await?;
         let target = match &options.target_kubeconfig {
-            Some(path) => connect::client(Some(path), env)?,
+            Some(path) => connect::client(Some(path), env).await?,
             None => source.clone(),
         };
         Ok::<_, CommandError>(diff::compare(source, target, &request).await?)
@@ -216,7 +216,7 @@ fn diff(
 
 fn get(options: &GetOptions, env: &dyn Fn(&str) -> Option<String>, screen: Screen<'_>) -> Result<Said, CommandError> {
     let code = connect::block_on(async {
-        let client = connect::client(options.kubeconfig.as_deref(), env)?;
+        let client = connect::client(options.kubeconfig.as_deref(), env).await?;
         let surroundings = (Clock::system(), Random::from_entropy());
         match get::get(client, surroundings, options, screen).await {
             // The reader has seen enough.

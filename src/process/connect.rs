@@ -47,7 +47,7 @@ pub fn connections(config: &Config, environment: &Environment, flag_mode: bool) 
 }
 
 /// How one cluster is reached.
-pub(crate) fn connection(origin: &Origin) -> Result<Connection, ConnectError> {
+fn connection(origin: &Origin) -> Result<Connection, ConnectError> {
     match origin {
         Origin::Kubeconfig(path) => {
             let content = read_kubeconfig(path)?;

@@ -28,7 +28,6 @@ mod watchdog;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use connect::connection;
 pub use connect::{ConnectError, Connections, connections};
 pub use life::{Link, Process, ProcessError, ProcessParts, identity};
 pub use observe::Observing;

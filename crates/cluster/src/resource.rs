@@ -169,12 +169,6 @@ impl Query {
     }
 }
 
-/// A path with parameters, those with a value.
-pub fn uri<'a>(path: &str, parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
-    let parameters = parameters.into_iter();
-    parameters.fold(Query::default(), |query, (name, value)| query.maybe(name, Some(value))).after(path)
-}
-
 /// Appends `text` with all but the unreserved characters of RFC 3986 percent-encoded.
 fn push_encoded(into: &mut String, text: &str) {
     for byte in text.bytes() {
