@@ -8,6 +8,7 @@
 //! * [`origin`]: the annotation that names an object's owner.
 //! * [`config`]: the component configuration.
 //! * [`duration`]: durations as Go writes them.
+//! * [`fields`]: fields of raw JSON objects, read and made.
 //! * [`integer`]: integers as Go reads them.
 //! * [`object`]: names and metadata of any object, from the layer below.
 //! * [`quote`]: text in quotes, with Go's escapes.
@@ -18,6 +19,7 @@ pub mod conditions;
 pub mod config;
 pub mod crd;
 pub mod duration;
+pub mod fields;
 pub mod integer;
 pub mod keys;
 pub mod managed_resource;

@@ -18,7 +18,6 @@
 //! * `view.rs`: what a webhook may know of the clusters; `projection.rs`: what it reads, one const each;
 //!   `knowledge/`: where that comes from.
 //! * `panics.rs`: what a panic costs: one answer.
-//! * `fields.rs`: fields of raw JSON objects, read and made.
 //! * `review/`: AdmissionReviews, from bytes to bytes, without I/O.
 //! * `server/`: TLS, limits, actors, the end.
 //! * `testing.rs`: for tests, a view that answers what the test says.
@@ -26,7 +25,6 @@
 pub mod authorizing;
 pub mod endpoint;
 pub mod exchange;
-pub mod fields;
 pub mod knowledge;
 pub mod mutating;
 mod panics;
@@ -38,3 +36,5 @@ pub mod server;
 #[cfg(any(test, feature = "sim"))]
 pub mod testing;
 pub mod view;
+
+pub use crate::api::fields;

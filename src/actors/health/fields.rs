@@ -3,6 +3,8 @@
 
 use serde_json::Value;
 
+use crate::api::fields::{self, WrongType, wrong};
+
 /// Why an object is not fine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Trouble {
@@ -51,19 +53,7 @@ fn not_outdated(observed: i64, object: &Value) -> Check {
 /// # Errors
 /// If a field on the way is neither absent nor a map.
 pub(super) fn at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, Trouble> {
-    let mut found = object;
-    let mut end = 0;
-    for name in path.split('.') {
-        let Value::Object(fields) = found else {
-            return Err(Trouble::Unreadable(format!("{} is no map", path.get(..end).unwrap_or(path))));
-        };
-        match fields.get(name) {
-            None | Some(Value::Null) => return Ok(None),
-            Some(value) => found = value,
-        }
-        end += name.len() + usize::from(end > 0);
-    }
-    Ok(Some(found))
+    Ok(fields::value(object, &names(path))?)
 }
 
 /// An integer; 0 if absent.
@@ -79,8 +69,7 @@ pub(super) fn number(object: &Value, path: &str) -> Result<i64, Trouble> {
 /// # Errors
 /// If it is something else.
 pub(super) fn optional_number(object: &Value, path: &str) -> Result<Option<i64>, Trouble> {
-    let number = |value: &Value| value.as_i64().ok_or_else(|| Trouble::Unreadable(format!("{path} is no integer")));
-    at(object, path)?.map(number).transpose()
+    Ok(fields::integer(object, &names(path))?)
 }
 
 /// A string; empty if absent.
@@ -88,8 +77,7 @@ pub(super) fn optional_number(object: &Value, path: &str) -> Result<Option<i64>,
 /// # Errors
 /// If it is something else.
 pub(super) fn text<'a>(object: &'a Value, path: &str) -> Result<&'a str, Trouble> {
-    let text = |value: &'a Value| value.as_str().ok_or_else(|| Trouble::Unreadable(format!("{path} is no string")));
-    Ok(at(object, path)?.map(text).transpose()?.unwrap_or_default())
+    Ok(fields::text(object, &names(path))?.unwrap_or_default())
 }
 
 /// A list; empty if absent.
@@ -97,11 +85,11 @@ pub(super) fn text<'a>(object: &'a Value, path: &str) -> Result<&'a str, Trouble
 /// # Errors
 /// If it is something else.
 pub(super) fn list<'a>(object: &'a Value, path: &str) -> Result<&'a [Value], Trouble> {
-    let list = |value: &'a Value| match value {
-        Value::Array(items) => Ok(items.as_slice()),
-        _ => Err(Trouble::Unreadable(format!("{path} is no list"))),
-    };
-    Ok(at(object, path)?.map(list).transpose()?.unwrap_or_default())
+    Ok(fields::list(object, &names(path))?)
+}
+
+fn names(path: &str) -> Vec<&str> {
+    path.split('.').collect()
 }
 
 // === conditions ===
@@ -111,9 +99,9 @@ pub(super) fn list<'a>(object: &'a Value, path: &str) -> Result<&'a [Value], Tro
 /// # Errors
 /// If `status.conditions` is no list of maps with a type.
 pub(super) fn condition<'a>(object: &'a Value, kind: &'a str) -> Result<Option<Condition<'a>>, Trouble> {
-    for fields in list(object, "status.conditions")? {
+    for (index, fields) in list(object, "status.conditions")?.iter().enumerate() {
         if !fields.is_object() {
-            return Err(Trouble::Unreadable("status.conditions has an item that is no map".to_owned()));
+            return Err(wrong(&["status", "conditions", &format!("[{index}]")], "a map", fields).into());
         }
         if text(fields, "type").map_err(of_conditions)? == kind {
             return Ok(Some(Condition { fields, kind }));
@@ -150,6 +138,12 @@ fn of_conditions(trouble: Trouble) -> Trouble {
     match trouble {
         Trouble::Unreadable(text) => Trouble::Unreadable(format!("status.conditions: {text}")),
         bad @ Trouble::Bad(_) => bad,
+    }
+}
+
+impl From<WrongType> for Trouble {
+    fn from(error: WrongType) -> Self {
+        Self::Unreadable(error.to_string())
     }
 }
 
@@ -229,13 +223,13 @@ mod tests {
         let object = json!({"status": {"a": {"b": "x"}, "n": 1.5, "big": u64::MAX}, "spec": 3});
         let unreadable = |text: &str| Trouble::Unreadable(text.to_owned());
 
-        assert_eq!(number(&object, "status.a.b"), Err(unreadable("status.a.b is no integer")));
-        assert_eq!(number(&object, "status.n"), Err(unreadable("status.n is no integer")));
-        assert_eq!(number(&object, "status.big"), Err(unreadable("status.big is no integer")));
-        assert_eq!(text(&object, "status.a"), Err(unreadable("status.a is no string")));
-        assert_eq!(list(&object, "status.a"), Err(unreadable("status.a is no list")));
-        assert_eq!(number(&object, "spec.replicas"), Err(unreadable("spec is no map")));
-        assert_eq!(number(&object, "status.a.b.c"), Err(unreadable("status.a.b is no map")));
+        assert_eq!(number(&object, "status.a.b"), Err(unreadable("status.a.b: expected an integer, found a string")));
+        assert_eq!(number(&object, "status.n"), Err(unreadable("status.n: expected an integer, found a number")));
+        assert_eq!(number(&object, "status.big"), Err(unreadable("status.big: expected an integer, found a number")));
+        assert_eq!(text(&object, "status.a"), Err(unreadable("status.a: expected a string, found a map")));
+        assert_eq!(list(&object, "status.a"), Err(unreadable("status.a: expected a list, found a map")));
+        assert_eq!(number(&object, "spec.replicas"), Err(unreadable("spec: expected a map, found a number")));
+        assert_eq!(number(&object, "status.a.b.c"), Err(unreadable("status.a.b: expected a map, found a string")));
     }
 
     #[test]
@@ -252,10 +246,10 @@ mod tests {
     #[test]
     fn conditions_that_are_none_are_unreadable() {
         for (conditions, text) in [
-            (json!("x"), "status.conditions is no list"),
-            (json!(["x"]), "status.conditions has an item that is no map"),
-            (json!([{"type": 1}]), "status.conditions: type is no string"),
-            (json!([{"type": "A", "status": true}]), "status.conditions: status is no string"),
+            (json!("x"), "status.conditions: expected a list, found a string"),
+            (json!(["x"]), "status.conditions[0]: expected a map, found a string"),
+            (json!([{"type": 1}]), "status.conditions: type: expected a string, found a number"),
+            (json!([{"type": "A", "status": true}]), "status.conditions: status: expected a string, found a boolean"),
         ] {
             let object = json!({"status": {"conditions": conditions}});
 

@@ -137,11 +137,11 @@ mod tests {
             ),
             (
                 ResourceRef::new("monitoring.coreos.com/v1", "Prometheus", "a", "p"),
-                Finding::CheckError("status.conditions is no list".into()),
+                Finding::CheckError("status.conditions: expected a list, found a string".into()),
                 [
                     "False",
                     "HealthCheckError",
-                    r#"Error executing health check for Prometheus "a/p": status.conditions is no list"#,
+                    r#"Error executing health check for Prometheus "a/p": status.conditions: expected a list, found a string"#,
                 ],
             ),
         ];

@@ -9,12 +9,8 @@ use std::{
 
 use futures::{FutureExt as _, future::BoxFuture};
 use hyper_rustls::HttpsConnectorBuilder;
-use rustls::{
-    ClientConfig, DigitallySignedStruct, SignatureScheme,
-    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    crypto::ring,
-    pki_types::{CertificateDer, ServerName, UnixTime},
-};
+use kube::client::ConfigExt as _;
+use rustls::ClientConfig;
 use tokio::time::{Instant, timeout};
 use tower::{Service as _, ServiceExt as _};
 
@@ -44,10 +40,6 @@ struct Seen {
     at: Instant,
     result: Result<(), String>,
 }
-
-/// Takes any certificate: the question is whether there is somebody.
-#[derive(Debug)]
-pub(super) struct Anybody;
 
 // === impl Presence ===
 
@@ -102,20 +94,23 @@ impl std::fmt::Debug for Presence {
 }
 
 async fn connect(address: SocketAddr) -> Result<(), String> {
-    let provider = Arc::new(ring::default_provider());
-    let tls = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anybody))
-        .with_no_client_auth();
-    let mut connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_only().enable_http1().build();
     let uri: http::Uri = format!("https://{}/", reachable(address)).parse().map_err(|error| format!("{error}"))?;
+    let mut connector =
+        HttpsConnectorBuilder::new().with_tls_config(anybody(&uri)?).https_only().enable_http1().build();
     let connected = async {
         connector.ready().await?;
         connector.call(uri).await
     };
     connected.await.map(drop).map_err(|error| causes(&*error))
+}
+
+/// TLS that takes any certificate: the question is whether there is somebody.
+fn anybody(uri: &http::Uri) -> Result<ClientConfig, String> {
+    let mut config = kube::Config::new(uri.clone());
+    config.accept_invalid_certs = true;
+    let mut tls = config.rustls_client_config().map_err(|error| error.to_string())?;
+    tls.alpn_protocols.clear(); // the connector sets them
+    Ok(tls)
 }
 
 /// The same port, on loopback if the server listens on all interfaces.
@@ -131,41 +126,4 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     let innermost = std::iter::successors(Some(error), |error| error.source()).last().unwrap_or(error);
     innermost.downcast_ref::<io::Error>().map_or_else(|| innermost.to_string(), ToString::to_string)
-}
-
-// === impl Anybody ===
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        ring::default_provider().signature_verification_algorithms.supported_schemes()
-    }
 }

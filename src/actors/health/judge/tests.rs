@@ -317,7 +317,7 @@ fn a_status_that_cannot_be_read_is_an_error_and_no_verdict() {
 
     let check = of("monitoring.coreos.com", "v1", "Prometheus", object);
 
-    assert_eq!(check, Err(Trouble::Unreadable("status.conditions is no list".to_owned())));
+    assert_eq!(check, Err(Trouble::Unreadable("status.conditions: expected a list, found a string".to_owned())));
 }
 
 /// spec 20 §11.1: the version must match.

@@ -2,7 +2,7 @@
 //!
 //! A field of another type than expected is a [`WrongType`] that names its path; the value itself is never told, it may be
 //! anybody's secret. A webhook begins with [`check`], so that a wrong type is an answer of its own, whatever else the webhook
-//! would say.
+//! would say. The health checks read by the same rules.
 
 use serde_json::{Map, Value};
 
