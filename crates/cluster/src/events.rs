@@ -243,11 +243,8 @@ impl Recorder {
                 result => result,
             },
         };
-        match &result {
-            Err(error) => {
-                tracing::warn!(%error, reason = subject.reason, object = subject.regarding.name, "cannot write an event");
-            }
-            Ok(()) => {}
+        if let Err(error) = &result {
+            tracing::warn!(%error, reason = subject.reason, object = subject.regarding.name, "cannot write an event");
         }
         let retriable = result.as_ref().is_err_and(is_retriable);
         let mut notebook = self.shared.notebook.borrow_mut();
