@@ -5,6 +5,7 @@
 //! * `root`: opens the watches of all modules, starts their actors in the leader, stops them
 //! * [`managed_resource`]: bundles and their health; `health`: how an object is judged, pure
 //! * [`csr_approver`]: CertificateSigningRequests. The smallest controller; `docs/adding-a-controller.md` walks through it
+//! * [`token_requestor`]: tokens of the target in Secrets of the source
 //! * [`leader`]: the election on a Lease; no module, because it decides when modules lead
 
 pub mod csr_approver;
@@ -15,3 +16,4 @@ pub mod managed_resource;
 pub mod module;
 pub mod modules;
 pub mod root;
+pub mod token_requestor;

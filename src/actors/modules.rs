@@ -6,4 +6,5 @@ use super::module::Module;
 pub const MODULES: &[Module] = &[
     super::managed_resource::MODULE, //
     super::csr_approver::MODULE,
+    super::token_requestor::MODULE,
 ];

@@ -38,6 +38,7 @@ mod starts;
 mod starvation;
 mod state;
 mod streams;
+mod tokens;
 mod traces;
 mod watches;
 mod world;
