@@ -169,6 +169,13 @@ impl World {
         }
     }
 
+    /// Stops one of several programs in good order, and starts it anew.
+    pub(crate) async fn restart_as(&self, user: &str) {
+        self.stop_as(user).await;
+        let config = self.config.borrow().clone();
+        self.start_as(user, config).await;
+    }
+
     /// Kills the program: no request of it is answered any more, and everything it knew is gone.
     pub(crate) async fn crash(&self) {
         self.crash_as(PROGRAM).await;
