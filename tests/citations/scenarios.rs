@@ -12,7 +12,8 @@ use crate::{
 };
 
 /// The chapters that are implemented, and where each of their scenarios must be cited.
-const CHAPTERS: [(u32, &str); 7] = [(10, "tests/simulation"), (20, ""), (30, ""), (32, ""), (50, ""), (51, ""), (61, "")];
+const CHAPTERS: [(u32, &str); 7] =
+    [(10, "tests/simulation"), (20, ""), (30, ""), (32, ""), (50, ""), (51, ""), (61, "")];
 
 /// One scenario that the doc comment of a test names.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    CLASS, KUBECONFIG, PURPOSE, SA, TARGET, access, account, annotate, asked, claims, configure, given, issued, last_error,
-    left, put, renewal, secret, start, token, value,
+    CLASS, KUBECONFIG, PURPOSE, SA, TARGET, access, account, annotate, asked, claims, configure, given, issued,
+    last_error, left, put, renewal, secret, start, token, value,
 };
 use crate::world::{NAMESPACE, World, seconds, world};
 
@@ -25,7 +25,10 @@ fn a_secret_without_a_time_gets_a_token_of_a_new_service_account() {
         let now = secret(&world, "access");
         assert_eq!((value(&now, "other").as_str(), now["data"].get("bundle.crt")), ("kept", None));
         let claims = claims(&token(&world));
-        assert_eq!((&claims["aud"], &claims["sub"]), (&json!(["gardener"]), &json!("system:serviceaccount:shoot:client")));
+        assert_eq!(
+            (&claims["aud"], &claims["sub"]),
+            (&json!(["gardener"]), &json!("system:serviceaccount:shoot:client"))
+        );
         assert!((34_550..=36_288).contains(&left(&world)), "{}", left(&world));
     });
 }
@@ -33,7 +36,9 @@ fn a_secret_without_a_time_gets_a_token_of_a_new_service_account() {
 /// spec 30 scenarios 2, 3 and 4
 #[test]
 fn only_secrets_of_the_purpose_and_the_class_are_handled() {
-    for labels in [json!({ PURPOSE: "token-requestor", CLASS: "garden" }), json!({ PURPOSE: "token-requestor" }), json!({})] {
+    for labels in
+        [json!({ PURPOSE: "token-requestor", CLASS: "garden" }), json!({ PURPOSE: "token-requestor" }), json!({})]
+    {
         world(1, |world| async move {
             start(&world).await;
             let mut foreign = access("access", &[], &[]);
@@ -76,7 +81,10 @@ fn an_existing_service_account_gets_the_labels_and_mounts_no_tokens() {
         given(&world, &[(&format!("{SA}labels"), r#"{"foo":"bar"}"#)], &[]).await;
 
         let account = super::account(&world).expect("the ServiceAccount");
-        assert_eq!((&account["metadata"]["labels"], &account["automountServiceAccountToken"]), (&json!({"foo": "bar"}), &json!(false)));
+        assert_eq!(
+            (&account["metadata"]["labels"], &account["automountServiceAccountToken"]),
+            (&json!({"foo": "bar"}), &json!(false))
+        );
         assert_eq!(account["metadata"]["annotations"], json!({"kept": "yes"}));
         assert_eq!(issued(&world), 1);
     });
@@ -228,7 +236,10 @@ fn a_target_secret_gets_the_token_and_the_source_loses_it() {
         annotate(&world, &format!("{TARGET}namespace"), json!(NAMESPACE));
         seconds(2).await;
         let (source, there) = (secret(&world, "access"), secret(&world, "there"));
-        assert_eq!(source["data"].as_object().map(|data| data.keys().cloned().collect()), Some(vec!["other".to_owned()]));
+        assert_eq!(
+            source["data"].as_object().map(|data| data.keys().cloned().collect()),
+            Some(vec!["other".to_owned()])
+        );
         assert_eq!(claims(&value(&there, "token"))["sub"], "system:serviceaccount:shoot:client");
         assert_eq!((&there["type"], there["metadata"].get("labels")), (&json!("Opaque"), None));
         assert_eq!(issued(&world), 2);

@@ -125,7 +125,8 @@ pub(super) fn last_error(world: &World) -> String {
 
 /// Requests but those of watches and Events.
 pub(super) fn asked(world: &World) -> Vec<String> {
-    let is_other = |asked: &String| ["watch ", "list ", "create events", "patch events"].iter().all(|it| !asked.starts_with(it));
+    let is_other =
+        |asked: &String| ["watch ", "list ", "create events", "patch events"].iter().all(|it| !asked.starts_with(it));
     world.asked().into_iter().filter(is_other).collect()
 }
 

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use sim::{Fault, Seen};
 
 use super::{
-    FINALIZER, RENEW, SA, account, annotate, asked, given, in_future, issued, last_error, left, renewal, secret, start, token,
+    FINALIZER, RENEW, SA, account, annotate, asked, given, in_future, issued, last_error, left, renewal, secret, start,
+    token,
 };
 use crate::world::{NAMESPACE, PROGRAM, seconds, world};
 
@@ -159,8 +160,10 @@ fn a_restart_renews_nothing_that_is_fresh() {
         seconds(60).await;
         assert_eq!(issued(&world), 51);
         world.stop().await;
-        start(&world).await;
-        assert_eq!(asked(&world), [""; 0], "they are looked at within five minutes");
+        world.sim.clear_requests();
+        world.start().await;
+        seconds(10).await;
+        assert!(asked(&world).len() < 20, "they are looked at within five minutes: {:?}", asked(&world));
 
         seconds(600).await;
         let expected: usize = asked(&world).iter().filter(|asked| asked.starts_with("create tokenreviews")).count();

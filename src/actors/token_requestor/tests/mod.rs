@@ -10,7 +10,9 @@ use super::{
     order::Order,
     renewal,
 };
-use crate::api::keys::{CLASS, PURPOSE, SERVICE_ACCOUNT_LABELS, SERVICE_ACCOUNT_SKIP_DELETION, TOKEN_EXPIRATION_DURATION};
+use crate::api::keys::{
+    CLASS, PURPOSE, SERVICE_ACCOUNT_LABELS, SERVICE_ACCOUNT_SKIP_DELETION, TOKEN_EXPIRATION_DURATION,
+};
 
 const NOW: &str = "2026-08-21T18:55:00.9Z";
 
@@ -77,9 +79,17 @@ fn annotated(key: &str, text: &str) -> Order {
 /// spec 30 §5.3
 #[test]
 fn lifetimes_are_go_durations_in_whole_seconds() {
-    let table = [("6h", Ok(21_600)), ("1h30m", Ok(5400)), ("1.9s", Ok(1)), ("-1.9s", Ok(-1)), ("0", Ok(0)),
-        ("abc", Err("time: invalid duration \"abc\"")), ("", Err("time: invalid duration \"\"")),
-        ("1d", Err("time: unknown unit \"d\" in duration \"1d\"")), ("3", Err("time: missing unit in duration \"3\""))];
+    let table = [
+        ("6h", Ok(21_600)),
+        ("1h30m", Ok(5400)),
+        ("1.9s", Ok(1)),
+        ("-1.9s", Ok(-1)),
+        ("0", Ok(0)),
+        ("abc", Err("time: invalid duration \"abc\"")),
+        ("", Err("time: invalid duration \"\"")),
+        ("1d", Err("time: unknown unit \"d\" in duration \"1d\"")),
+        ("3", Err("time: missing unit in duration \"3\"")),
+    ];
     for (text, expected) in table {
         let seconds = annotated(TOKEN_EXPIRATION_DURATION, text).seconds().map_err(|error| error.to_string());
         assert_eq!(seconds, expected.map_err(str::to_owned), "{text}");
@@ -90,7 +100,8 @@ fn lifetimes_are_go_durations_in_whole_seconds() {
 /// spec 30 §5.2 rule 2
 #[test]
 fn labels_are_a_json_object_of_texts() {
-    for (text, expected) in [("", "{}"), ("null", "{}"), ("{}", "{}"), (r#"{"a":"b","c":null}"#, r#"{"a":"b","c":""}"#)] {
+    for (text, expected) in [("", "{}"), ("null", "{}"), ("{}", "{}"), (r#"{"a":"b","c":null}"#, r#"{"a":"b","c":""}"#)]
+    {
         let labels = annotated(SERVICE_ACCOUNT_LABELS, text).labels().unwrap();
         assert_eq!(json!(labels).to_string(), expected, "{text}");
     }
@@ -170,7 +181,8 @@ fn a_kubeconfig_is_written_as_go_writes_it() {
     kubeconfig.set_token("1e3").unwrap();
     let written = kubeconfig.write().unwrap();
 
-    let keys: Vec<&str> = written.lines().filter(|line| line.starts_with(|c: char| c.is_alphabetic() || c == '"')).collect();
+    let keys: Vec<&str> =
+        written.lines().filter(|line| line.starts_with(|c: char| c.is_alphabetic() || c == '"')).collect();
     assert!(keys.is_sorted(), "{written}");
     let expected = json!({
         "apiVersion": "v1", "kind": "Config", "clusters": null, "current-context": "c",
@@ -181,13 +193,18 @@ fn a_kubeconfig_is_written_as_go_writes_it() {
     });
     assert_eq!(serde_saphyr::from_str::<Value>(&written).unwrap(), expected, "{written}");
     for ambiguous in ["yes", "0x1", "1e3"] {
-        assert!(written.contains(&format!("\"{ambiguous}\"")) || written.contains(&format!("'{ambiguous}'")), "{written}");
+        assert!(
+            written.contains(&format!("\"{ambiguous}\"")) || written.contains(&format!("'{ambiguous}'")),
+            "{written}"
+        );
     }
 }
 
 #[test]
 fn what_cannot_be_decoded_is_not_shown() {
-    for text in ["users: [{name: u, user: {token: hunter2", "users: hunter2", "hunter2", "users: [{user: {token: [hunter2]}}]"] {
+    for text in
+        ["users: [{name: u, user: {token: hunter2", "users: hunter2", "hunter2", "users: [{user: {token: [hunter2]}}]"]
+    {
         let error = Kubeconfig::read(text.as_bytes()).unwrap_err().to_string();
         assert!(!error.contains("hunter2"), "{error}");
     }
