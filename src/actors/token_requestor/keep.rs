@@ -3,8 +3,8 @@
 use std::{borrow::Cow, time::Duration};
 
 use cluster::{ApiError, Context, Resource, object, object::NamespacedName};
-use jiff::{SignedDuration, Timestamp};
-use kit::{Outcome, Pass};
+use jiff::Timestamp;
+use kit::{Look, Outcome, Pass};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -24,6 +24,8 @@ const ATTEMPTS: u8 = 4;
 const TRUSTED: Duration = Duration::from_secs(60);
 /// A token that is rejected within this time was never accepted.
 const RECENT: Duration = Duration::from_secs(7200);
+/// While a token is good, the time is looked at this often.
+const LOOK: Duration = Duration::from_secs(3600);
 const UPDATE: &str = "could not update Secret with token: ";
 
 /// What an actor remembers between passes.
@@ -326,8 +328,16 @@ impl Requestor {
         let rows = [("next renewal", Some(renewal)), ("last renewal", memory.renewed), ("token expires", expires)];
         pass.detail(rows.into_iter().filter_map(|(label, time)| row(label, time)).collect());
         let next = renewal::next_look(self.clock.wall(), renewal, expires);
-        // A pass that comes a moment early would only look.
-        Outcome::At(next.saturating_add(SignedDuration::from_millis(1)).unwrap_or(next))
+        // The time is looked at now and then: a machine may have slept. A jump of the clock alone ends no token.
+        let clock = self.clock.clone();
+        let left = move || {
+            let left = Duration::try_from(next.duration_since(clock.wall())).unwrap_or_default();
+            (!left.is_zero()).then(|| left.min(LOOK))
+        };
+        match left() {
+            Some(delay) => Outcome::Rest(delay, Look::new(left)),
+            None => Outcome::Continue,
+        }
     }
 }
 

@@ -178,7 +178,7 @@ fn a_clock_that_jumps_ahead_brings_the_renewal_forward() {
         start(&world).await;
         given(&world, &[], &[]).await;
         world.universe.env.clock.jump(jiff::SignedDuration::from_hours(11));
-        seconds(700).await;
+        seconds(3700).await;
 
         assert_eq!(issued(&world), 2);
     });
