@@ -86,7 +86,7 @@ pub fn placed(holder: &Value, token: &str, ca: Option<&[u8]>) -> Result<Changes,
     set(DATA_KEY_TOKEN, token.as_bytes());
     match ca {
         Some(ca) => drop(set(DATA_KEY_CA_BUNDLE, ca)),
-        None => drop(changes.extend(removed(holder, &[DATA_KEY_CA_BUNDLE]))),
+        None => changes.extend(removed(holder, &[DATA_KEY_CA_BUNDLE])),
     }
     Ok(changes)
 }

@@ -267,7 +267,10 @@ impl Requestor {
         if is_known && known.is_none() {
             match self.target.create(context, &at, &account::created(name, labels)).await {
                 Err(error) if error.is_already_exists() => {}
-                answer => return Ok(self.accounts.wrote(&answer?, &name.to_string(), asked)),
+                answer => {
+                    self.accounts.wrote(&answer?, &name.to_string(), asked);
+                    return Ok(());
+                }
             }
         }
         let answer = match self.target.find(context, &at).await? {

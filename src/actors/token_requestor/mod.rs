@@ -183,7 +183,7 @@ impl Controller for Requestor {
 
 impl Requestor {
     /// How long the first look at a token that is not due may be put off, so that not all are looked at at once after a start
-    /// ("Better than upstream" 9).
+    /// (spec 30 "Better than upstream" 9).
     fn may_wait(&self, memory: &mut Memory, pass: &Pass<NamespacedName>) -> Option<Duration> {
         if !memory.is_first_look() || pass.lane() == Lane::Live {
             return None;

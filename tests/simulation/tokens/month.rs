@@ -35,6 +35,7 @@ fn tokens(world: &World) -> BTreeMap<String, (Timestamp, Timestamp)> {
 }
 
 #[test]
+#[ignore = "takes minutes with a thousand tokens: not yet measured to its end"]
 fn no_token_expires_while_the_api_server_is_there() {
     world(1, |world| async move {
         configure(&world, false, false);
