@@ -17,6 +17,8 @@ pub struct Ground {
     pub source: Place,
     /// Where things are applied; shares everything with the source if both are one cluster.
     pub target: Place,
+    /// CA certificates of the target's API server, in PEM; empty if none are known.
+    pub target_ca: Rc<[u8]>,
     /// Empty before this process leads.
     pub(super) cluster_id: Rc<OnceCell<String>>,
 }

@@ -6,6 +6,7 @@
 //! * [`managed_resource`]: bundles and their health; `health`: how an object is judged, pure
 //! * [`csr_approver`]: CertificateSigningRequests. The smallest controller; `docs/adding-a-controller.md` walks through it
 //! * [`token_invalidator`]: static tokens of ServiceAccounts that want none
+//! * [`token_requestor`]: tokens of the target in Secrets of the source
 //! * [`leader`]: the election on a Lease; no module, because it decides when modules lead
 
 pub mod csr_approver;
@@ -17,3 +18,4 @@ pub mod module;
 pub mod modules;
 pub mod root;
 pub mod token_invalidator;
+pub mod token_requestor;

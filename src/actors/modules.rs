@@ -7,4 +7,5 @@ pub const MODULES: &[Module] = &[
     super::managed_resource::MODULE, //
     super::csr_approver::MODULE,
     super::token_invalidator::MODULE,
+    super::token_requestor::MODULE,
 ];

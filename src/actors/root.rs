@@ -34,6 +34,8 @@ pub struct Parts {
     pub target: Cluster,
     /// Whether both are the same.
     pub same: bool,
+    /// CA certificates of the target's API server, in PEM; empty if none are known.
+    pub target_ca: Rc<[u8]>,
     /// Which controllers run, and how.
     pub config: Rc<Config>,
 }
@@ -82,8 +84,9 @@ impl Root {
     /// Opens the watches of all modules. Nothing is asked of a cluster before [`Self::watch`]: others may open theirs, and
     /// share streams.
     pub fn open(parts: Parts, env: &Env) -> Self {
-        let Parts { source, target, same, config } = parts;
-        let (ground, tasks) = ground(source, target, same, env);
+        let Parts { source, target, same, target_ca, config } = parts;
+        let (mut ground, tasks) = ground(source, target, same, env);
+        ground.target_ca = target_ca;
         let waiting = MODULES.iter().filter_map(|module| (module.install)(&config, &ground)).collect();
         let root = Self {
             ground,
@@ -199,5 +202,5 @@ fn ground(source: Cluster, target: Cluster, same: bool, env: &Env) -> (Ground, V
     };
     let source = place(&source);
     let target = if same { source.as_target(&target) } else { place(&target) };
-    (Ground { env: env.clone(), source, target, cluster_id: Rc::default() }, tasks)
+    (Ground { env: env.clone(), source, target, target_ca: Rc::default(), cluster_id: Rc::default() }, tasks)
 }

@@ -84,6 +84,8 @@ fn flag_mode_defaults() -> Result<Draft, UsageError> {
     draft.file.webhooks.projected_token_mount.enabled = true;
     // Decision 8: the first generation deleted ServiceAccounts.
     draft.file.controllers.token_requestor.delete_service_accounts = true;
+    // Spec 30 §2.1: it knew no classes.
+    draft.file.controllers.token_requestor.any_class = true;
     Ok(draft)
 }
 

@@ -286,7 +286,7 @@ fn flag_mode_has_the_defaults_of_the_first_generation() {
     assert_eq!(config.enabled_controllers(), ["garbage-collector", "health", "health-progressing", "managedresource"]);
 }
 
-/// decision 8
+/// decision 8; spec 30 §2.1
 #[test]
 fn the_token_requestor_deletes_service_accounts_in_flag_mode_only() {
     let flag = "--token-requestor-max-concurrent-workers=3";
@@ -294,8 +294,8 @@ fn the_token_requestor_deletes_service_accounts_in_flag_mode_only() {
     let flags = flag_mode(&[flag]).controllers.token_requestor.expect("the controller is on");
     let file = with_file(&[flag], "").controllers.token_requestor.expect("the controller is on");
 
-    assert_eq!((flags.concurrent_syncs, flags.delete_service_accounts), (3, true));
-    assert_eq!((file.concurrent_syncs, file.delete_service_accounts), (3, false));
+    assert_eq!((flags.concurrent_syncs, flags.delete_service_accounts, flags.any_class), (3, true, true));
+    assert_eq!((file.concurrent_syncs, file.delete_service_accounts, file.any_class), (3, false, false));
 }
 
 /// spec 70 §5, `--leader-election-namespace`

@@ -154,7 +154,7 @@ impl Scene {
             process: sim::Process::new(),
         });
         let process = Process::start(ProcessParts {
-            source: Link { client, host: "in-memory".to_owned() },
+            source: Link { client, host: "in-memory".to_owned(), ca: Rc::default() },
             target: None,
             election: None,
             identity: identity("demo", &env),

@@ -124,6 +124,10 @@ declarations! {
         "Reviews that were not allowed, by cause: denied (by a rule), status (of the target, e.g. an object that does not exist), namespace, autoscalers, nodes (could not be read for high availability), undecodable (the object), internal, panic.";
     AUTHORIZER_DECISIONS = Kind::Counter, "gardener_resource_manager_authorizer_decisions_total", ["webhook", "resource", "decision"], "reviews",
         "Reviews of an authorizer by what they are about (a resource that it decides on, or other) and decision: allow, deny, no_opinion, error.";
+    TOKENS = Kind::Gauge, "gardener_resource_manager_tokens", ["state"], "tokens",
+        "Secrets of the token requestor by state: fresh, failing (the last pass failed), rejected (the API server does not accept what it issued).";
+    TOKEN_EXPIRY = Kind::Gauge, "gardener_resource_manager_token_nearest_expiry_seconds", [], "seconds",
+        "Time until the first known token of the token requestor expires; negative if one has. Absent while none is known.";
     RESTS = Kind::Counter, "gardener_resource_manager_rests_total", ["controller"], "periods",
         "Periods at whose end there was nothing to do, so that nothing was reconciled.";
     ARBITER_STALLS = Kind::Counter, "gardener_resource_manager_arbiter_stalls_total", [], "stalls",

@@ -14,6 +14,7 @@ mod declared;
 mod process;
 mod reference;
 mod store;
+mod token;
 mod webhook;
 
 #[cfg(test)]
@@ -21,7 +22,7 @@ mod tests;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kit::{Activity, Census, Lane, Role};
+use kit::{Activity, Census, Clock, Lane, Role};
 use prometheus::{CounterVec, GaugeVec, IntCounterVec, IntGaugeVec, Registry, TextEncoder};
 use tokio::time::Instant;
 
@@ -43,6 +44,7 @@ struct Shared {
     controllers: controller::Families,
     webhooks: webhook::Families,
     stores: store::Families,
+    tokens: token::Families,
     rest_requests: IntCounterVec,
     leader: IntGaugeVec,
     certificate_reads: IntCounterVec,
@@ -103,6 +105,7 @@ impl Metrics {
             controllers: controller::Families::new(&registry),
             webhooks: webhook::Families::new(&registry),
             stores: store::Families::new(&registry),
+            tokens: token::Families::new(&registry),
             rest_requests: declared::REST_REQUESTS.counters(&registry),
             leader: declared::LEADER.gauges(&registry),
             certificate_reads: declared::CERTIFICATE_READS.counters(&registry),
@@ -182,6 +185,16 @@ impl Metrics {
         self.shared.mailbox_overflows.with_label_values(&[mailbox]).inc();
     }
 
+    /// Shows how many tokens are in a state.
+    pub fn tokens(&self, state: &'static str, count: f64) {
+        self.shared.tokens.count(state, count);
+    }
+
+    /// Shows when the first token expires, in seconds since 1970; not a number while none is known.
+    pub fn token_expiry(&self, time: f64) {
+        self.shared.tokens.expires(time);
+    }
+
     /// Counts that the thread of the controllers stood still.
     pub fn arbiter_stalled(&self) {
         self.shared.arbiter_stalls.with_label_values(&NO_LABELS).inc();
@@ -199,6 +212,7 @@ impl Metrics {
 
         shared.controllers.refresh(now);
         shared.stores.refresh(now);
+        shared.tokens.refresh(Clock::system_wall());
         shared.process.set(figures);
         self.count_actors();
 

@@ -321,6 +321,8 @@ fn every_declared_metric_is_rendered_with_its_help_and_type() {
     metrics.leader("a", false);
     metrics.config_hash("a");
     metrics.mailbox_overflowed("a");
+    metrics.tokens("fresh", 1.0);
+    metrics.token_expiry(1.0);
 
     let text = metrics.render_at(
         Instant::now(),

@@ -31,6 +31,8 @@ pub struct Link {
     pub client: kube::Client,
     /// `host:port` of the API server, for metrics.
     pub host: String,
+    /// CA certificates of the API server, in PEM; empty if none are known.
+    pub ca: Rc<[u8]>,
 }
 
 /// What a process is made of.
@@ -113,8 +115,13 @@ impl Process {
             Some(link) => cluster(link, options_of(Side::Target, &config.target, link)),
             None => source.as_side(Side::Target, config.target.namespaces.clone()),
         };
-        let tree =
-            Parts { source: source.clone(), target: target_cluster, same: target.is_none(), config: config.clone() };
+        let tree = Parts {
+            source: source.clone(),
+            target: target_cluster,
+            same: target.is_none(),
+            target_ca: target.as_ref().unwrap_or(&link).ca.clone(),
+            config: config.clone(),
+        };
         let root = Rc::new(Root::open(tree, &env));
         let caches = caches_of_webhooks(root.ground(), &config);
         root.watch();
@@ -123,7 +130,7 @@ impl Process {
 
         let leadership = vitals.tell_leadership();
         let elected = config.leader_election.clone().zip(timing).map(|(settings, timing)| {
-            let link = Link { client: election.unwrap_or_else(|| link.client.clone()), host: link.host };
+            let link = Link { client: election.unwrap_or_else(|| link.client.clone()), host: link.host, ca: link.ca };
             let now = env.clock.monotonic();
             let (namespace, name) = (settings.resource_namespace, settings.resource_name);
             let recorder = root.ground().source.events.for_component(identity.as_str());

@@ -41,6 +41,14 @@ impl Observers for Observing {
     fn duty(&self, name: &'static str, permits: usize) -> Rc<dyn DutyObserver> {
         Rc::new(ObservingDuty { metrics: self.metrics.controller(name, permits) })
     }
+
+    fn figure(&self, name: &'static str, label: &'static str, value: f64) {
+        match name {
+            "tokens" => self.metrics.tokens(label, value),
+            "token_expiry" => self.metrics.token_expiry(value),
+            _ => {}
+        }
+    }
 }
 
 impl RequestObserver for Observing {

@@ -147,7 +147,7 @@ async fn serve(
     tracing::info!("Starting manager");
     let agent = |election| user_agent(&options.version.version, &options.version.git_commit, election);
     let link = |connection: &Connection| -> Result<Link, ConnectionError> {
-        Ok(Link { client: connection.client(&agent(false))?, host: connection.host() })
+        Ok(Link { client: connection.client(&agent(false))?, host: connection.host(), ca: connection.ca().into() })
     };
     let mut process = Process::start(ProcessParts {
         source: link(&connections.source)?,

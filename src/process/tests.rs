@@ -103,7 +103,7 @@ impl World {
         });
         let vitals = Vitals::default();
         let parts = ProcessParts {
-            source: Link { client, host: "simulator:443".into() },
+            source: Link { client, host: "simulator:443".into(), ca: Rc::default() },
             target: None,
             election: None,
             identity: identity(user, &env),

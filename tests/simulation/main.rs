@@ -39,6 +39,7 @@ mod starts;
 mod starvation;
 mod state;
 mod streams;
+mod tokens;
 mod traces;
 mod watches;
 mod world;

@@ -44,6 +44,8 @@ pub(crate) struct World {
     pub(crate) config: RefCell<Config>,
     /// Whether the program is told of two clusters, as in a shoot; both are the simulated one.
     pub(crate) separate: Cell<bool>,
+    /// The CA bundle the program is started with next.
+    pub(crate) ca: RefCell<Rc<[u8]>>,
     programs: RefCell<BTreeMap<String, Program>>,
 }
 
@@ -78,6 +80,7 @@ pub(crate) fn world_with<F: Future>(seed: u64, latency: Duration, test: impl FnO
             sim,
             config: RefCell::new(config()),
             separate: Cell::default(),
+            ca: RefCell::default(),
             programs: RefCell::default(),
         });
         let result = test(world.clone()).await;
@@ -136,7 +139,8 @@ impl World {
             true => cluster(ClusterOptions { side: Side::Target, namespaces: of_target, ..options }),
             false => source.as_side(Side::Target, of_target),
         };
-        let parts = Parts { target, source, same: !separate, config: Rc::new(config) };
+        let target_ca = self.ca.borrow().clone();
+        let parts = Parts { target, source, same: !separate, target_ca, config: Rc::new(config) };
         let config = parts.config.clone();
         let root = Root::open(parts, env);
         let ground = root.ground();
@@ -163,6 +167,13 @@ impl World {
             program.root.stop(Duration::from_secs(4)).await;
             testing::settle().await;
         }
+    }
+
+    /// Stops one of several programs in good order, and starts it anew.
+    pub(crate) async fn restart_as(&self, user: &str) {
+        self.stop_as(user).await;
+        let config = self.config.borrow().clone();
+        self.start_as(user, config).await;
     }
 
     /// Kills the program: no request of it is answered any more, and everything it knew is gone.

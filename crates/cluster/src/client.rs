@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::HeaderValue;
 use hyper_util::{
     client::legacy::{
@@ -49,6 +50,8 @@ const CONNECTION_WINDOW: u32 = 16 << 20;
 #[derive(Clone)]
 pub struct Connection {
     config: Config,
+    /// CA certificates of the server as they were given, in PEM; empty if there were none.
+    ca: Vec<u8>,
 }
 
 /// What the environment tells of the cluster this process runs in.
@@ -140,11 +143,12 @@ impl Connection {
     pub fn of_kubeconfig(path: &Path, kubeconfig: Kubeconfig) -> Result<Self, ConnectionError> {
         let failed = |error| ConnectionError::of_kubeconfig(path, reason(error));
         let proxy = proxy_of_current_context(&kubeconfig);
+        let ca = ca_of_current_context(&kubeconfig, path);
         let mut config = Config::try_from(kubeconfig).map_err(failed)?;
         // kube also takes one from the environment, but does not look at NO_PROXY then
         config.proxy_url =
             proxy.map(|proxy| proxy.parse().map_err(|_| ConnectionError::BadAddress(proxy))).transpose()?;
-        Ok(Self { config })
+        Ok(Self { config, ca })
     }
 
     /// From the environment of a Pod.
@@ -162,8 +166,14 @@ impl Connection {
         config.auth_info.token_file = Some(token_file.to_string_lossy().into_owned());
         let ca_file = pod.service_account.join("ca.crt");
         config.root_cert = Some(certificates(&ca_file)?);
+        let ca = files::read(&ca_file, LARGEST_KUBECONFIG).unwrap_or_default();
         config.root_cert_file = Some(ca_file); // read again now and then, so that a new CA needs no restart
-        Ok(Self { config })
+        Ok(Self { config, ca })
+    }
+
+    /// CA certificates of the server in PEM, as they were given: inline, or in a file that was read once; empty without any.
+    pub fn ca(&self) -> &[u8] {
+        &self.ca
     }
 
     /// `host:port` of the server as its address has it.
@@ -291,11 +301,25 @@ fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, ConnectionError> {
     if certificates.is_empty() { Err(failed("no certificate found".into())) } else { Ok(certificates) }
 }
 
-fn proxy_of_current_context(kubeconfig: &Kubeconfig) -> Option<String> {
+fn cluster_of_current_context(kubeconfig: &Kubeconfig) -> Option<&kube::config::Cluster> {
     let current = kubeconfig.current_context.as_ref()?;
     let context = kubeconfig.contexts.iter().find(|context| context.name == *current)?.context.as_ref()?;
-    let cluster = kubeconfig.clusters.iter().find(|cluster| cluster.name == context.cluster)?.cluster.as_ref()?;
-    cluster.proxy_url.clone().filter(|proxy| !proxy.is_empty())
+    kubeconfig.clusters.iter().find(|cluster| cluster.name == context.cluster)?.cluster.as_ref()
+}
+
+fn proxy_of_current_context(kubeconfig: &Kubeconfig) -> Option<String> {
+    cluster_of_current_context(kubeconfig)?.proxy_url.clone().filter(|proxy| !proxy.is_empty())
+}
+
+/// Data goes before a file, as for the connection. What cannot be read is reported by the connection.
+fn ca_of_current_context(kubeconfig: &Kubeconfig, path: &Path) -> Vec<u8> {
+    let Some(cluster) = cluster_of_current_context(kubeconfig) else { return Vec::new() };
+    let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    if let Some(data) = given(&cluster.certificate_authority_data) {
+        return BASE64_STANDARD.decode(data).unwrap_or_default();
+    }
+    let file = given(&cluster.certificate_authority).map(|file| path.parent().unwrap_or(path).join(file));
+    file.and_then(|file| files::read(&file, LARGEST_KUBECONFIG).ok()).unwrap_or_default()
 }
 
 /// The parser shows the lines around an error, and those may hold credentials.

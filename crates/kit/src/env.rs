@@ -29,6 +29,10 @@ pub struct Env {
 pub trait Observers {
     /// The observer of the duty `name` with `permits` permits.
     fn duty(&self, name: &'static str, permits: usize) -> Rc<dyn DutyObserver>;
+
+    /// A figure of a controller's own has this value now. The process knows figures by their name; one that has none of this
+    /// name looks away. `label` tells figures of one name apart.
+    fn figure(&self, _name: &'static str, _label: &'static str, _value: f64) {}
 }
 
 /// How a pass ended, as metrics see it (spec 70 §9.2).

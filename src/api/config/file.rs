@@ -222,6 +222,9 @@ pub(crate) struct TokenRequestor {
     #[default(WORKERS)]
     pub(crate) concurrent_syncs: i64,
     pub(crate) delete_service_accounts: bool,
+    /// No key: flag mode sets it.
+    #[serde(skip)]
+    pub(crate) any_class: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

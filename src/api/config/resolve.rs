@@ -121,6 +121,7 @@ fn controllers(controllers: &file::Controllers, machine_namespace: Option<String
         token_requestor: token_requestor.enabled.then(|| TokenRequestor {
             concurrent_syncs: count(token_requestor.concurrent_syncs),
             delete_service_accounts: token_requestor.delete_service_accounts,
+            any_class: token_requestor.any_class,
         }),
         token_invalidator: workers(&controllers.token_invalidator),
     }

@@ -265,6 +265,8 @@ pub struct TokenRequestor {
     pub concurrent_syncs: usize,
     /// Delete ServiceAccounts when their Secret goes (decision 8).
     pub delete_service_accounts: bool,
+    /// Secrets of any class, also of none: flag mode (spec 30 §2.1).
+    pub any_class: bool,
 }
 
 /// The webhooks; `None` or `false` is off.

@@ -61,7 +61,7 @@ fn settings_that_do_not_fit_together_are_refused_at_the_start() {
             let mut config = elected();
             config.leader_election.as_mut().into_iter().for_each(change);
             let parts = ProcessParts {
-                source: Link { client: world.sim.client(), host: String::new() },
+                source: Link { client: world.sim.client(), host: String::new(), ca: Rc::default() },
                 target: None,
                 election: None,
                 identity: String::new(),

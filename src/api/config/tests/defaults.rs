@@ -65,7 +65,10 @@ leaderElection: {resourceNamespace: garden}";
         ("/controllers/network_policy/ingress_controller_selector", Value::Null),
         ("/controllers/network_policy/only_for_matching_pods", json!(false)),
         ("/controllers/network_policy/explicit_from_world_peers", json!(true)),
-        ("/controllers/token_requestor", json!({"concurrent_syncs": 5, "delete_service_accounts": false})),
+        (
+            "/controllers/token_requestor",
+            json!({"concurrent_syncs": 5, "delete_service_accounts": false, "any_class": false}),
+        ),
         ("/controllers/token_invalidator/concurrent_syncs", json!(5)),
         ("/controllers/node_critical_components/concurrent_syncs", json!(5)),
         ("/controllers/node_critical_components/backoff", seconds(10)),

@@ -1,0 +1,91 @@
+//! ServiceAccounts: what is kept of one, and what one is to be (spec 30 §5.2).
+
+use cluster::{
+    Change, Projected, Resource, Want, Watch, Watches,
+    object::{self, NamespacedName},
+};
+use serde_json::{Map, Value, json};
+
+use super::order::Labels;
+
+/// What is kept of a ServiceAccount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// One that was deleted and made anew is another one, and its tokens are others.
+    pub uid: Box<str>,
+    mounts_no_tokens: bool,
+    labels: Box<[(Box<str>, Box<str>)]>,
+}
+
+/// The watch of all ServiceAccounts. Nobody waits for it: where it is not fresh they are read.
+pub(super) type Accounts = Watch<Projected<Account>>;
+
+const AUTOMOUNT: &str = "automountServiceAccountToken";
+
+/// The kind.
+pub(super) fn service_account() -> Resource {
+    Resource::new("", "v1", "ServiceAccount", "serviceaccounts", true)
+}
+
+/// Opens the watch.
+pub(super) fn watch(watches: &Watches) -> Accounts {
+    let want = Want::new(service_account(), |account| Projected::of(account, Account::of(account)));
+    watches.open(want.unawaited())
+}
+
+/// Whether tokens of the ServiceAccount are good no longer: it is gone, or another one ("Better than upstream" 1).
+pub(super) fn invalidates_tokens(change: &Change<'_, Projected<Account>>) -> bool {
+    let uid = |account: &Projected<Account>| account.fields.uid.clone();
+    change.old.is_some_and(|old| change.new.map(uid) != Some(uid(old)))
+}
+
+/// A new ServiceAccount.
+pub fn created(name: &NamespacedName, labels: &Labels) -> Value {
+    let mut account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": { "namespace": name.namespace, "name": name.name }, AUTOMOUNT: false,
+    });
+    if !labels.is_empty() {
+        account["metadata"]["labels"] = json!(labels);
+    }
+    account
+}
+
+/// What becomes of one that is there; `None` if it is as it should be. Labels of others go, all else stays (spec 30 T6, T8).
+pub fn updated(live: &Value, labels: &Labels) -> Option<Value> {
+    if Account::of(live).fits(labels) {
+        return None;
+    }
+    let mut account = live.clone();
+    account[AUTOMOUNT] = json!(false);
+    if let Some(metadata) = account.get_mut("metadata").and_then(Value::as_object_mut) {
+        match labels.is_empty() {
+            true => drop(metadata.remove("labels")),
+            false => drop(metadata.insert("labels".to_owned(), json!(labels))),
+        }
+    }
+    Some(account)
+}
+
+// === impl Account ===
+
+impl Account {
+    /// Of a ServiceAccount.
+    pub fn of(account: &Value) -> Self {
+        let labels = account.pointer("/metadata/labels").and_then(Value::as_object);
+        let pair = |(key, value): (&String, &Value)| (key.as_str().into(), value.as_str().unwrap_or_default().into());
+        let mut labels: Vec<(Box<str>, Box<str>)> = labels.into_iter().flat_map(Map::iter).map(pair).collect();
+        labels.sort();
+        Self {
+            uid: object::uid(account).into(),
+            mounts_no_tokens: account.get(AUTOMOUNT) == Some(&Value::Bool(false)),
+            labels: labels.into(),
+        }
+    }
+
+    /// Whether it is as it should be.
+    pub fn fits(&self, labels: &Labels) -> bool {
+        let mine = self.labels.iter().map(|(key, value)| (&**key, &**value));
+        self.mounts_no_tokens && mine.eq(labels.iter().map(|(key, value)| (key.as_str(), value.as_str())))
+    }
+}

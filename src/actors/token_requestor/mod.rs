@@ -1,0 +1,251 @@
+//! Keeps short-lived tokens of ServiceAccounts of the target in Secrets of the source (spec 30).
+//!
+//! ```text
+//! Secrets, metadata ─ access.rs ─► Task ─┐                    ┌─ content.rs, kubeconfig.rs: is there a token, where it goes
+//! ServiceAccounts ── account.rs ─────────┼─► pass (keep.rs) ──┼─ renewal.rs: until when
+//! timer of the actor ────────────────────┘                    └─ order.rs, token.rs: what is asked for
+//! ```
+//!
+//! An actor per Secret holds the timer of its renewal. Watches know metadata only: what a pass needs of a Secret's content it
+//! reads live, and forgets. A token is in memory from its issue until it is written, and again after a write that failed, for
+//! a minute. Pure: all but `keep` (what a pass asks and writes), `release` (deletion), `book` (figures) and this shell.
+
+pub mod access;
+pub mod account;
+mod book;
+pub mod content;
+mod keep;
+pub mod kubeconfig;
+pub mod order;
+mod release;
+pub mod renewal;
+#[cfg(test)]
+mod tests;
+pub mod token;
+
+use std::{rc::Rc, time::Duration};
+
+use cluster::{ApiError, Cluster, Context, How, Index, Recorder, object, object::NamespacedName};
+use kit::{Causes, Clock, Controller, Duty, Failure, Lane, Outcome, Pass, Random, Supervised, Wake};
+use serde_json::Value;
+
+use self::{
+    access::{Access, Rules, Secrets, Task, secret},
+    account::Accounts,
+    book::{Book, State},
+    keep::Memory,
+    order::reference,
+};
+use super::{ground::Ground, module};
+use crate::api::config::Config;
+
+/// Name in metrics and logs (spec 70 §9.2).
+pub const NAME: &str = "token-requestor";
+
+/// The requestor; on with `controllers.tokenRequestor.enabled`.
+pub const MODULE: module::Module = module::Module { names: &[NAME], install };
+
+/// The ServiceAccount of a Secret is gone, or another one.
+const ACCOUNT: Causes = Causes::own(0);
+
+/// After a start, tokens that are not due are looked at within this time.
+const SPREAD: Duration = Duration::from_secs(300);
+
+/// Reason of the Events about Secrets whose token could not be renewed.
+const REASON: &str = "TokenNotRenewed";
+
+/// Why a Secret did not get what it wants. No text holds content of a Secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// An annotation cannot be used.
+    #[error("{0}")]
+    Order(String),
+    /// The content of the holder cannot be used.
+    #[error("{0}")]
+    Content(String),
+    /// A request failed; what was being done, if that is told.
+    #[error("{0}{1}")]
+    Api(&'static str, ApiError),
+    /// The API server's answer is none.
+    #[error("{0}")]
+    Answer(&'static str),
+    /// What is needed to decide is not known at present.
+    #[error("{0}")]
+    Unknown(&'static str),
+}
+
+/// The requestor, in the hands of its actors.
+struct Requestor {
+    permits: usize,
+    resync: Duration,
+    rules: Rules,
+    source: Cluster,
+    target: Cluster,
+    secrets: Secrets,
+    by_account: Index<NamespacedName>,
+    accounts: Accounts,
+    /// The CA bundle of the target; empty if there is none.
+    ca: Rc<[u8]>,
+    events: Recorder,
+    book: Book,
+    clock: Clock,
+    random: Random,
+}
+
+fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
+    let settings = config.controllers.token_requestor?;
+    let rules = Rules { any_class: settings.any_class, deletes: settings.delete_service_accounts };
+    let (permits, resync) = (settings.concurrent_syncs, config.source.cache_resync_period);
+    let secrets = access::watch(&ground.source.watches, rules);
+    let by_account = access::index_by_account(&secrets);
+    let accounts = account::watch(&ground.target.watches);
+    Some(Box::new(move |ground| {
+        let requestor = Rc::new(Requestor {
+            permits,
+            resync,
+            rules,
+            source: ground.source.cluster.clone(),
+            target: ground.target.cluster.clone(),
+            secrets,
+            by_account,
+            accounts,
+            ca: ground.target_ca.clone(),
+            events: ground.source.events.for_component(NAME),
+            book: Book::new(ground.env.observers.clone()),
+            clock: ground.env.clock.clone(),
+            random: ground.env.random.clone(),
+        });
+        let supervised = Supervised::start(requestor.clone(), &ground.env);
+        let (waker, clock) = (supervised.weak(), ground.env.clock.clone());
+        requestor.secrets.subscribe(move |change| {
+            let known = [change.old, change.new].map(|secret| secret.and_then(|secret| secret.fields.as_ref()));
+            let is_ours = known.into_iter().flatten().any(|access| access.task(rules) != Task::None);
+            if is_ours && !matches!(change.how, How::Own { .. }) {
+                // What was there before comes after what happens now, unless it has no good token any more.
+                let is_due = known[1].is_none_or(|access| access.is_due(clock.wall()));
+                let lane = if change.how == How::First && !is_due { Lane::Background } else { Lane::Live };
+                waker.wake(change.name, Wake { lane, ..Wake::live(Causes::OBJECT) });
+            }
+        });
+        let (waker, by_account) = (supervised.weak(), requestor.by_account.clone());
+        requestor.accounts.subscribe(move |change| {
+            if account::invalidates_tokens(change) {
+                by_account.get(change.name).iter().for_each(|secret| waker.wake(secret, Wake::live(ACCOUNT)));
+            }
+        });
+        supervised.into()
+    }))
+}
+
+impl Controller for Requestor {
+    type Key = NamespacedName;
+    type Ref = ();
+    type Object = ();
+    type Memory = Memory;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn duties(&self) -> Vec<Duty> {
+        vec![Duty::new(NAME, self.permits).resync(self.resync).needs(self.secrets.need())]
+    }
+
+    fn object(&self, _: &NamespacedName) {}
+
+    async fn pass(
+        self: &Rc<Self>,
+        _: &Rc<()>,
+        memory: &mut Memory,
+        pass: &Pass<NamespacedName>,
+    ) -> Result<Outcome, Failure> {
+        let key = &pass.key;
+        if let Some(delay) = self.may_wait(memory, pass) {
+            pass.note("not due; to be looked at");
+            return Ok(Outcome::After(delay));
+        }
+        let context = Context::new(pass.lane(), pass.deadline, key.to_string());
+        let result = self.attempt(&context, memory, pass).await;
+        match &result {
+            Ok(Outcome::Retire) => self.book.forget(key),
+            Ok(_) => {}
+            Err(problem) => {
+                self.book.failed(key);
+                if problem.is_worth_telling() {
+                    let reference = reference(key, memory.uid());
+                    self.events.warning(&reference, REASON, &problem.to_string());
+                }
+            }
+        }
+        Ok(result?)
+    }
+}
+
+impl Requestor {
+    /// How long the first look at a token that is not due may be put off, so that not all are looked at at once after a start
+    /// (spec 30 "Better than upstream" 9).
+    fn may_wait(&self, memory: &mut Memory, pass: &Pass<NamespacedName>) -> Option<Duration> {
+        if !memory.is_first_look() || pass.lane() == Lane::Live {
+            return None;
+        }
+        let now = self.clock.wall().checked_add(SPREAD).ok()?;
+        let is_due = |access: &Access| access.task(self.rules) != Task::Keep { finalizer: None } || access.is_due(now);
+        let is_due = self.secrets.store().with(&pass.key, |secret| secret.fields.as_ref().is_none_or(is_due))?;
+        (!is_due).then(|| SPREAD.mul_f64(self.random.unit()))
+    }
+
+    async fn attempt(
+        &self,
+        context: &Context,
+        memory: &mut Memory,
+        pass: &Pass<NamespacedName>,
+    ) -> Result<Outcome, Problem> {
+        let at = secret().at(&*pass.key.namespace, &*pass.key.name);
+        let read = self.source.find(context, &at).await;
+        let live = read.map_err(|error| Problem::Api("error retrieving object from store: ", error))?;
+        let Some(live) = live else { return Ok(Outcome::Retire) };
+        let Some(access) = Access::of(&live) else { return Ok(Outcome::Retire) };
+        memory.saw(object::uid(&live));
+        match access.task(self.rules) {
+            Task::None => Ok(Outcome::Retire),
+            Task::Release { account } => {
+                self.release(context, &live, account.then_some(&access.account)).await?;
+                Ok(Outcome::Continue)
+            }
+            Task::Keep { finalizer } => {
+                let live = match finalizer {
+                    None => live,
+                    Some(held) => self.set_finalizer(context, &live, held).await?,
+                };
+                self.keep(context, memory, pass, live).await
+            }
+        }
+    }
+
+    /// Enters the answer to a write, so that its event is no news.
+    fn wrote(&self, answer: &Value, asked: tokio::time::Instant) {
+        let is_watched = Access::of(answer).is_some_and(|access| access.has_purpose);
+        if is_watched || self.rules.deletes {
+            self.secrets.wrote(answer, &NamespacedName::of(answer).to_string(), asked);
+        }
+    }
+}
+
+// === impl Problem ===
+
+impl Problem {
+    /// Whether somebody should look at it: not what comes right by itself.
+    fn is_worth_telling(&self) -> bool {
+        match self {
+            Self::Order(_) | Self::Content(_) | Self::Answer(_) => true,
+            Self::Api(_, error) => !error.is_conflict() && error.code().is_some_and(|code| code < 500),
+            Self::Unknown(_) => false,
+        }
+    }
+}
+
+impl From<ApiError> for Problem {
+    fn from(error: ApiError) -> Self {
+        Self::Api("", error)
+    }
+}

@@ -1,0 +1,66 @@
+//! The finalizer, and deletion of ServiceAccounts (spec 30 §9).
+
+use cluster::{ApiError, Context, DeleteOptions, Target, object, object::NamespacedName};
+use serde_json::Value;
+
+use super::{
+    Problem, Requestor,
+    access::{FINALIZER, secret},
+    account::service_account,
+};
+
+impl Requestor {
+    /// Lets a Secret go, after the ServiceAccount (D3, D4).
+    pub(super) async fn release(
+        &self,
+        context: &Context,
+        live: &Value,
+        account: Option<&NamespacedName>,
+    ) -> Result<(), Problem> {
+        if let Some(account) = account.filter(|account| !account.name.is_empty() && !account.namespace.is_empty()) {
+            if !self.secrets.is_fresh() {
+                return Err(Problem::Unknown(
+                    "it is not known at present whether other Secrets name the ServiceAccount",
+                ));
+            }
+            if !self.is_claimed(account, &NamespacedName::of(live)) {
+                let at = service_account().at(&*account.namespace, &*account.name);
+                match self.target.delete(context, &at, &DeleteOptions::default()).await {
+                    Err(error) if !error.is_not_found() => return Err(error.into()),
+                    Ok(_) | Err(_) => {
+                        tracing::info!(secret = %NamespacedName::of(live), %account, "a ServiceAccount is deleted");
+                    }
+                }
+            }
+        }
+        match self.set_finalizer(context, live, false).await {
+            Err(Problem::Api(_, error)) if error.is_not_found() => Ok(()),
+            Err(Problem::Api(_, error)) => Err(Problem::Api("error removing finalizer from Secret: ", error)),
+            Err(other) => Err(other),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Whether another Secret wants the ServiceAccount (D6).
+    fn is_claimed(&self, account: &NamespacedName, by_other_than: &NamespacedName) -> bool {
+        let claims = |name: &NamespacedName| {
+            let claims = |secret: &cluster::Projected<Option<super::Access>>| {
+                secret.fields.as_ref().is_some_and(|access| access.claims_account(self.rules))
+            };
+            self.secrets.store().with(name, claims) == Some(true)
+        };
+        self.by_account.get(account).iter().any(|name| name != by_other_than && claims(name))
+    }
+
+    /// Gives a Secret the finalizer, or takes it away; the Secret then, or as it was last.
+    pub(super) async fn set_finalizer(&self, context: &Context, live: &Value, held: bool) -> Result<Value, Problem> {
+        let at: Target = secret().at(object::namespace(live), object::name(live));
+        let asked = self.clock.monotonic();
+        let answer: Result<Value, ApiError> = self.source.set_finalizer(context, &at, live, FINALIZER, held).await;
+        let answer = answer?;
+        if object::deletion_timestamp(&answer).is_none() || object::finalizers(&answer).next().is_some() {
+            self.wrote(&answer, asked);
+        }
+        Ok(answer)
+    }
+}

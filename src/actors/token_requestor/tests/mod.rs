@@ -1,0 +1,211 @@
+//! The pure parts, as tables.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::{
+    access::{Access, FINALIZER, Rules, Task},
+    account,
+    kubeconfig::Kubeconfig,
+    order::Order,
+    renewal,
+};
+use crate::api::keys::{
+    CLASS, PURPOSE, SERVICE_ACCOUNT_LABELS, SERVICE_ACCOUNT_SKIP_DELETION, TOKEN_EXPIRATION_DURATION,
+};
+
+const NOW: &str = "2026-08-21T18:55:00.9Z";
+
+fn now() -> Timestamp {
+    NOW.parse().unwrap()
+}
+
+fn after(text: &str) -> SignedDuration {
+    text.parse().unwrap()
+}
+
+/// spec 30 §5.5, scenarios 9, 10 and 12; T10
+#[test]
+fn a_token_is_used_for_80_percent_of_its_lifetime_of_a_day_at_most() {
+    let table = [
+        ("10m", 0.0, "8m"),
+        ("10m", 1.0, "8m 24s"),
+        ("1h", 0.0, "48m"),
+        ("12h", 0.0, "9h 36m"),
+        ("12h", 1.0, "10h 4m 48s"),
+        ("100h", 0.0, "19h 12m"),
+        ("100h", 1.0, "20h 9m 36s"),
+        ("0s", 0.5, "1m"),
+        ("-5h", 0.5, "1m"),
+    ];
+    for (granted, random, expected) in table {
+        assert_eq!(renewal::period(now(), now() + after(granted), random), after(expected), "{granted} {random}");
+    }
+}
+
+/// spec 30 §2.2
+#[test]
+fn times_are_cut_to_whole_seconds() {
+    assert_eq!(renewal::text(now()), "2026-08-21T18:55:00Z");
+}
+
+#[test]
+fn a_token_is_looked_at_before_its_renewal_if_it_expires_before() {
+    let at = |text: &str| now() + after(text);
+    let table = [
+        (at("1h"), None, at("1h")),
+        (at("1h"), Some(at("2h")), at("1h")),
+        (at("5h"), Some(at("2h")), at("2h")),
+        (at("5h"), Some(at("-2h")), at("10m")),
+        (at("5m"), Some(at("-2h")), at("5m")),
+    ];
+    for (renewal, expires, expected) in table {
+        assert_eq!(renewal::next_look(now(), renewal, expires), expected, "{renewal} {expires:?}");
+    }
+}
+
+/// spec 30 T9
+#[test]
+fn pauses_between_rejected_tokens_grow_to_an_hour() {
+    let minutes: Vec<u64> = (0..8).map(|tries| renewal::pause(tries).as_secs() / 60).collect();
+
+    assert_eq!(minutes, [1, 2, 4, 8, 16, 32, 60, 60]);
+}
+
+fn annotated(key: &str, text: &str) -> Order {
+    Order::of(&json!({ "metadata": { "annotations": { key: text } } }))
+}
+
+/// spec 30 §5.3
+#[test]
+fn lifetimes_are_go_durations_in_whole_seconds() {
+    let table = [
+        ("6h", Ok(21_600)),
+        ("1h30m", Ok(5400)),
+        ("1.9s", Ok(1)),
+        ("-1.9s", Ok(-1)),
+        ("0", Ok(0)),
+        ("abc", Err("time: invalid duration \"abc\"")),
+        ("", Err("time: invalid duration \"\"")),
+        ("1d", Err("time: unknown unit \"d\" in duration \"1d\"")),
+        ("3", Err("time: missing unit in duration \"3\"")),
+    ];
+    for (text, expected) in table {
+        let seconds = annotated(TOKEN_EXPIRATION_DURATION, text).seconds().map_err(|error| error.to_string());
+        assert_eq!(seconds, expected.map_err(str::to_owned), "{text}");
+    }
+    assert_eq!(Order::of(&json!({})).seconds(), Ok(43_200));
+}
+
+/// spec 30 §5.2 rule 2
+#[test]
+fn labels_are_a_json_object_of_texts() {
+    for (text, expected) in [("", "{}"), ("null", "{}"), ("{}", "{}"), (r#"{"a":"b","c":null}"#, r#"{"a":"b","c":""}"#)]
+    {
+        let labels = annotated(SERVICE_ACCOUNT_LABELS, text).labels().unwrap();
+        assert_eq!(json!(labels).to_string(), expected, "{text}");
+    }
+    for text in ["[]", "{", r#"{"a":1}"#, r#""a""#, "{\"a\":\"b\"} x"] {
+        assert!(annotated(SERVICE_ACCOUNT_LABELS, text).labels().is_err(), "{text}");
+    }
+}
+
+/// spec 30 §5.2 rule 3
+#[test]
+fn a_service_account_is_left_alone_if_it_is_as_it_should_be() {
+    let labels = annotated(SERVICE_ACCOUNT_LABELS, r#"{"a":"b"}"#).labels().unwrap();
+    let good = json!({ "metadata": { "labels": {"a": "b"}, "annotations": {"c": "d"} }, "automountServiceAccountToken": false });
+    let bare = json!({ "metadata": { "labels": {} }, "automountServiceAccountToken": false });
+
+    assert_eq!(account::updated(&good, &labels), None);
+    assert_eq!(account::updated(&bare, &Default::default()), None);
+    assert_eq!(account::updated(&json!({ "metadata": {} }), &labels).unwrap()["metadata"]["labels"], json!({"a": "b"}));
+    assert_eq!(account::updated(&good, &Default::default()).unwrap()["metadata"], json!({ "annotations": {"c": "d"} }));
+}
+
+fn task(labels: &Value, held: bool, going: bool, skip: &str, rules: Rules) -> Task {
+    let mut metadata = json!({ "labels": labels, "annotations": { SERVICE_ACCOUNT_SKIP_DELETION: skip } });
+    if held {
+        metadata["finalizers"] = json!(["a", FINALIZER]);
+    }
+    if going {
+        metadata["deletionTimestamp"] = json!(NOW);
+    }
+    Access::of(&json!({ "metadata": metadata })).map_or(Task::None, |access| access.task(rules))
+}
+
+/// spec 30 §2.1, §9
+#[test]
+fn what_is_done_with_a_secret() {
+    let off = Rules { any_class: false, deletes: false };
+    let on = Rules { deletes: true, ..off };
+    let ours = json!({ PURPOSE: "token-requestor", CLASS: "shoot" });
+    let foreign = json!({ PURPOSE: "token-requestor", CLASS: "garden" });
+    let classless = json!({ PURPOSE: "token-requestor" });
+    let other = json!({ CLASS: "shoot" });
+    let (keep, release) = (|finalizer| Task::Keep { finalizer }, |account| Task::Release { account });
+    let table = [
+        (&ours, false, false, "", off, keep(None)),
+        (&ours, false, true, "", off, keep(None)),
+        (&ours, true, false, "", off, keep(None)),
+        (&ours, true, true, "", off, release(false)),
+        (&foreign, true, true, "", off, Task::None),
+        (&classless, false, false, "", off, Task::None),
+        (&classless, false, false, "", Rules { any_class: true, ..off }, keep(None)),
+        (&other, true, true, "", off, Task::None),
+        (&ours, false, false, "", on, keep(Some(true))),
+        (&ours, true, false, "", on, keep(None)),
+        (&ours, true, false, "true", on, keep(Some(false))),
+        (&ours, false, false, "true", on, keep(None)),
+        (&ours, false, true, "", on, Task::None),
+        (&ours, true, true, "", on, release(true)),
+        (&ours, true, true, "true", on, release(false)),
+        (&ours, true, true, "True", on, release(true)),
+        (&other, true, false, "", on, release(true)),
+        (&foreign, true, false, "", on, release(false)),
+        (&foreign, true, true, "", on, release(false)),
+        (&foreign, false, false, "", on, Task::None),
+    ];
+    for (labels, held, going, skip, rules, expected) in table {
+        assert_eq!(task(labels, held, going, skip, rules), expected, "{labels} {held} {going} {skip:?} {rules:?}");
+    }
+}
+
+/// spec 30 §6 rules 1 and 6
+#[test]
+fn a_kubeconfig_is_written_as_go_writes_it() {
+    let text = r#"{"users": [{"name": "u", "user": {"username": "yes", "unknown": 1, "exec": {"command": "0x1"}}}],
+        "preferences": {}, "current-context": "c", "contexts": [{"name": "c", "context": {"user": "u", "cluster": "k"}}],
+        "extensions": [{"name": "e", "extension": {"a": [null, 1]}}], "unknown": true, "clusters": null}"#;
+    let mut kubeconfig = Kubeconfig::read(text.as_bytes()).unwrap();
+    kubeconfig.set_token("1e3").unwrap();
+    let written = kubeconfig.write().unwrap();
+
+    let keys: Vec<&str> =
+        written.lines().filter(|line| line.starts_with(|c: char| c.is_alphabetic() || c == '"')).collect();
+    assert!(keys.is_sorted(), "{written}");
+    let expected = json!({
+        "apiVersion": "v1", "kind": "Config", "clusters": null, "current-context": "c",
+        "contexts": [{"context": {"cluster": "k", "user": "u"}, "name": "c"}],
+        "extensions": [{"extension": {"a": [null, 1]}, "name": "e"}],
+        "users": [{"name": "u", "user": {"exec": {"args": null, "command": "0x1", "env": null, "provideClusterInfo": false},
+            "token": "1e3", "username": "yes"}}],
+    });
+    assert_eq!(serde_saphyr::from_str::<Value>(&written).unwrap(), expected, "{written}");
+    for ambiguous in ["yes", "0x1", "1e3"] {
+        assert!(
+            written.contains(&format!("\"{ambiguous}\"")) || written.contains(&format!("'{ambiguous}'")),
+            "{written}"
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_decoded_is_not_shown() {
+    for text in
+        ["users: [{name: u, user: {token: hunter2", "users: hunter2", "hunter2", "users: [{user: {token: [hunter2]}}]"]
+    {
+        let error = Kubeconfig::read(text.as_bytes()).unwrap_err().to_string();
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+}

@@ -1,0 +1,113 @@
+//! ServiceAccounts that go with their Secret (spec 30 §9).
+
+use serde_json::{Value, json};
+
+use super::{FINALIZER, PURPOSE, SA, access, account, asked, given, put, secret, start, start_deleting, token};
+use crate::world::{NAMESPACE, World, seconds, world};
+
+async fn delete(world: &World, name: &str) {
+    world.ask("DELETE", &format!("/api/v1/namespaces/{NAMESPACE}/secrets/{name}"), None).await.expect("it is deleted");
+    seconds(2).await;
+}
+
+/// spec 30 scenario 33
+#[test]
+fn the_service_account_goes_before_the_secret() {
+    world(1, |world| async move {
+        start_deleting(&world).await;
+        given(&world, &[], &[]).await;
+        assert_eq!(secret(&world, "access")["metadata"]["finalizers"], json!([FINALIZER]));
+        world.sim.clear_requests();
+
+        delete(&world, "access").await;
+        assert_eq!((secret(&world, "access"), account(&world)), (Value::Null, None));
+        let writes = world.writes();
+        assert_eq!(writes, ["delete serviceaccounts client", "patch secrets access"]);
+    });
+}
+
+/// spec 30 scenarios 34 and 35
+#[test]
+fn skip_deletion_is_exactly_true() {
+    for (text, stays) in [("true", true), ("True", false), ("1", false)] {
+        world(1, |world| async move {
+            start_deleting(&world).await;
+            let mut object = access("access", &[(&format!("{SA}skip-deletion"), text)], &[]);
+            object["metadata"]["finalizers"] = json!([FINALIZER]);
+            world.sim.put(object).expect("a Secret");
+            seconds(2).await;
+            let is_held = secret(&world, "access")["metadata"].get("finalizers").is_some();
+            assert_eq!((is_held, token(&world).is_empty()), (!stays, false));
+
+            delete(&world, "access").await;
+            assert_eq!((secret(&world, "access"), account(&world).is_some()), (Value::Null, stays), "{text}");
+        });
+    }
+}
+
+/// spec 30 scenario 36
+#[test]
+fn a_service_account_that_another_secret_names_stays() {
+    world(1, |world| async move {
+        start_deleting(&world).await;
+        put(&world, "other", &[], &[]);
+        given(&world, &[], &[]).await;
+
+        delete(&world, "access").await;
+        assert_eq!((secret(&world, "access"), account(&world).is_some()), (Value::Null, true));
+        delete(&world, "other").await;
+        assert_eq!((secret(&world, "other"), account(&world)), (Value::Null, None));
+    });
+}
+
+/// spec 30 scenario 37
+#[test]
+fn with_deletion_off_an_old_finalizer_goes_and_the_service_account_stays() {
+    world(1, |world| async move {
+        start(&world).await;
+        given(&world, &[], &[]).await;
+        world.sim.edit("secrets", NAMESPACE, "access", |live| live["metadata"]["finalizers"] = json!([FINALIZER]));
+        seconds(2).await;
+
+        delete(&world, "access").await;
+        assert_eq!((secret(&world, "access"), account(&world).is_some()), (Value::Null, true));
+    });
+}
+
+/// spec 30 §9 D2 and D5
+#[test]
+fn a_label_that_changes_releases_the_secret() {
+    for (labels, stays) in [
+        (json!({}), true),
+        (json!({ super::CLASS: "shoot" }), false),
+        (json!({ PURPOSE: "token-requestor", super::CLASS: "garden" }), true),
+    ] {
+        world(1, |world| async move {
+            start_deleting(&world).await;
+            given(&world, &[], &[]).await;
+            world.sim.edit("secrets", NAMESPACE, "access", |live| live["metadata"]["labels"] = labels.clone());
+            seconds(2).await;
+
+            let is_held = secret(&world, "access")["metadata"].get("finalizers").is_some();
+            assert_eq!((is_held, account(&world).is_some()), (false, stays), "{labels}");
+        });
+    }
+}
+
+/// spec 30 §9 D8
+#[test]
+fn a_secret_that_is_going_gets_no_token() {
+    world(1, |world| async move {
+        start_deleting(&world).await;
+        let mut object = access("access", &[], &[]);
+        object["metadata"]["finalizers"] = json!(["example.com/other"]);
+        object["metadata"]["labels"] = json!({});
+        world.sim.put(object).expect("a Secret");
+        delete(&world, "access").await;
+        let ours = access("access", &[], &[])["metadata"]["labels"].clone();
+        world.sim.edit("secrets", NAMESPACE, "access", |live| live["metadata"]["labels"] = ours.clone());
+        seconds(10).await;
+
+        assert_eq!((token(&world).as_str(), asked(&world).iter().any(|asked| asked.contains("token"))), ("", false));
+    });
+}

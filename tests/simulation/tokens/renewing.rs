@@ -1,0 +1,198 @@
+//! When a token is renewed.
+
+use serde_json::{Value, json};
+use sim::{Fault, Seen};
+
+use super::{
+    FINALIZER, RENEW, SA, account, annotate, asked, given, in_future, issued, last_error, left, renewal, secret, start,
+    token,
+};
+use crate::world::{NAMESPACE, PROGRAM, seconds, world};
+
+/// spec 30 scenarios 9 and 10
+#[test]
+fn the_renewal_follows_the_lifetime_of_a_day_at_most() {
+    for (lifetime, low, high) in [("10m", 478, 504), ("1h30m", 4318, 4536), ("100h", 69_118, 72_576)] {
+        world(1, |world| async move {
+            start(&world).await;
+            given(&world, &[(&format!("{SA}token-expiration-duration"), lifetime)], &[]).await;
+
+            assert!((low - 2..=high).contains(&left(&world)), "{lifetime}: {}", left(&world));
+        });
+    }
+}
+
+/// spec 30 scenarios 13 and 14
+#[test]
+fn a_token_is_renewed_when_its_time_has_come_and_not_before() {
+    world(1, |world| async move {
+        start(&world).await;
+        given(&world, &[], &[]).await;
+        let first = token(&world);
+        annotate(&world, RENEW, json!(in_future(&world, 60)));
+        seconds(58).await;
+        assert_eq!((issued(&world), token(&world) == first), (1, true));
+
+        seconds(3).await;
+        assert_eq!((issued(&world), token(&world) == first), (2, false));
+    });
+}
+
+/// spec 30 scenarios 15, 16 and 19; T2
+#[test]
+fn what_is_missing_or_rejected_is_replaced_at_once() {
+    world(1, |world| async move {
+        start(&world).await;
+        given(&world, &[(RENEW, &in_future(&world, 3600))], &[]).await;
+        assert_eq!(issued(&world), 1, "there was no token");
+
+        annotate(&world, RENEW, Value::Null);
+        seconds(1).await;
+        assert_eq!((issued(&world), renewal(&world).is_some()), (2, true), "the time was removed");
+
+        world.sim.edit("secrets", NAMESPACE, "access", |live| live["data"]["token"] = json!("YS5iLmM="));
+        seconds(1).await;
+        assert_eq!(issued(&world), 3, "another token is rejected");
+
+        world.sim.edit("secrets", NAMESPACE, "access", |live| live["data"]["token"] = json!(""));
+        seconds(1).await;
+        assert_eq!(issued(&world), 4, "the token is empty");
+    });
+}
+
+/// spec 30 scenario 17
+#[test]
+fn a_review_that_fails_is_an_error_and_changes_nothing() {
+    world(1, |world| async move {
+        start(&world).await;
+        given(&world, &[], &[]).await;
+        seconds(100).await;
+        let first = token(&world);
+        world.sim.set_faults(|info| match info.resource.as_str() {
+            "tokenreviews" => Fault::FailBefore(Seen::internal_error("no review today")),
+            _ => Fault::None,
+        });
+        annotate(&world, "some", json!("news"));
+        seconds(60).await;
+
+        assert!(last_error(&world).starts_with("token review failed: no review today"), "{}", last_error(&world));
+        assert_eq!((token(&world) == first, issued(&world)), (true, 1));
+    });
+}
+
+/// spec 30 scenario 18
+#[test]
+fn a_time_that_is_none_is_an_error_only_beside_a_good_token() {
+    world(1, |world| async move {
+        start(&world).await;
+        given(&world, &[], &[]).await;
+        annotate(&world, RENEW, json!("invalid"));
+        seconds(30).await;
+        assert!(last_error(&world).starts_with("could not parse renew timestamp: "), "{}", last_error(&world));
+        assert_eq!(issued(&world), 1);
+
+        world.sim.edit("secrets", NAMESPACE, "access", |live| live["data"] = json!({}));
+        seconds(2).await;
+        assert_eq!((issued(&world), renewal(&world).is_some()), (2, true));
+    });
+}
+
+/// spec 30 T4, "Better than upstream" 1
+#[test]
+fn a_service_account_that_was_deleted_has_its_tokens_renewed() {
+    world(1, |world| async move {
+        start(&world).await;
+        given(&world, &[], &[]).await;
+        world.sim.remove("serviceaccounts", NAMESPACE, "client");
+        seconds(2).await;
+
+        assert_eq!((account(&world).is_some(), issued(&world)), (true, 2));
+    });
+}
+
+/// spec 30 T9, "Better than upstream" 4
+#[test]
+fn tokens_that_the_server_does_not_accept_are_issued_ever_more_rarely() {
+    world(1, |world| async move {
+        start(&world).await;
+        world.sim.set_faults(|info| match info.resource.as_str() {
+            "tokenreviews" => Fault::FailBefore(Seen::status(201, "", "")),
+            _ => Fault::None,
+        });
+        given(&world, &[], &[]).await;
+        for minute in 0..120 {
+            annotate(&world, "some", json!(minute.to_string()));
+            seconds(60).await;
+        }
+
+        assert!((2..=9).contains(&issued(&world)), "{}", issued(&world));
+    });
+}
+
+/// spec 30 §10, scenarios 5 and 6
+#[test]
+fn what_was_issued_stays_when_the_secret_is_no_longer_ours() {
+    world(1, |world| async move {
+        start(&world).await;
+        given(&world, &[], &[]).await;
+        let first = token(&world);
+        world.sim.edit("secrets", NAMESPACE, "access", |live| live["metadata"]["labels"] = json!({}));
+        seconds(24 * 3600).await;
+        assert_eq!((token(&world) == first, issued(&world), account(&world).is_some()), (true, 1, true));
+
+        world.sim.remove("secrets", NAMESPACE, "access");
+        seconds(60).await;
+        assert!(account(&world).is_some());
+        let actors = world.actors_of(PROGRAM);
+        assert!(actors.iter().all(|actor| !actor.path.starts_with("token-requestor/")), "its actor has ended");
+    });
+}
+
+/// spec 30 "Better than upstream" 9: what is good is looked at, and not renewed.
+#[test]
+fn a_restart_renews_nothing_that_is_fresh() {
+    world(1, |world| async move {
+        start(&world).await;
+        for number in 0..50 {
+            super::put(&world, &format!("access-{number}"), &[], &[]);
+        }
+        given(&world, &[], &[]).await;
+        seconds(60).await;
+        assert_eq!(issued(&world), 51);
+        world.stop().await;
+        world.sim.clear_requests();
+        world.start().await;
+        seconds(10).await;
+        assert!(asked(&world).len() < 20, "they are looked at within five minutes: {:?}", asked(&world));
+
+        seconds(600).await;
+        let expected: usize = asked(&world).iter().filter(|asked| asked.starts_with("create tokenreviews")).count();
+        assert_eq!((issued(&world), expected, asked(&world).len()), (0, 51, 102));
+    });
+}
+
+/// spec 30 §5.1: the wall clock counts.
+#[test]
+fn a_clock_that_jumps_ahead_brings_the_renewal_forward() {
+    world(1, |world| async move {
+        start(&world).await;
+        given(&world, &[], &[]).await;
+        world.universe.env.clock.jump(jiff::SignedDuration::from_hours(11));
+        seconds(3700).await;
+
+        assert_eq!(issued(&world), 2);
+    });
+}
+
+/// spec 30 T10: a server whose clock is behind by more than a lifetime makes no loop.
+#[test]
+fn tokens_that_seem_to_have_expired_are_renewed_once_a_minute() {
+    world(1, |world| async move {
+        start(&world).await;
+        world.universe.env.clock.jump(jiff::SignedDuration::from_hours(-24));
+        given(&world, &[], &[]).await;
+        seconds(300).await;
+
+        assert!(issued(&world) <= 7 && secret(&world, "access")["metadata"].get("finalizers").is_none(), "{FINALIZER}");
+    });
+}
