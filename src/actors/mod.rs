@@ -5,11 +5,13 @@
 //! * `root`: opens the watches of all modules, starts their actors in the leader, stops them
 //! * [`managed_resource`]: bundles and their health; `health`: how an object is judged, pure
 //! * [`csr_approver`]: CertificateSigningRequests. The smallest controller; `docs/adding-a-controller.md` walks through it
+//! * [`garbage_collector`]: immutable Secrets and ConfigMaps that nothing refers to any more
 //! * [`token_invalidator`]: static tokens of ServiceAccounts that want none
 //! * [`token_requestor`]: tokens of the target in Secrets of the source
 //! * [`leader`]: the election on a Lease; no module, because it decides when modules lead
 
 pub mod csr_approver;
+pub mod garbage_collector;
 pub mod ground;
 mod health;
 pub mod leader;

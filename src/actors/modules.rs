@@ -6,6 +6,7 @@ use super::module::Module;
 pub const MODULES: &[Module] = &[
     super::managed_resource::MODULE, //
     super::csr_approver::MODULE,
+    super::garbage_collector::MODULE,
     super::token_invalidator::MODULE,
     super::token_requestor::MODULE,
 ];

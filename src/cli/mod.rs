@@ -13,6 +13,7 @@ mod legacy;
 pub mod load;
 mod tools;
 mod version;
+mod webhook;
 
 #[cfg(test)]
 mod tests;
@@ -20,8 +21,8 @@ mod tests;
 pub use flags::Cli;
 pub use load::{StartError, load};
 pub use tools::{
-    DiffOptions, GetOptions, OutputFormat, PackOptions, RegistrationOptions, ReviewOptions, Tool, UnpackOptions,
-    ValidateOptions,
+    DiffOptions, GarbageOptions, GetOptions, OutputFormat, PackOptions, RegistrationOptions, ReviewOptions, Tool,
+    UnpackOptions, ValidateOptions,
 };
 pub use version::BuildInfo;
 

@@ -5,8 +5,8 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser},
 };
 
-use super::PROGRAM;
-use crate::{api::object::NamespacedName, webhooks::registration::Place};
+use super::{PROGRAM, webhook};
+use crate::api::object::NamespacedName;
 
 /// A command for authors of bundles, or for people on duty.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub enum Tool {
     Diff(DiffOptions),
     /// How ManagedResources are.
     Get(GetOptions),
+    /// What the garbage collector would delete.
+    Garbage(GarbageOptions),
     /// What a webhook makes of a review, without a cluster.
     Review(ReviewOptions),
     /// The registration of the webhooks.
@@ -108,6 +110,13 @@ pub struct GetOptions {
     pub kubeconfig: Option<String>,
 }
 
+/// Where to look for garbage.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GarbageOptions {
+    /// How the cluster is reached.
+    pub kubeconfig: Option<String>,
+}
+
 /// What to review.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReviewOptions {
@@ -124,7 +133,7 @@ pub struct ReviewOptions {
 /// Which registration to print.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RegistrationOptions {
-    /// Name of the place, one of [`Place::NAMED`].
+    /// Name of the place, one of [`Place::NAMED`](crate::webhooks::registration::Place::NAMED).
     pub place: String,
     /// Namespace of the program's Service.
     pub namespace: String,
@@ -153,8 +162,8 @@ pub enum OutputFormat {
 }
 
 /// All of them, for the command line.
-pub(super) fn commands() -> [Command; 6] {
-    [pack(), unpack(), validate(), diff(), get(), webhook()]
+pub(super) fn commands() -> [Command; 7] {
+    [pack(), unpack(), validate(), diff(), get(), garbage(), webhook::command()]
 }
 
 /// Whether an argument is the name of one.
@@ -204,34 +213,10 @@ pub(super) fn parsed(name: &str, matches: &ArgMatches) -> Option<Tool> {
             unhealthy: matches.get_flag("unhealthy"),
             kubeconfig: text("kubeconfig"),
         }),
-        "webhook" => match matches.subcommand()? {
-            ("review", matches) => Tool::Review(reviewed(matches)),
-            ("registration", matches) => Tool::Registration(registered(matches)),
-            _ => return None,
-        },
+        "garbage" => Tool::Garbage(GarbageOptions { kubeconfig: text("kubeconfig") }),
+        "webhook" => return webhook::parsed(matches),
         _ => return None,
     })
-}
-
-fn reviewed(matches: &ArgMatches) -> ReviewOptions {
-    let text = |name: &str| matches.get_one::<String>(name).cloned();
-    ReviewOptions {
-        path: text("path").unwrap_or_default(),
-        file: text("filename").unwrap_or_default(),
-        config: text("config"),
-        objects: matches.get_many::<String>("objects").unwrap_or_default().cloned().collect(),
-    }
-}
-
-fn registered(matches: &ArgMatches) -> RegistrationOptions {
-    let text = |name: &str| matches.get_one::<String>(name).cloned();
-    RegistrationOptions {
-        place: text("place").unwrap_or_default(),
-        namespace: text("namespace").unwrap_or_else(|| "garden".to_owned()),
-        prefix: text("prefix").unwrap_or_default(),
-        ca_file: text("ca-file").unwrap_or_default(),
-        config: text("config"),
-    }
 }
 
 fn pack() -> Command {
@@ -376,76 +361,23 @@ fn get() -> Command {
         .arg(kubeconfig("kubeconfig", "Kubeconfig of the cluster"))
 }
 
-fn webhook() -> Command {
-    let webhook =
-        Command::new("webhook").about("Try and register webhooks, without a cluster").subcommand_required(true);
-    webhook.subcommand(review()).subcommand(registration())
-}
-
-fn review() -> Command {
-    Command::new("review")
-        .about("Show what a webhook answers to an AdmissionReview")
+fn garbage() -> Command {
+    Command::new("garbage")
+        .about("Show what the garbage collector would delete")
         .long_about(
-            "Show what a webhook answers to an AdmissionReview, or to the creation of an object, without a cluster.\n\n\
-             The output is the resulting object, then the JSON patch, as two YAML documents. The verdict goes to standard \
-             error.\n\n\
-             --objects stands for the cluster. Webhooks look for ServiceAccounts, Namespaces, HorizontalPodAutoscalers, \
-             Nodes, and the ConfigMaps and Services of the load balancing; what is not there does not exist. Namespaced \
-             objects need a metadata.namespace. targetClientConnection.namespaces has no effect.",
+            "Show the collectable Secrets and ConfigMaps that nothing refers to: what the garbage collector would delete if \
+             it ran now. Nothing is written.\n\n\
+             Collectable are objects with the label resources.gardener.cloud/garbage-collectable-reference=true that are \
+             at least 10 minutes old. Annotations reference.resources.gardener.cloud/secret-<hash> and configmap-<hash> of \
+             workloads, ManagedResources and Prometheuses keep them.",
         )
-        .after_long_help(epilogue(
-            &["webhook review --path /webhooks/high-availability-config -f deployment.yaml \\\n    \
-               --objects namespace.yaml --objects nodes.yaml"],
-            "the request is not allowed",
-        ))
-        .arg(option("path", "PATH").required(true).help("Path of the webhook, e.g. /webhooks/seccomp-profile"))
-        .arg(
-            option("filename", "FILE")
-                .short('f')
-                .required(true)
-                .allow_hyphen_values(true)
-                .help("AdmissionReview or object, as JSON or YAML; - reads standard input"),
-        )
-        .arg(option("config", "FILE").help("Component configuration [default: all webhooks enabled, with their defaults]"))
-        .arg(
-            option("objects", "FILE|DIR")
-                .action(ArgAction::Append)
-                .num_args(1..)
-                .help("Objects of the cluster; may be repeated"),
-        )
-}
-
-fn registration() -> Command {
-    let places = Place::NAMED.map(|(name, _, help)| PossibleValue::new(name).help(help));
-    Command::new("registration")
-        .about("Print the MutatingWebhookConfiguration to apply to the target cluster")
-        .long_about(
-            "Print the MutatingWebhookConfiguration to apply to the target cluster, as YAML.\n\n\
-             Give the configuration of the program with --config: a webhook that is registered but not enabled answers \
-             404, and the API server then refuses all objects it selects.",
-        )
-        .after_long_help(epilogue(
-            &["webhook registration --place seed --ca-file ca.crt --config config.yaml | kubectl apply -f -"],
-            "",
-        ))
-        .arg(
-            option("place", "PLACE")
-                .required(true)
-                .value_parser(PossibleValuesParser::new(places))
-                .help("Where the program runs, and for which cluster"),
-        )
-        .arg(option("ca-file", "FILE").required(true).help("CA certificates of the webhook server's certificate, PEM"))
-        .arg(option("config", "FILE").help("Component configuration [default: what such a place usually enables]"))
-        .arg(option("namespace", "NAMESPACE").short('n').help("Namespace of the program's Service [default: garden]"))
-        .arg(
-            option("prefix", "TEXT")
-                .hide_short_help(true)
-                .help("What names of the program's objects begin with, e.g. virtual-garden-"),
-        )
+        .after_long_help(epilogue(&["garbage --dry-run"], ""))
+        .arg(switch("dry-run", "Only show it; required, because this command never deletes").required(true))
+        .arg(kubeconfig("kubeconfig", "Kubeconfig of the target cluster"))
 }
 
 /// What stands below the long help of a command: examples, and the meaning of its exit codes; 1 may have none.
-fn epilogue(examples: &[&str], exit_code_1: &str) -> String {
+pub(super) fn epilogue(examples: &[&str], exit_code_1: &str) -> String {
     let examples: String = examples.iter().map(|example| format!("  {PROGRAM} {example}\n")).collect();
     let exit_code_1 = if exit_code_1.is_empty() { String::new() } else { format!("  1  {exit_code_1}\n") };
     format!("Examples:\n{examples}\nExit codes:\n  0  success\n{exit_code_1}  2  wrong usage, or a failure")
@@ -473,7 +405,7 @@ fn paths() -> Arg {
         )
 }
 
-fn option(name: &'static str, value: &'static str) -> Arg {
+pub(super) fn option(name: &'static str, value: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(value).action(ArgAction::Set)
 }
 

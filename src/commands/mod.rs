@@ -13,6 +13,7 @@ mod bundles;
 pub(crate) mod colours;
 mod connect;
 pub mod diff;
+mod garbage;
 mod get;
 mod input;
 mod pack;
@@ -29,6 +30,7 @@ use std::{
     path::Path,
 };
 
+use cluster::Side;
 use kit::{Clock, Random};
 
 use self::{
@@ -39,7 +41,8 @@ use self::{
 use crate::{
     api::object::NamespacedName,
     cli::{
-        DiffOptions, GetOptions, PackOptions, RegistrationOptions, ReviewOptions, Tool, UnpackOptions, ValidateOptions,
+        DiffOptions, GarbageOptions, GetOptions, PackOptions, RegistrationOptions, ReviewOptions, Tool, UnpackOptions,
+        ValidateOptions,
     },
     producer::ProducerError,
 };
@@ -112,6 +115,7 @@ pub fn run_with(tool: &Tool, env: &dyn Fn(&str) -> Option<String>, streams: Stre
         Tool::Unpack(options) => unpack(options, env, stdin),
         Tool::Validate(options) => validate(options, stdin),
         Tool::Diff(options) => diff(options, env, stdin, colours),
+        Tool::Garbage(options) => garbage(options, env),
         Tool::Review(options) => review(options, stdin),
         Tool::Registration(options) => registration(options, stdin),
         Tool::Get(options) => get(options, env, Screen { out: &mut *stdout, remarks: &mut *stderr, colours, columns }),
@@ -212,6 +216,15 @@ fn diff(
     let report = report??;
     let code = report.exit_code();
     Ok(Said { out: report.render(colours), remarks: report.remarks, code })
+}
+
+fn garbage(options: &GarbageOptions, env: &dyn Fn(&str) -> Option<String>) -> Result<Said, CommandError> {
+    connect::block_on(async {
+        let client = connect::client(options.kubeconfig.as_deref(), env).await?;
+        let clock = Clock::system();
+        let now = clock.wall();
+        garbage::garbage(&connect::read_only(client, Side::Target, clock, Random::from_entropy()), now).await
+    })?
 }
 
 fn get(options: &GetOptions, env: &dyn Fn(&str) -> Option<String>, screen: Screen<'_>) -> Result<Said, CommandError> {

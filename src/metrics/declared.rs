@@ -124,6 +124,8 @@ declarations! {
         "Reviews that were not allowed, by cause: denied (by a rule), status (of the target, e.g. an object that does not exist), namespace, autoscalers, nodes (could not be read for high availability), undecodable (the object), internal, panic.";
     AUTHORIZER_DECISIONS = Kind::Counter, "gardener_resource_manager_authorizer_decisions_total", ["webhook", "resource", "decision"], "reviews",
         "Reviews of an authorizer by what they are about (a resource that it decides on, or other) and decision: allow, deny, no_opinion, error.";
+    GARBAGE = Kind::Gauge, "gardener_resource_manager_garbage", ["state"], "objects",
+        "Collectable Secrets and ConfigMaps in the last run of the garbage collector: candidates, and of these deleted, in_use, failed (to be deleted); besides young (less than 10 minutes old) and terminating.";
     TOKENS = Kind::Gauge, "gardener_resource_manager_tokens", ["state"], "tokens",
         "Secrets of the token requestor by state: fresh, failing (the last pass failed), rejected (the API server does not accept what it issued).";
     TOKEN_EXPIRY = Kind::Gauge, "gardener_resource_manager_token_nearest_expiry_seconds", [], "seconds",

@@ -45,6 +45,7 @@ struct Shared {
     webhooks: webhook::Families,
     stores: store::Families,
     tokens: token::Families,
+    garbage: GaugeVec,
     rest_requests: IntCounterVec,
     leader: IntGaugeVec,
     certificate_reads: IntCounterVec,
@@ -106,6 +107,7 @@ impl Metrics {
             webhooks: webhook::Families::new(&registry),
             stores: store::Families::new(&registry),
             tokens: token::Families::new(&registry),
+            garbage: declared::GARBAGE.float_gauges(&registry),
             rest_requests: declared::REST_REQUESTS.counters(&registry),
             leader: declared::LEADER.gauges(&registry),
             certificate_reads: declared::CERTIFICATE_READS.counters(&registry),
@@ -183,6 +185,11 @@ impl Metrics {
     /// Counts a message that a full mailbox refused. `mailbox` names a kind of mailbox, not an object.
     pub fn mailbox_overflowed(&self, mailbox: &'static str) {
         self.shared.mailbox_overflows.with_label_values(&[mailbox]).inc();
+    }
+
+    /// Shows how many objects the last run of the garbage collector found in a state.
+    pub fn garbage(&self, state: &'static str, count: f64) {
+        self.shared.garbage.with_label_values(&[state]).set(count);
     }
 
     /// Shows how many tokens are in a state.

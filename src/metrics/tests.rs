@@ -321,6 +321,7 @@ fn every_declared_metric_is_rendered_with_its_help_and_type() {
     metrics.leader("a", false);
     metrics.config_hash("a");
     metrics.mailbox_overflowed("a");
+    metrics.garbage("deleted", 1.0);
     metrics.tokens("fresh", 1.0);
     metrics.token_expiry(1.0);
 

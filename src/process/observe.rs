@@ -44,6 +44,7 @@ impl Observers for Observing {
 
     fn figure(&self, name: &'static str, label: &'static str, value: f64) {
         match name {
+            "garbage" => self.metrics.garbage(label, value),
             "tokens" => self.metrics.tokens(label, value),
             "token_expiry" => self.metrics.token_expiry(value),
             _ => {}

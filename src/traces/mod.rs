@@ -64,3 +64,27 @@ impl Traces {
         let _ = limit;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tracing_subscriber::Registry;
+
+    use super::*;
+
+    #[test]
+    fn without_an_address_there_are_no_traces_and_nothing_is_said() {
+        for value in [None, Some(String::new())] {
+            let started = start::<Registry>(&|_| value.clone());
+
+            assert!(matches!(started, Ok((None, _))));
+        }
+    }
+
+    #[cfg(not(feature = "otel"))]
+    #[test]
+    fn a_build_that_cannot_export_says_so() {
+        let error = start::<Registry>(&|_| Some("http://collector:4318".to_owned())).map(drop).unwrap_err();
+
+        assert!(error.to_string().contains("feature otel"), "{error}");
+    }
+}

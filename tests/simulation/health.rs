@@ -434,7 +434,7 @@ fn an_object_that_cannot_be_read_is_named_and_the_others_are_judged() {
         set_status(&world, "prometheuses.monitoring.coreos.com", "good", status);
         seconds(5).await;
 
-        let text = "Error executing health check for Prometheus \"shoot/bad\": status.conditions is no list";
+        let text = "Error executing health check for Prometheus \"shoot/bad\": status.conditions: expected a list, found a string";
         assert_eq!(condition(&world, HEALTHY), ["False", "HealthCheckError", text]);
         let good = world.condition("two", HEALTHY).map(|(status, _, _)| status);
         assert_eq!(good.as_deref(), Some("True"));

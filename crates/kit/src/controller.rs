@@ -54,12 +54,16 @@ pub struct Duty {
     pub(super) name: &'static str,
     pub(super) permits: usize,
     pub(super) causes: Causes,
+    pub(super) first_back_off: Duration,
     pub(super) max_back_off: Duration,
     pub(super) deadline: Duration,
     pub(super) needs: Vec<Need>,
     pub(super) resync: Option<Duration>,
     pub(super) about: (&'static str, &'static str),
 }
+
+/// First back-off of a duty that says nothing else: that of the work queues of Go controllers.
+const FIRST_BACK_OFF: Duration = Duration::from_millis(5);
 
 /// Longest back-off of a duty that says nothing else: that of the work queues of Go controllers.
 const MAX_BACK_OFF: Duration = Duration::from_secs(1000);
@@ -145,8 +149,17 @@ impl Duty {
     ///
     /// All causes concern it, back-offs grow up to 1000 s, a pass may take 3 min; it needs no store and has no resync.
     pub fn new(name: &'static str, permits: usize) -> Self {
-        let (causes, max_back_off, deadline) = (Causes::ALL, MAX_BACK_OFF, DEADLINE);
-        Self { name, permits, causes, max_back_off, deadline, needs: Vec::new(), resync: None, about: ("", "") }
+        Self {
+            name,
+            permits,
+            causes: Causes::ALL,
+            first_back_off: FIRST_BACK_OFF,
+            max_back_off: MAX_BACK_OFF,
+            deadline: DEADLINE,
+            needs: Vec::new(),
+            resync: None,
+            about: ("", ""),
+        }
     }
 
     /// Group and kind of what its keys name, for logs and traces.
@@ -157,6 +170,11 @@ impl Duty {
     /// Only these causes concern it; the kit's own always do.
     pub fn causes(self, causes: Causes) -> Self {
         Self { causes, ..self }
+    }
+
+    /// The first back-off instead of 5 ms; each next one is twice as long.
+    pub fn first_back_off(self, first_back_off: Duration) -> Self {
+        Self { first_back_off, ..self }
     }
 
     /// The longest back-off; the first is 5 ms, each next one twice as long.

@@ -9,9 +9,6 @@ use tracing::Span;
 
 use super::{Activity, Cell, Lane, Listening, Look, PassObserver, Wake};
 
-/// First back-off; each next one is twice as long.
-const FIRST_BACK_OFF: Duration = Duration::from_millis(5);
-
 /// More panics than this within [`PANIC_WINDOW`] put a duty into quarantine (contract rule 6).
 const MAX_PANICS: usize = 5;
 
@@ -177,11 +174,11 @@ impl<R> Default for DutySlot<R> {
 }
 
 impl<R> DutySlot<R> {
-    /// The length of the next back-off: 5 ms · 2ⁿ, at most `cap`.
-    pub(super) fn back_off(&mut self, cap: Duration) -> Duration {
+    /// The length of the next back-off: `first` · 2ⁿ, at most `cap`.
+    pub(super) fn back_off(&mut self, first: Duration, cap: Duration) -> Duration {
         let factor = 1u32.checked_shl(self.failures).unwrap_or(u32::MAX);
         self.failures = self.failures.saturating_add(1);
-        FIRST_BACK_OFF.saturating_mul(factor).min(cap)
+        first.saturating_mul(factor).min(cap)
     }
 
     /// A pass ended without an error.

@@ -3,6 +3,8 @@
 #[cfg(feature = "sim")]
 mod diff;
 #[cfg(feature = "sim")]
+mod garbage;
+#[cfg(feature = "sim")]
 mod get;
 mod packing;
 mod registration;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Board, Ended, Job};
 use crate::{
-    Causes, Controller, Deadline, Failure, Moment, Outcome, Pass, PassResult, Wake,
+    Causes, Controller, Deadline, Duty, Failure, Moment, Outcome, Pass, PassResult, Wake,
     slot::{LONGEST, Phase, QUARANTINE, Slot, TimerKind, UnderWay, WALL_CLOCK_CHECK},
 };
 
@@ -119,11 +119,11 @@ impl<C: Controller> Board<C> {
 
     /// Keeps the wake for a pass after a back-off.
     fn back_off(&mut self, key: &C::Key, duty: usize, wake: Wake<C::Ref>) {
-        let cap = self.duties[duty].spec.max_back_off;
+        let Duty { first_back_off, max_back_off, .. } = self.duties[duty].spec;
         let Some(slot) = self.slots.get_mut(key) else { return };
         let state = &mut slot.duties[duty];
         state.retained.merge(wake);
-        let delay = state.back_off(cap);
+        let delay = state.back_off(first_back_off, max_back_off);
         self.again_after(key, duty, delay, TimerKind::BackOff);
         self.duties[duty].observer.retried();
     }

@@ -1,0 +1,228 @@
+//! Deletes immutable Secrets and ConfigMaps that nothing refers to any more (spec 33).
+//!
+//! ```text
+//! Secrets, ConfigMaps with the label ─ candidates.rs ─► Candidates ┐ one run (survey.rs): candidates, then all that may refer
+//! metadata of 8 kinds ─────────────── references.rs ──────────────┘ to them; what is left, a namespace at a time: references
+//!                                                                    once more, then deletions bound to what was seen
+//! ```
+//!
+//! Nothing is watched and nothing kept between runs: a run every few hours lists metadata in pages. Where there is a doubt
+//! (a list that fails, a kind that may or may not be served, an object of unknown age) nothing is deleted. Pure:
+//! [`candidates`] and [`references`]. The command `garbage` asks the same [`survey`].
+
+pub mod candidates;
+pub mod references;
+pub mod survey;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeSet, rc::Rc, time::Duration};
+
+use cluster::{Cluster, Context, DeleteOptions};
+use futures::{StreamExt as _, stream};
+use jiff::Timestamp;
+use kit::{Causes, Clock, Controller, Duty, Failure, Observers, Outcome, Pass, Random, Supervised, Wake, Whole};
+
+use self::{
+    candidates::{Candidates, Identity, Seen},
+    survey::Survey,
+};
+use super::{ground::Ground, module};
+use crate::api::config::Config;
+
+/// Name in metrics and logs (spec 70 §9.2).
+pub const NAME: &str = "garbage-collector";
+
+/// The collector; on with `controllers.garbageCollector.enabled`.
+pub const MODULE: module::Module = module::Module { names: &[NAME], install };
+
+/// Deletions side by side.
+const SIDE_BY_SIDE: usize = 16;
+/// A failed run lists everything again, so it is not repeated sooner (spec 33 "Better than upstream" 5).
+const FIRST_BACK_OFF: Duration = Duration::from_secs(10);
+/// No run takes longer ("Better than upstream" 6).
+const LONGEST: Duration = Duration::from_secs(600);
+/// Errors that a text quotes.
+const QUOTED: usize = 10;
+
+/// The collector, in the hands of its one actor.
+struct Collector {
+    period: Duration,
+    target: Cluster,
+    observers: Rc<dyn Observers>,
+    clock: Clock,
+    random: Random,
+}
+
+/// How a run ended.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Tally {
+    candidates: usize,
+    young: usize,
+    terminating: usize,
+    deleted: usize,
+    /// Changed, or referred to, since they were listed.
+    spared: usize,
+    errors: Vec<String>,
+}
+
+/// What became of a deletion.
+enum Fate {
+    Deleted,
+    Spared,
+    Failed(String),
+}
+
+fn install(config: &Config, _: &Ground) -> Option<module::Lead> {
+    let period = config.controllers.garbage_collector?.sync_period;
+    Some(Box::new(move |ground| {
+        let env = &ground.env;
+        let (target, observers) = (ground.target.cluster.clone(), env.observers.clone());
+        let (clock, random) = (env.clock.clone(), env.random.clone());
+        let supervised = Supervised::start(Rc::new(Collector { period, target, observers, clock, random }), env);
+        supervised.wake(&Whole, Wake::background(Causes::LISTED));
+        supervised.into()
+    }))
+}
+
+impl Controller for Collector {
+    type Key = Whole;
+    type Ref = ();
+    type Object = ();
+    /// When the last run ended that came to its end.
+    type Memory = Option<Timestamp>;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn duties(&self) -> Vec<Duty> {
+        vec![Duty::new(NAME, 1).first_back_off(FIRST_BACK_OFF).deadline(self.period.min(LONGEST))]
+    }
+
+    fn object(&self, _: &Whole) {}
+
+    async fn pass(
+        self: &Rc<Self>,
+        _: &Rc<()>,
+        last: &mut Option<Timestamp>,
+        pass: &Pass<Whole>,
+    ) -> Result<Outcome, Failure> {
+        let context = Context::new(pass.lane(), pass.deadline, NAME);
+        let tally = self.run(&context).await?;
+        self.tell(&tally);
+        if !tally.errors.is_empty() {
+            return Err(Failure::new(tally.error()));
+        }
+        let now = self.clock.wall();
+        // ± 10 %: the collectors of a seed's shoots begin at the same moment after a roll-out.
+        let delay = self.random.jitter(self.period.mul_f64(0.9), 2.0 / 9.0);
+        let next = now.checked_add(delay).unwrap_or(now);
+        pass.note(tally.line());
+        let before = last.replace(now).map(|time| ("the run before".to_owned(), format!("{time:.0}")));
+        let rows =
+            [("last run", now), ("next run", next)].map(|(label, time)| (label.to_owned(), format!("{time:.0}")));
+        pass.detail(rows.into_iter().chain(before).collect());
+        Ok(Outcome::After(delay))
+    }
+}
+
+impl Collector {
+    async fn run(&self, context: &Context) -> Result<Tally, Failure> {
+        let survey = Survey::new(&self.target, context);
+        let failure = |error: survey::SurveyError| Failure::new(error.to_string());
+        let mut left = survey.candidates(self.clock.wall()).await.map_err(failure)?;
+        let (young, terminating) = (left.young, left.terminating);
+        let mut tally = Tally { candidates: left.known.len(), young, terminating, ..Tally::default() };
+        survey.take_out_referenced(&mut left, None).await.map_err(failure)?;
+        let namespaces: BTreeSet<String> = left.known.keys().map(|found| found.namespace.clone()).collect();
+        for namespace in namespaces {
+            let rest = left.known.split_off(&Identity::first_after(&namespace));
+            let mut garbage = Candidates { known: std::mem::replace(&mut left.known, rest), ..Candidates::default() };
+            let before = garbage.known.len();
+            // Deletions take their time; meanwhile something old may be used again (spec 33 T9).
+            survey.take_out_referenced(&mut garbage, Some(&namespace)).await.map_err(failure)?;
+            tally.spared += before - garbage.known.len();
+            let mut fates = stream::iter(&garbage.known)
+                .map(|(found, seen)| self.delete(context, found, seen))
+                .buffer_unordered(SIDE_BY_SIDE);
+            while let Some(fate) = fates.next().await {
+                match fate {
+                    Fate::Deleted => tally.deleted += 1,
+                    Fate::Spared => tally.spared += 1,
+                    Fate::Failed(error) => tally.errors.push(error),
+                }
+            }
+        }
+        Ok(tally)
+    }
+
+    /// Deletes a candidate if it is still what was seen.
+    async fn delete(&self, context: &Context, found: &Identity, seen: &Seen) -> Fate {
+        let Identity { namespace, kind, name } = found;
+        let at = kind.resource().at(&**namespace, &**name);
+        let options = DeleteOptions {
+            uid: Some(seen.uid.clone()),
+            resource_version: Some(seen.resource_version.clone()),
+            ..DeleteOptions::default()
+        };
+        match self.target.delete(context, &at, &options).await {
+            Ok(_) => {
+                tracing::info!(kind = kind.name(), namespace, name, "Delete resource");
+                Fate::Deleted
+            }
+            Err(error) if error.is_not_found() => Fate::Deleted,
+            Err(error) if error.is_conflict() => {
+                tracing::debug!(kind = kind.name(), namespace, name, "changed since it was listed; left alone");
+                Fate::Spared
+            }
+            Err(error) => Fate::Failed(error.to_string()),
+        }
+    }
+
+    fn tell(&self, tally: &Tally) {
+        let in_use = tally.candidates - tally.deleted - tally.errors.len();
+        for (state, count) in [
+            ("candidates", tally.candidates),
+            ("deleted", tally.deleted),
+            ("in_use", in_use),
+            ("failed", tally.errors.len()),
+            ("young", tally.young),
+            ("terminating", tally.terminating),
+        ] {
+            self.observers.figure("garbage", state, f64::from(u32::try_from(count).unwrap_or(u32::MAX)));
+        }
+    }
+}
+
+// === impl Identity ===
+
+impl Identity {
+    /// What stands behind all candidates of a namespace.
+    fn first_after(namespace: &str) -> Self {
+        // No namespace has a name with this character, and nothing sorts between both.
+        Self { namespace: format!("{namespace}\0"), kind: candidates::Kind::Secret, name: String::new() }
+    }
+}
+
+// === impl Tally ===
+
+impl Tally {
+    fn line(&self) -> String {
+        let Self { candidates, young, terminating, deleted, .. } = self;
+        format!("{candidates} candidates, {deleted} deleted, {young} too young, {terminating} terminating")
+    }
+
+    /// Spec 33 §4.3.
+    fn error(&self) -> String {
+        const BEGIN: &str = "Could not delete all unused resources";
+        match self.errors.as_slice() {
+            [one] => format!("{BEGIN}: 1 error occurred: {one}"),
+            all => {
+                let quoted = all.iter().take(QUOTED).map(String::as_str).collect::<Vec<_>>().join(", ");
+                let more = if all.len() > QUOTED { ", …" } else { "" };
+                format!("{BEGIN}: {} errors occurred: [{quoted}{more}]", all.len())
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! References: annotations that name what an object needs (spec 33 §4.2).
+
+use cluster::{Resource, object::GroupVersionKind};
+use serde_json::Value;
+
+use super::candidates::Kind;
+use crate::api::keys::REFERENCE_PREFIX;
+
+/// The kinds whose objects can refer to something, in the order in which they are listed: group, version, kind, plural.
+pub const HOLDERS: [(&str, &str, &str, &str); 8] = [
+    ("apps", "v1", "Deployment", "deployments"),
+    ("apps", "v1", "StatefulSet", "statefulsets"),
+    ("apps", "v1", "DaemonSet", "daemonsets"),
+    ("batch", "v1", "Job", "jobs"),
+    ("", "v1", "Pod", "pods"),
+    ("batch", "v1", "CronJob", "cronjobs"),
+    ("resources.gardener.cloud", "v1alpha1", "ManagedResource", "managedresources"),
+    ("monitoring.coreos.com", "v1", "Prometheus", "prometheuses"),
+];
+
+/// How the API server serves all of them, if it does.
+pub fn holders() -> impl Iterator<Item = Resource> {
+    HOLDERS.into_iter().map(|(group, version, kind, plural)| Resource::new(group, version, kind, plural, true))
+}
+
+/// What an object refers to in its own namespace: kind and name. The hash in the key is not looked at, nor are annotations
+/// of templates.
+pub fn of(object: &Value) -> impl Iterator<Item = (Kind, &str)> {
+    let annotations = object.pointer("/metadata/annotations").and_then(Value::as_object);
+    annotations.into_iter().flatten().filter_map(|(key, value)| {
+        let (kind, hash) = key.strip_prefix(REFERENCE_PREFIX)?.split_once('-')?;
+        let name = value.as_str().filter(|name| !name.is_empty() && !hash.contains('-'))?;
+        Some((Kind::of_reference(kind)?, name))
+    })
+}
+
+/// As texts of errors name a list of a kind.
+pub fn list_kind(kind: &GroupVersionKind) -> String {
+    format!("{}/{}, Kind={}List", kind.group, kind.version, kind.kind)
+}

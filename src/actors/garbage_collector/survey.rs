@@ -1,0 +1,127 @@
+//! What a run asks: candidates, and who refers to them. Nothing is written here.
+//!
+//! Candidates come first, so that a reference made in between is seen. If one list fails, nothing is known, and nothing is
+//! deleted (spec 33 T5, T6).
+
+use cluster::{ApiError, Cluster, Context, ListQuery, Resource};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{
+    candidates::{Candidates, Identity, Kind, selector},
+    references::{self, holders, list_kind},
+};
+
+/// A list that a run cannot do without failed (spec 33 §4.1, §4.2).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SurveyError {
+    /// Of candidates.
+    #[error("failed listing {0}: {1}")]
+    Candidates(&'static str, ApiError),
+    /// Of objects that may refer to them.
+    #[error("failed listing objects of gvk {0}: {1}")]
+    Holders(String, ApiError),
+}
+
+/// Asks one cluster, in the namespaces it may be asked about.
+pub struct Survey<'a> {
+    cluster: &'a Cluster,
+    context: &'a Context,
+}
+
+// === impl Survey ===
+
+impl<'a> Survey<'a> {
+    /// Of this cluster.
+    pub fn new(cluster: &'a Cluster, context: &'a Context) -> Self {
+        Self { cluster, context }
+    }
+
+    /// The collectable objects of all namespaces.
+    ///
+    /// # Errors
+    /// If they cannot be listed.
+    pub async fn candidates(&self, now: Timestamp) -> Result<Candidates, SurveyError> {
+        let mut candidates = Candidates::default();
+        for kind in Kind::ALL {
+            let query = ListQuery { metadata_only: true, ..ListQuery::labelled(selector()) };
+            for scope in self.scopes() {
+                let listed =
+                    self.each(&kind.resource(), scope, &query, |object| candidates.add(kind, object, now)).await;
+                listed.map_err(|error| SurveyError::Candidates(kind.plural(), error))?;
+            }
+        }
+        Ok(candidates)
+    }
+
+    /// Takes out of the candidates what anything refers to: in one namespace, or in all. Ends early when none is left.
+    ///
+    /// # Errors
+    /// If one of the kinds that may refer to them cannot be listed, or it cannot be told whether it is served.
+    pub async fn take_out_referenced(
+        &self,
+        candidates: &mut Candidates,
+        namespace: Option<&str>,
+    ) -> Result<(), SurveyError> {
+        let scopes = namespace.map_or_else(|| self.scopes(), |namespace| vec![Some(namespace.to_owned())]);
+        for holder in holders() {
+            for scope in &scopes {
+                if candidates.known.is_empty() {
+                    return Ok(());
+                }
+                let query = ListQuery { metadata_only: true, ..ListQuery::default() };
+                let take_out = |object: &Value| {
+                    for (kind, name) in references::of(object) {
+                        let namespace = cluster::object::namespace(object).to_owned();
+                        candidates.known.remove(&Identity { namespace, kind, name: name.to_owned() });
+                    }
+                };
+                match self.each(&holder, scope.clone(), &query, take_out).await {
+                    Err(error) if is_absence(&error) && self.is_absent(&holder).await? => break,
+                    listed => listed.map_err(|error| failed(&holder, error))?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the API server positively does not serve a kind. That one list is answered with 404 does not say so: discovery
+    /// must have been asked since and not name it.
+    async fn is_absent(&self, kind: &Resource) -> Result<bool, SurveyError> {
+        let discovery = self.cluster.discovery();
+        discovery.refresh_requested(&kind.group);
+        match discovery.mapping(&kind.group_version_kind()).await {
+            Ok(_) => Ok(false),
+            Err(error) if error.is_no_match() => Ok(true),
+            Err(error) => Err(failed(kind, error)),
+        }
+    }
+
+    async fn each(
+        &self,
+        resource: &Resource,
+        scope: Option<String>,
+        query: &ListQuery,
+        mut take: impl FnMut(&Value),
+    ) -> Result<(), ApiError> {
+        let mut pages = self.cluster.pages(self.context.clone(), resource.clone(), scope, query.clone());
+        while let Some(page) = pages.next().await {
+            page?.items.iter().for_each(&mut take);
+        }
+        Ok(())
+    }
+
+    /// The namespaces to ask about, one list each; `None` is all.
+    fn scopes(&self) -> Vec<Option<String>> {
+        let namespaces = &self.cluster.options().namespaces;
+        if namespaces.is_empty() { vec![None] } else { namespaces.iter().cloned().map(Some).collect() }
+    }
+}
+
+fn is_absence(error: &ApiError) -> bool {
+    error.is_no_match() || error.is_not_found()
+}
+
+fn failed(holder: &Resource, error: ApiError) -> SurveyError {
+    SurveyError::Holders(list_kind(&holder.group_version_kind()), error)
+}

@@ -1,0 +1,50 @@
+//! `garbage --dry-run`: what the garbage collector would delete now. Nothing is written.
+
+use cluster::{Cluster, Context};
+use jiff::Timestamp;
+use kit::{Deadline, Lane};
+
+use super::{CommandError, Said};
+use crate::{
+    actors::garbage_collector::{
+        candidates::Candidates,
+        survey::{Survey, SurveyError},
+    },
+    api::age,
+};
+
+/// How long the lists may take.
+const TIME: std::time::Duration = std::time::Duration::from_secs(600);
+
+/// Asks the cluster, and shows what nothing refers to.
+pub(super) async fn garbage(cluster: &Cluster, now: Timestamp) -> Result<Said, CommandError> {
+    let context = Context::new(Lane::Live, Deadline::after(TIME), "garbage");
+    let survey = Survey::new(cluster, &context);
+    let failed = |error: SurveyError| CommandError::Usage(format!("{error} — nothing would be deleted"));
+    let mut candidates = survey.candidates(now).await.map_err(failed)?;
+    let all = candidates.known.len();
+    survey.take_out_referenced(&mut candidates, None).await.map_err(failed)?;
+    Ok(Said { out: table(&candidates, now), remarks: vec![summary(&candidates, all)], ..Said::default() })
+}
+
+/// One line each, sorted by namespace.
+fn table(garbage: &Candidates, now: Timestamp) -> String {
+    if garbage.known.is_empty() {
+        return String::new();
+    }
+    let row = |[namespace, kind, age, name]: [&str; 4]| format!("{namespace:<32}  {kind:<9}  {age:<6}  {name}\n");
+    let rows = garbage.known.iter().map(|(found, seen)| {
+        let age = age::age(Some(seen.created), now);
+        row([&found.namespace, found.kind.name(), &age, &found.name])
+    });
+    std::iter::once(row(["NAMESPACE", "KIND", "AGE", "NAME"])).chain(rows).collect()
+}
+
+fn summary(garbage: &Candidates, all: usize) -> String {
+    let Candidates { known, young, terminating } = garbage;
+    format!(
+        "would be deleted: {}, referred to: {}, less than 10 minutes old: {young}, being deleted already: {terminating}",
+        known.len(),
+        all - known.len()
+    )
+}

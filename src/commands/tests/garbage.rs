@@ -1,0 +1,38 @@
+//! garbage --dry-run.
+
+use cluster::Side;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::commands::{OK, connect::read_only, garbage::garbage};
+
+fn put(sim: &Sim, kind: &str, name: &str, mut object: Value) {
+    (object["apiVersion"], object["kind"]) = (json!("v1"), json!(kind));
+    (object["metadata"]["namespace"], object["metadata"]["name"]) = (json!("ns"), json!(name));
+    sim.put(object).unwrap();
+}
+
+/// spec 33, better 10
+#[tokio::test(start_paused = true)]
+async fn what_would_be_deleted_is_shown_and_nothing_is_written() {
+    let (sim, clock) = cluster_and_clock();
+    let labels = json!({ "resources.gardener.cloud/garbage-collectable-reference": "true" });
+    let made = |created: &str| json!({ "metadata": { "labels": labels, "creationTimestamp": created } });
+    put(&sim, "ConfigMap", "unused", made("2025-12-31T20:00:00Z"));
+    put(&sim, "Secret", "used", made("2025-12-31T20:00:00Z"));
+    put(&sim, "Secret", "young", made("2025-12-31T23:59:00Z"));
+    let annotations = json!({ "reference.resources.gardener.cloud/secret-x": "used" });
+    let spec = json!({ "containers": [{ "name": "c", "image": "i" }] });
+    put(&sim, "Pod", "p", json!({ "metadata": { "annotations": annotations }, "spec": spec }));
+    sim.clear_requests();
+
+    let cluster = read_only(sim.client(), Side::Target, clock.clone(), Random::seeded(1));
+    let said = garbage(&cluster, clock.wall()).await.unwrap();
+
+    assert_eq!(said.code, OK);
+    let rows: Vec<Vec<&str>> = said.out.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows, [["NAMESPACE", "KIND", "AGE", "NAME"], ["ns", "ConfigMap", "4h", "unused"]]);
+    let summary = "would be deleted: 1, referred to: 1, less than 10 minutes old: 1, being deleted already: 0";
+    assert_eq!(said.remarks, [summary]);
+    assert!(sim.requests().iter().all(|request| ["list", "get"].contains(&request.info.verb.as_str())));
+}
