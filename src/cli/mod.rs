@@ -8,6 +8,7 @@
 //! `load.rs` merges them with file and environment. Everything is pure: files are read by a function that is passed in,
 //! and [`load::read_file`] is the one for production. Start reading at [`Cli::parse_from`].
 
+mod args;
 mod flags;
 mod legacy;
 pub mod load;
@@ -21,10 +22,10 @@ mod tests;
 pub use flags::Cli;
 pub use load::{StartError, load};
 pub use tools::{
-    DiffOptions, GarbageOptions, GetOptions, OutputFormat, PackOptions, RegistrationOptions, ReviewOptions, Tool,
-    UnpackOptions, ValidateOptions,
+    DiffOptions, GarbageOptions, GetOptions, OutputFormat, PackOptions, Tool, UnpackOptions, ValidateOptions,
 };
 pub use version::BuildInfo;
+pub use webhook::{RegistrationOptions, ReviewOptions};
 
 use cluster::kubeconfig::Environment;
 

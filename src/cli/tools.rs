@@ -5,7 +5,10 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser},
 };
 
-use super::{PROGRAM, webhook};
+use super::{
+    args::{epilogue, option},
+    webhook::{self, RegistrationOptions, ReviewOptions},
+};
 use crate::api::object::NamespacedName;
 
 /// A command for authors of bundles, or for people on duty.
@@ -117,34 +120,6 @@ pub struct GarbageOptions {
     pub kubeconfig: Option<String>,
 }
 
-/// What to review.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ReviewOptions {
-    /// Path of the webhook.
-    pub path: String,
-    /// File with the AdmissionReview, or with an object to be created; `-` is the standard input.
-    pub file: String,
-    /// File with the configuration; all webhooks with their defaults if there is none.
-    pub config: Option<String>,
-    /// Files and folders with the objects of the cluster.
-    pub objects: Vec<String>,
-}
-
-/// Which registration to print.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RegistrationOptions {
-    /// Name of the place, one of [`Place::NAMED`](crate::webhooks::registration::Place::NAMED).
-    pub place: String,
-    /// Namespace of the program's Service.
-    pub namespace: String,
-    /// What names begin with.
-    pub prefix: String,
-    /// File with the CA certificates of the server certificate, PEM.
-    pub ca_file: String,
-    /// File with the configuration; what such a place usually has if there is none.
-    pub config: Option<String>,
-}
-
 /// Format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OutputFormat {
@@ -214,7 +189,11 @@ pub(super) fn parsed(name: &str, matches: &ArgMatches) -> Option<Tool> {
             kubeconfig: text("kubeconfig"),
         }),
         "garbage" => Tool::Garbage(GarbageOptions { kubeconfig: text("kubeconfig") }),
-        "webhook" => return webhook::parsed(matches),
+        "webhook" => match matches.subcommand()? {
+            ("review", matches) => Tool::Review(webhook::reviewed(matches)),
+            ("registration", matches) => Tool::Registration(webhook::registered(matches)),
+            _ => return None,
+        },
         _ => return None,
     })
 }
@@ -376,13 +355,6 @@ fn garbage() -> Command {
         .arg(kubeconfig("kubeconfig", "Kubeconfig of the target cluster"))
 }
 
-/// What stands below the long help of a command: examples, and the meaning of its exit codes; 1 may have none.
-pub(super) fn epilogue(examples: &[&str], exit_code_1: &str) -> String {
-    let examples: String = examples.iter().map(|example| format!("  {PROGRAM} {example}\n")).collect();
-    let exit_code_1 = if exit_code_1.is_empty() { String::new() } else { format!("  1  {exit_code_1}\n") };
-    format!("Examples:\n{examples}\nExit codes:\n  0  success\n{exit_code_1}  2  wrong usage, or a failure")
-}
-
 fn output_format(text: Option<&str>) -> OutputFormat {
     match text {
         Some("wide") => OutputFormat::Wide,
@@ -403,10 +375,6 @@ fn paths() -> Arg {
             "Files and directories; - reads standard input. Directories are read recursively, in sorted order: *.yaml, \
              *.yml and *.json",
         )
-}
-
-pub(super) fn option(name: &'static str, value: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name(value).action(ArgAction::Set)
 }
 
 fn kubeconfig(name: &'static str, help: &'static str) -> Arg {

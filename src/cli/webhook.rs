@@ -5,22 +5,39 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser},
 };
 
-use super::{
-    RegistrationOptions, ReviewOptions, Tool,
-    tools::{epilogue, option},
-};
+use super::args::{epilogue, option};
 use crate::webhooks::registration::Place;
 
-/// The command that was parsed.
-pub(super) fn parsed(matches: &ArgMatches) -> Option<Tool> {
-    match matches.subcommand()? {
-        ("review", matches) => Some(Tool::Review(reviewed(matches))),
-        ("registration", matches) => Some(Tool::Registration(registered(matches))),
-        _ => None,
-    }
+/// What to review.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ReviewOptions {
+    /// Path of the webhook.
+    pub path: String,
+    /// File with the AdmissionReview, or with an object to be created; `-` is the standard input.
+    pub file: String,
+    /// File with the configuration; all webhooks with their defaults if there is none.
+    pub config: Option<String>,
+    /// Files and folders with the objects of the cluster.
+    pub objects: Vec<String>,
 }
 
-fn reviewed(matches: &ArgMatches) -> ReviewOptions {
+/// Which registration to print.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RegistrationOptions {
+    /// Name of the place, one of [`Place::NAMED`].
+    pub place: String,
+    /// Namespace of the program's Service.
+    pub namespace: String,
+    /// What names begin with.
+    pub prefix: String,
+    /// File with the CA certificates of the server certificate, PEM.
+    pub ca_file: String,
+    /// File with the configuration; what such a place usually has if there is none.
+    pub config: Option<String>,
+}
+
+/// What was parsed.
+pub(super) fn reviewed(matches: &ArgMatches) -> ReviewOptions {
     let text = |name: &str| matches.get_one::<String>(name).cloned();
     ReviewOptions {
         path: text("path").unwrap_or_default(),
@@ -30,7 +47,8 @@ fn reviewed(matches: &ArgMatches) -> ReviewOptions {
     }
 }
 
-fn registered(matches: &ArgMatches) -> RegistrationOptions {
+/// What was parsed.
+pub(super) fn registered(matches: &ArgMatches) -> RegistrationOptions {
     let text = |name: &str| matches.get_one::<String>(name).cloned();
     RegistrationOptions {
         place: text("place").unwrap_or_default(),

@@ -37,7 +37,6 @@ use tracing_subscriber::{
     util::{SubscriberInitExt as _, TryInitError},
 };
 
-use crate::traces::SpanLayer;
 pub use record::is_own_target;
 pub use writer::Handle;
 
@@ -67,6 +66,9 @@ pub enum Format {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown value {0:?}")]
 pub struct UnknownValue(String);
+
+/// A receiver of spans.
+pub type SpanLayer<S> = Box<dyn Layer<S> + Send + Sync>;
 
 /// Asks for the wall time of a record.
 pub type NowFn = Arc<dyn Fn() -> Timestamp + Send + Sync>;

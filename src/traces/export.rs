@@ -20,8 +20,11 @@ use tokio::runtime::{Builder, Runtime};
 use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::{Layer as _, filter::filter_fn, registry::LookupSpan};
 
-use super::{SpanLayer, TracesError};
-use crate::{cli::BuildInfo, logging::is_own_target};
+use super::TracesError;
+use crate::{
+    cli::BuildInfo,
+    logging::{SpanLayer, is_own_target},
+};
 
 /// Name of the service, unless `OTEL_SERVICE_NAME` says another.
 const SERVICE: &str = "gardener-resource-manager";

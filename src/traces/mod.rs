@@ -5,16 +5,15 @@
 //! is slow or away costs spans, and nobody waits for it.
 
 use tracing::Subscriber;
-use tracing_subscriber::{Layer, registry::LookupSpan};
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::logging::SpanLayer;
 
 #[cfg(feature = "otel")]
 mod export;
 
 /// Where the collector is, e.g. `http://collector:4318`. Without it there are no traces.
 pub const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-
-/// A receiver of spans.
-pub type SpanLayer<S> = Box<dyn Layer<S> + Send + Sync>;
 
 /// Why there are no traces although they are wanted.
 #[derive(Debug, thiserror::Error)]
