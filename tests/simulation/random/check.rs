@@ -23,7 +23,12 @@ pub(super) async fn end(life: &Life) {
     bundles_are_applied(life);
     objects_are_as_described(life);
     assert_eq!(life.registrar.undecided(), [""; 0], "each request is decided: {:#?}", trace(&life.world));
-    assert_eq!(life.tokens.wrong(), [""; 0], "each token is valid or not: {:#?}", trace(&life.world));
+    assert_eq!(
+        life.beside.wrong(),
+        [""; 0],
+        "what is beside the bundles is as it should be: {:#?}",
+        trace(&life.world)
+    );
     no_actor_is_left_over(life);
     nothing_is_written_at_rest(life).await;
 }
@@ -122,8 +127,8 @@ fn no_actor_is_left_over(life: &Life) {
             assert!(is_open, "{path} belongs to no request that is open");
             continue;
         }
-        if path.starts_with("token-invalidator/") {
-            assert!(life.tokens.has(name), "{path} belongs to no Secret with a token");
+        if let Some(is_known) = life.beside.knows(&path) {
+            assert!(is_known, "{path} has nothing to look after");
             continue;
         }
         assert!(life.bundles.contains_key(name), "{path} belongs to no bundle");
@@ -138,7 +143,9 @@ async fn nothing_is_written_at_rest(life: &Life) {
     world.sim.clear_requests();
     let period = world.config.borrow().controllers.managed_resource.sync_period;
     tokio::time::sleep(period * PERIODS + Duration::from_secs(5)).await;
-    let is_write = |request: &Recorded| !matches!(request.info.verb.as_str(), "get" | "list" | "watch");
+    let is_write = |request: &Recorded| {
+        !matches!(request.info.verb.as_str(), "get" | "list" | "watch") && !life.beside.may_come(&request.info)
+    };
     let is_contested = |request: &Recorded| {
         let info = &request.info;
         let item = Item::at(&info.resource, &info.group, &info.namespace, &info.name);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sim::{EventFault, Fault, RequestInfo, Seen, WatchEnd};
 
-use super::{certificates::Registrar, tokens::Tokens, watchman::Watchman};
+use super::{beside::Beside, certificates::Registrar, watchman::Watchman};
 use crate::world::World;
 
 /// What kind of life it is.
@@ -34,7 +34,7 @@ pub(super) fn disturb(
     world: &World,
     watchman: Watchman,
     registrar: Registrar,
-    tokens: Tokens,
+    beside: Beside,
     weather: Weather,
     seed: u64,
 ) {
@@ -45,7 +45,7 @@ pub(super) fn disturb(
         }
         watchman.see(info);
         registrar.see(info);
-        tokens.see(info);
+        beside.see(info);
         if random.u16(0..weather.calm) == 0 { fault(&mut random, info, weather) } else { Fault::None }
     });
     let mut random = fastrand::Rng::with_seed(seed ^ 0x5eed_0002);
@@ -58,12 +58,12 @@ pub(super) fn disturb(
 }
 
 /// Only looks on.
-pub(super) fn calm(world: &World, watchman: Watchman, registrar: Registrar, tokens: Tokens) {
+pub(super) fn calm(world: &World, watchman: Watchman, registrar: Registrar, beside: Beside) {
     world.sim.set_faults(move |info| {
         if info.user.starts_with("grm") {
             watchman.see(info);
             registrar.see(info);
-            tokens.see(info);
+            beside.see(info);
         }
         Fault::None
     });

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use sim::WatchEnd;
 
 use super::{
+    beside::Beside,
     certificates::Registrar,
     check,
     disturbances::{self, Weather},
     items::{self, Form, ITEMS, Item, TWINS, Want},
-    tokens::Tokens,
     watchman::Watchman,
 };
 use crate::world::{NAMESPACE, World};
@@ -47,7 +47,7 @@ pub(super) struct Life {
     pub(super) world: Rc<World>,
     pub(super) watchman: Watchman,
     pub(super) registrar: Registrar,
-    pub(super) tokens: Tokens,
+    pub(super) beside: Beside,
     /// By name; those that are missing do not exist, or are on their way out.
     pub(super) bundles: BTreeMap<&'static str, Bundle>,
     /// The user of the program that leads.
@@ -69,13 +69,13 @@ pub(super) async fn live(world: Rc<World>, seed: u64, steps: Steps) {
     let weather = Weather::of(seed);
     let watchman = Watchman::new(&world.sim, weather.lossy);
     let registrar = Registrar::new(&world, !seed.is_multiple_of(3), weather.calm == u16::MAX, weather.lossy);
-    let tokens = Tokens::new(&world, seed, weather.calm == u16::MAX, weather.lossy);
+    let beside = Beside::new(&world, seed, weather.calm == u16::MAX, weather.lossy);
     world.managed_resource().always_update = seed % 7 == 3;
     let mut life = Life {
         world: world.clone(),
         watchman: watchman.clone(),
         registrar: registrar.clone(),
-        tokens: tokens.clone(),
+        beside: beside.clone(),
         bundles: BTreeMap::new(),
         leader: "grm".into(),
         deposed: Vec::new(),
@@ -85,19 +85,19 @@ pub(super) async fn live(world: Rc<World>, seed: u64, steps: Steps) {
         step: 0,
         begin: tokio::time::Instant::now(),
     };
-    disturbances::disturb(&world, watchman.clone(), registrar.clone(), tokens.clone(), weather, seed);
-    let violations = || [watchman.violations(), registrar.violations(), tokens.violations()].concat();
+    disturbances::disturb(&world, watchman.clone(), registrar.clone(), beside.clone(), weather, seed);
+    let violations = || [watchman.violations(), registrar.violations(), beside.violations()].concat();
     world.start().await;
     for step in 0..STEPS {
         life.step = step;
-        life.note(tokens.act());
+        life.note(beside.act());
         life.act().await;
         life.revive().await;
         life.rest().await;
         life.revive().await;
         assert_eq!(violations(), [""; 0], "{:#?}", trace(&world));
     }
-    disturbances::calm(&world, watchman.clone(), registrar.clone(), tokens.clone());
+    disturbances::calm(&world, watchman.clone(), registrar.clone(), beside.clone());
     life.end_disturbances().await;
     tokio::time::sleep(Duration::from_secs(400)).await;
     assert_eq!(violations(), [""; 0], "{:#?}", trace(&world));
@@ -182,6 +182,7 @@ impl Life {
                 let seconds = self.random.i64(-40_000..40_000);
                 self.note(format!("the clock jumps by {seconds} s"));
                 self.world.universe.env.clock.jump(jiff::SignedDuration::from_secs(seconds));
+                self.beside.jump(seconds);
             }
             32 => {
                 self.note("the history is lost".into());

@@ -1,14 +1,17 @@
 //! Random lives of several bundles: whatever happened, the end is what the last manifests say, and at no moment was
 //! anything done that must not be.
 //!
-//! `items` is what bundles hold, `life` what happens to them, `users` who interferes, `certificates` and `tokens` what happens
-//! beside them, `disturbances` what goes wrong by itself. `watchman` looks at each request, `check` at the end. Start at [`life::live`].
+//! `items` is what bundles hold, `life` what happens to them, `users` who interferes, `certificates` and `beside` (static
+//! `tokens`, `access` to tokens, `collectables`) what happens beside them, `disturbances` what goes wrong by itself. `watchman` looks at each request, `check` at the end. Start at [`life::live`].
 //!
 //! A seed is one life, in a world and on a thread of its own, and always the same. `SEEDS=20000 cargo test --test
 //! simulation random` tries more of them, `SEED=17` plays one again.
 
+mod access;
+mod beside;
 mod certificates;
 mod check;
+mod collectables;
 mod disturbances;
 mod items;
 mod life;

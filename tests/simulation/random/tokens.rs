@@ -72,9 +72,9 @@ impl State {
         self.pods.values().any(|mounted| mounted == secret)
     }
 
-    /// Whether it is right that a Secret begins or ceases to be considered.
-    fn supports(&self, secret: &str, considered: bool) -> bool {
-        self.wants_no_tokens(secret) == Some(considered) && !(considered && self.is_mounted(secret))
+    /// Whether it is right that a Secret begins to be considered.
+    fn may_consider(&self, secret: &str) -> bool {
+        self.wants_no_tokens(secret) == Some(true) && !self.is_mounted(secret)
     }
 }
 
@@ -254,14 +254,18 @@ impl Tokens {
 // === impl Book ===
 
 impl Book {
-    /// Whether a patch that was sent then was right by something that was so at most `window` before.
+    /// Whether a patch that was sent then was right by something that was so at most `window` before. A Secret becomes
+    /// considered by what was read; it ceases to be by what the watches say, one of which may be behind the other.
     fn supported(&self, secret: &str, considered: bool, sent: Instant, window: Duration) -> bool {
         let ends = self.states.iter().skip(1).map(|(since, _)| Some(*since)).chain([None]);
-        let mut counted = self
-            .states
-            .iter()
-            .zip(ends)
-            .filter(|((since, _), end)| *since <= sent && end.is_none_or(|end| end + window >= sent));
-        counted.any(|((_, state), _)| state.supports(secret, considered))
+        let counted: Vec<&State> = (self.states.iter().zip(ends))
+            .filter(|((since, _), end)| *since <= sent && end.is_none_or(|end| end + window >= sent))
+            .map(|((_, state), _)| state)
+            .collect();
+        if considered {
+            return counted.iter().any(|state| state.may_consider(secret));
+        }
+        let mut accounts = counted.iter().filter_map(|state| state.secrets.get(secret));
+        accounts.any(|account| counted.iter().any(|state| state.accounts.get(account) == Some(&false)))
     }
 }
