@@ -8,16 +8,20 @@
 //! * [`garbage_collector`]: immutable Secrets and ConfigMaps that nothing refers to any more
 //! * [`token_invalidator`]: static tokens of ServiceAccounts that want none
 //! * [`token_requestor`]: tokens of the target in Secrets of the source
+//! * [`network_policy`]: who may reach the pods of a Service
+//! * [`istio_cluster_configuration`]: EnvoyFilters for gateways of Istio
 //! * [`leader`]: the election on a Lease; no module, because it decides when modules lead
 
 pub mod csr_approver;
 pub mod garbage_collector;
 pub mod ground;
 mod health;
+pub mod istio_cluster_configuration;
 pub mod leader;
 pub mod managed_resource;
 pub mod module;
 pub mod modules;
+pub mod network_policy;
 pub mod root;
 pub mod token_invalidator;
 pub mod token_requestor;

@@ -9,4 +9,6 @@ pub const MODULES: &[Module] = &[
     super::garbage_collector::MODULE,
     super::token_invalidator::MODULE,
     super::token_requestor::MODULE,
+    super::network_policy::MODULE,
+    super::istio_cluster_configuration::MODULE,
 ];

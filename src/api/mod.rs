@@ -20,10 +20,12 @@ pub mod config;
 pub mod crd;
 pub mod duration;
 pub mod fields;
+mod formats;
 pub mod integer;
 pub mod keys;
 pub mod managed_resource;
 pub mod origin;
 pub mod quote;
+pub mod selector;
 
 pub use cluster::object;

@@ -14,7 +14,6 @@ mod defaults;
 mod document;
 pub(crate) mod file;
 mod finding;
-mod formats;
 mod resolve;
 mod tolerations;
 mod types;

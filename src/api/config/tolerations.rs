@@ -3,9 +3,8 @@
 use super::{
     file::Toleration,
     finding::{FieldError, json},
-    formats,
 };
-use crate::api::quote::quoted;
+use crate::api::{formats, quote::quoted};
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 const OPERATORS: [&str; 2] = ["Equal", "Exists"];

@@ -221,7 +221,7 @@ pub struct CsrApprover {
 pub struct NetworkPolicyController {
     /// Passes side by side.
     pub concurrent_syncs: usize,
-    /// Namespaces whose Services are handled: any of these; empty is all. Not checked yet.
+    /// Namespaces whose Services are handled: any of these; empty is all. Checked.
     pub namespace_selectors: Vec<LabelSelector>,
     /// Turns on the policies of Ingresses.
     pub ingress_controller_selector: Option<IngressControllerSelector>,
@@ -236,7 +236,7 @@ pub struct NetworkPolicyController {
 pub struct IngressControllerSelector {
     /// Their namespace.
     pub namespace: String,
-    /// Their labels. Not checked yet.
+    /// Their labels. Checked.
     pub pod_selector: LabelSelector,
 }
 

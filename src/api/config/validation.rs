@@ -2,11 +2,11 @@
 
 use super::{
     file::{self, ConfigFile},
-    finding::FieldError,
+    finding::{FieldError, json},
     tolerations,
     types::{LogFormat, LogLevel},
 };
-use crate::api::{duration::GoDuration, quote::quoted};
+use crate::api::{duration::GoDuration, quote::quoted, selector::Selector};
 
 const MIN_RESYNC_PERIOD: GoDuration = GoDuration::from_secs(10);
 const MIN_SYNC_PERIOD: GoDuration = GoDuration::from_secs(15);
@@ -53,6 +53,25 @@ fn connection(errors: &mut Vec<FieldError>, path: &str, connection: &file::Conne
     }
     if connection.burst < 0 {
         errors.push(FieldError::invalid(format!("{path}.burst"), connection.burst, NOT_NEGATIVE));
+    }
+}
+
+/// Spec 40 §4: selectors that cannot be converted abort the start.
+fn selectors(errors: &mut Vec<FieldError>, policy: &file::NetworkPolicy) {
+    for (index, selector) in policy.namespace_selectors.iter().enumerate() {
+        if let Err(error) = Selector::new(selector) {
+            let path = format!("controllers.networkPolicy.namespaceSelectors[{index}]");
+            errors.push(FieldError::invalid(
+                path,
+                json(selector),
+                format!("failed parsing namespace selector: {error}"),
+            ));
+        }
+    }
+    let pods = policy.ingress_controller_selector.as_ref().map(|selector| &selector.pod_selector);
+    if let Some((selector, Err(error))) = pods.map(|selector| (selector, Selector::new(selector))) {
+        let path = "controllers.networkPolicy.ingressControllerSelector.podSelector";
+        errors.push(FieldError::invalid(path, json(selector), error));
     }
 }
 
@@ -131,6 +150,9 @@ fn controllers(errors: &mut Vec<FieldError>, controllers: &file::Controllers) {
     let label = &managed_resource.managed_by_label_value;
     required(errors, "controllers.managedResources.managedByLabelValue", label, MANAGED_BY);
 
+    if controllers.network_policy.enabled {
+        selectors(errors, &controllers.network_policy);
+    }
     if controllers.token_requestor.enabled {
         let syncs = controllers.token_requestor.concurrent_syncs;
         workers(errors, "controllers.tokenRequestor.concurrentSyncs", syncs);

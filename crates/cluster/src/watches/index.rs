@@ -58,6 +58,11 @@ impl<K: Ord> Index<K> {
         self.read().get(key).cloned().unwrap_or_default()
     }
 
+    /// How many objects a key has.
+    pub fn count(&self, key: &K) -> usize {
+        self.read().get(key).map_or(0, Vec::len)
+    }
+
     /// Whether a key has an object.
     pub fn contains(&self, key: &K) -> bool {
         self.read().contains_key(key)

@@ -4,7 +4,7 @@ const NAME: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 
 /// What is wrong with a qualified name: an optional DNS subdomain and `/`, then a name of at most 63 bytes.
-pub(super) fn qualified_name(value: &str) -> Vec<String> {
+pub(crate) fn qualified_name(value: &str) -> Vec<String> {
     let parts: Vec<_> = value.split('/').collect();
     let (prefix, name) = match parts.as_slice() {
         [name] => (None, *name),
@@ -35,7 +35,7 @@ pub(super) fn qualified_name(value: &str) -> Vec<String> {
 }
 
 /// What is wrong with a label value: empty, or a name of at most 63 bytes.
-pub(super) fn label_value(value: &str) -> Vec<String> {
+pub(crate) fn label_value(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > 63 {
         errors.push("must be no more than 63 bytes".to_owned());

@@ -1,0 +1,159 @@
+//! EnvoyFilters: which there are to be, and what is compared with one that is there (spec 42 §5.5).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cluster::object::{self, NamespacedName};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::rule::{Mode, Rule, Service};
+
+/// Label of our filters.
+pub const MANAGED_BY: &str = "resources.gardener.cloud/managed-by";
+/// Its value.
+pub const MANAGED_BY_US: &str = "istio-cluster-configuration";
+const SUFFIX: &str = "-cluster-configuration";
+const BUFFER: u32 = 32_768;
+const STREAM_WINDOW: u32 = 65_536;
+const CONNECTION_WINDOW: u32 = 1_048_576;
+const LONGEST_CONNECTION: &str = "86400s";
+const OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
+
+/// What the filters of a source namespace patch: per ingress namespace, clusters in order, with their modes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Patches {
+    /// By ingress namespace; none is empty.
+    pub by_target: BTreeMap<String, Vec<(String, Mode)>>,
+    /// Clusters for which two rules say different things; the first one counts.
+    pub contested: BTreeSet<String>,
+}
+
+/// What is kept of a filter that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The source namespace, by its name; `None`: not a name of ours.
+    pub source: Option<Box<str>>,
+    digest: [u8; 32],
+}
+
+/// What the rules of a source namespace, in the order of their names, make of ingress namespaces.
+pub fn patches<'a>(
+    source: &str,
+    rules: impl Iterator<Item = &'a Rule>,
+    service_of: impl Fn(&NamespacedName) -> Option<Service>,
+    ingress: &BTreeSet<&str>,
+) -> Patches {
+    let mut patches = Patches::default();
+    for rule in rules.filter(|rule| !rule.is_partial) {
+        let Some(name) = &rule.service else { continue };
+        let targets = rule.exports.resolve(source, ingress);
+        if targets.is_empty() {
+            continue;
+        }
+        let Some(service) = service_of(name) else { continue };
+        let targets = service.exports.resolve(&name.namespace, &targets);
+        for (port, by_protocol) in &service.ports {
+            let cluster = format!("outbound|{port}||{}.{}.svc.cluster.local", name.name, name.namespace);
+            let mode = rule.mode(*port, *by_protocol);
+            for target in &targets {
+                let clusters = patches.by_target.entry((*target).to_owned()).or_default();
+                match clusters.iter().find(|(known, _)| *known == cluster) {
+                    Some((_, known)) if *known != mode => drop(patches.contested.insert(cluster.clone())),
+                    Some(_) => {}
+                    None => clusters.push((cluster.clone(), mode)),
+                }
+            }
+        }
+    }
+    patches
+}
+
+/// The name of the filters of a source namespace.
+pub fn name(source: &str) -> String {
+    format!("{source}{SUFFIX}")
+}
+
+/// A filter: of this source namespace with this uid, in an ingress namespace.
+pub fn filter(source: &str, uid: &str, target: &str, clusters: &[(String, Mode)]) -> Value {
+    json!({
+        "apiVersion": "networking.istio.io/v1alpha3", "kind": "EnvoyFilter",
+        "metadata": {
+            "name": name(source), "namespace": target, "labels": { MANAGED_BY: MANAGED_BY_US },
+            "ownerReferences": [{
+                "apiVersion": "v1", "kind": "Namespace", "name": source, "uid": uid,
+                "controller": true, "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": { "configPatches": clusters.iter().map(|(cluster, mode)| patch(cluster, *mode)).collect::<Vec<_>>() },
+    })
+}
+
+fn patch(cluster: &str, mode: Mode) -> Value {
+    let mut value = json!({ "per_connection_buffer_limit_bytes": BUFFER });
+    let speaks = match mode {
+        Mode::Default => None,
+        Mode::Http2 => Some("explicit_http_config"),
+        Mode::Client => Some("use_downstream_protocol_config"),
+    };
+    if let Some(speaks) = speaks {
+        value["typed_extension_protocol_options"] = json!({ OPTIONS: {
+            "@type": format!("type.googleapis.com/{OPTIONS}"),
+            "common_http_protocol_options": { "max_connection_duration": LONGEST_CONNECTION },
+            speaks: { "http2_protocol_options": {
+                "initial_stream_window_size": STREAM_WINDOW, "initial_connection_window_size": CONNECTION_WINDOW,
+            } },
+        } });
+    }
+    json!({
+        "applyTo": "CLUSTER",
+        "match": { "context": "GATEWAY", "cluster": { "name": cluster } },
+        "patch": { "operation": "MERGE", "value": value },
+    })
+}
+
+/// Brings labels, owners and spec of a filter into one that is there, exactly; all else there stays.
+pub fn bring_into(live: &Value, wanted: &Value) -> Value {
+    let mut after = live.clone();
+    for field in ["labels", "ownerReferences"] {
+        after["metadata"][field] = wanted["metadata"][field].clone();
+    }
+    after["spec"] = wanted["spec"].clone();
+    after
+}
+
+// === impl Found ===
+
+impl Found {
+    /// What is kept of a filter.
+    pub fn of(filter: &Value) -> Self {
+        let source = object::name(filter).strip_suffix(SUFFIX).map(Into::into);
+        let mut hasher = Sha256::new();
+        for part in [&filter["metadata"]["labels"], &filter["metadata"]["ownerReferences"], &filter["spec"]] {
+            add(&mut hasher, part);
+        }
+        Self { source, digest: hasher.finalize().into() }
+    }
+}
+
+/// In an order of its own, whatever that of the fields is.
+fn add(hasher: &mut Sha256, value: &Value) {
+    match value {
+        Value::Object(map) => {
+            let mut fields: Vec<_> = map.iter().collect();
+            fields.sort_by_key(|(key, _)| *key);
+            hasher.update(format!("{{{}", fields.len()));
+            for (key, value) in fields {
+                hasher.update(format!("{}:{key}", key.len()));
+                add(hasher, value);
+            }
+        }
+        Value::Array(list) => {
+            hasher.update(format!("[{}", list.len()));
+            list.iter().for_each(|item| add(hasher, item));
+        }
+        other => {
+            let text = other.to_string();
+            hasher.update(format!("={}:{text}", text.len()));
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Hardens the gateways of Istio: an EnvoyFilter per namespace with DestinationRules and ingress namespace (spec 42).
+//!
+//! ```text
+//! DestinationRules, Services ─ rule.rs ─┐
+//! Namespaces ───────────────────────────┼─► pass: filter.rs (which clusters, how) ─► create, patch, delete what differs
+//! EnvoyFilters of ours ─────────────────┘
+//! ```
+//!
+//! An actor per source namespace. Pure: [`rule`] and [`filter`].
+
+pub mod filter;
+pub mod rule;
+
+use std::{collections::BTreeSet, rc::Rc, time::Duration};
+
+use cluster::{
+    ApiError, Cluster, Context, DeleteOptions, How, Index, Lock, Projected, Record as _, Resource, StoreState, Want,
+    Watch, Watches,
+    object::{self, NamespacedName},
+};
+use kit::{Causes, Controller, Duty, Failure, Outcome, Pass, Supervised, Wake};
+use serde_json::Value;
+
+use self::{
+    filter::Found,
+    rule::{Rule, Service},
+};
+use super::{ground::Ground, module};
+use crate::api::config::Config;
+
+/// Name in metrics and logs (spec 70 §9.2).
+pub const NAME: &str = "istio-cluster-configuration";
+
+/// The controller; on with `controllers.istioClusterConfiguration.enabled`.
+pub const MODULE: module::Module = module::Module { names: &[NAME], install };
+
+const ROLE: &str = "gardener.cloud/role";
+const ROLE_INGRESS: &str = "istio-ingress";
+const EXPOSURE_CLASS: &str = "handler.exposureclass.gardener.cloud/name";
+/// Deletions wait so long for a watch that was not heard of.
+const DOUBT: Duration = Duration::from_secs(10);
+
+/// What is kept of a Namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Namespace {
+    uid: Box<str>,
+    is_ingress: bool,
+    is_terminating: bool,
+}
+
+/// The controller, in the hands of its actors.
+struct Configuration {
+    permits: usize,
+    resync: Duration,
+    target: Cluster,
+    rules: Watch<Projected<Rule>>,
+    services: Watch<Projected<Service>>,
+    namespaces: Watch<Projected<Namespace>>,
+    filters: Watch<Projected<Found>>,
+    by_service: Index<NamespacedName>,
+    by_export: Index<Box<str>>,
+    by_source: Index<Box<str>>,
+}
+
+/// A source namespace, the key of an actor.
+fn source(namespace: &str) -> NamespacedName {
+    NamespacedName::new("", namespace)
+}
+
+fn istio(version: &str, kind: &str, plural: &str) -> Resource {
+    Resource::new("networking.istio.io", version, kind, plural, true)
+}
+
+fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
+    let permits = config.controllers.istio_cluster_configuration?.concurrent_syncs;
+    let resync = config.target.cache_resync_period;
+    let watches: &Watches = &ground.target.watches;
+    let rules = istio("v1beta1", "DestinationRule", "destinationrules");
+    let rules = watches.open(Want::new(rules, |rule| Projected::of(rule, Rule::of(rule))).optional());
+    let services = Resource::new("", "v1", "Service", "services", true);
+    let services = watches.open(Want::new(services, |service| Projected::of(service, Service::of(service))));
+    let namespaces = Resource::new("", "v1", "Namespace", "namespaces", false);
+    let want = Want::new(namespaces, |namespace| Projected::of(namespace, Namespace::of(namespace)));
+    let namespaces = watches.open(want.metadata());
+    let filters = istio("v1alpha3", "EnvoyFilter", "envoyfilters");
+    let want = Want::new(filters, |filter| Projected::of(filter, Found::of(filter))).optional();
+    let filters = watches.open(want.labelled(format!("{}={}", filter::MANAGED_BY, filter::MANAGED_BY_US)));
+    let by_service = rules.index(|_, rule| rule.fields.service.iter().cloned().collect());
+    let by_export = rules.index(|_, rule| {
+        let mut entries = rule.fields.exports.0.clone();
+        entries.sort();
+        entries.dedup();
+        entries
+    });
+    let by_source = filters.index(|_, filter| filter.fields.source.iter().cloned().collect());
+    Some(Box::new(move |ground| {
+        let target = ground.target.cluster.clone();
+        let controller = Rc::new(Configuration {
+            permits,
+            resync,
+            target,
+            rules,
+            services,
+            namespaces,
+            filters,
+            by_service,
+            by_export,
+            by_source,
+        });
+        let supervised = Supervised::start(controller.clone(), &ground.env);
+        controller.subscribe(&supervised);
+        supervised.into()
+    }))
+}
+
+/// What was there already is less urgent than what happens now.
+fn wake(how: How<'_>) -> Wake<()> {
+    if how == How::First { Wake::background(Causes::OBJECT) } else { Wake::live(Causes::OBJECT) }
+}
+
+impl Configuration {
+    /// Has actors woken by what concerns them (spec 42 §3). The first lists of Services and Namespaces tell nothing new.
+    fn subscribe(&self, supervised: &Supervised<Self>) {
+        let waker = supervised.weak();
+        self.rules.subscribe(move |change| {
+            if change.old.map(|old| &old.fields) != change.new.map(|new| &new.fields) {
+                waker.wake(&source(&change.name.namespace), wake(change.how));
+            }
+        });
+        let (waker, by_service) = (supervised.weak(), self.by_service.clone());
+        self.services.subscribe(move |change| {
+            if change.how != How::First && change.old.map(|old| &old.fields) != change.new.map(|new| &new.fields) {
+                let sources: BTreeSet<_> = by_service.get(change.name).into_iter().map(|rule| rule.namespace).collect();
+                sources.iter().for_each(|namespace| waker.wake(&source(namespace), wake(change.how)));
+            }
+        });
+        let (waker, by_export) = (supervised.weak(), self.by_export.clone());
+        self.namespaces.subscribe(move |change| {
+            let [old, new] = [change.old, change.new].map(|namespace| namespace.map(|namespace| &namespace.fields));
+            if change.how == How::First || old == new {
+                return;
+            }
+            let name = change.name.name.as_str();
+            if [old, new].into_iter().flatten().any(|namespace| namespace.is_ingress) {
+                let exporting = by_export.get(&name.into()).into_iter().chain(by_export.get(&"*".into()));
+                let own = by_export.get(&".".into()).into_iter().filter(|rule| rule.namespace == name);
+                let sources: BTreeSet<_> = exporting.chain(own).map(|rule| rule.namespace).collect();
+                sources.iter().for_each(|namespace| waker.wake(&source(namespace), wake(change.how)));
+            }
+            // A source that is there now: its rules may have been heard of before.
+            if old.map(|old| &old.uid) != new.map(|new| &new.uid) {
+                waker.wake(&source(name), wake(change.how));
+            }
+        });
+        let waker = supervised.weak();
+        self.filters.subscribe(move |change| {
+            let [old, new] = [change.old, change.new].map(|filter| filter.map(|filter| &filter.fields));
+            if old != new && !matches!(change.how, How::Own { .. }) {
+                let sources: BTreeSet<_> =
+                    [old, new].into_iter().flatten().filter_map(|it| it.source.clone()).collect();
+                sources.iter().for_each(|namespace| waker.wake(&source(namespace), wake(change.how)));
+            }
+        });
+    }
+
+    fn is_evidence(&self) -> bool {
+        let is_fresh_or_off = |state: StoreState, is_fresh: bool| state == StoreState::Off || is_fresh;
+        self.services.is_fresh()
+            && self.namespaces.is_fresh()
+            && is_fresh_or_off(self.rules.store().state(), self.rules.is_fresh())
+    }
+
+    /// Creates the filter, or changes the one that is there (spec 42 §5.5).
+    async fn bring_about(&self, context: &Context, at: &NamespacedName, wanted: &Value) -> Result<(), ApiError> {
+        let target = self.filters.resource().at(&*at.namespace, &*at.name);
+        let asked = self.target.clock().monotonic();
+        if self.filters.store().with(at, |_| ()).is_none() {
+            match self.target.create(context, &target, wanted).await {
+                Err(error) if error.is_already_exists() => {}
+                answer => {
+                    self.filters.wrote(&answer?, &at.to_string(), asked);
+                    return Ok(());
+                }
+            }
+        }
+        // One of somebody else is taken over, by what it is now.
+        let live = self.target.get(context, &target).await?;
+        let asked = self.target.clock().monotonic();
+        let after = filter::bring_into(&live, wanted);
+        let wrote = self.target.patch_to(context, &target, &live, &after, Lock::None).await?;
+        self.filters.wrote(wrote.object(), &at.to_string(), asked);
+        Ok(())
+    }
+
+    /// Deletes a filter as it was seen.
+    async fn delete(&self, context: &Context, at: &NamespacedName) -> Result<(), ApiError> {
+        let Some(version) = self.filters.store().with(at, |filter| filter.version()) else { return Ok(()) };
+        let target = self.filters.resource().at(&*at.namespace, &*at.name);
+        let options = DeleteOptions { resource_version: Some(version.to_string()), ..DeleteOptions::default() };
+        match self.target.delete(context, &target, &options).await {
+            Err(error) if !error.is_not_found() => return Err(error),
+            _ => self.filters.deleted(at, &at.to_string()),
+        }
+        Ok(())
+    }
+}
+
+impl Controller for Configuration {
+    type Key = NamespacedName;
+    type Ref = ();
+    type Object = ();
+    type Memory = ();
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn duties(&self) -> Vec<Duty> {
+        let duty = Duty::new(NAME, self.permits).about(("", "Namespace")).resync(self.resync);
+        let duty = duty.needs(self.rules.need()).needs(self.filters.need());
+        vec![duty.needs(self.services.need()).needs(self.namespaces.need())]
+    }
+
+    fn object(&self, _: &NamespacedName) {}
+
+    async fn pass(self: &Rc<Self>, _: &Rc<()>, (): &mut (), pass: &Pass<NamespacedName>) -> Result<Outcome, Failure> {
+        let name = &*pass.key.name;
+        let Some(own) = self.namespaces.store().with(&pass.key, |namespace| namespace.fields.clone()) else {
+            tracing::debug!("Source namespace is gone, nothing to do");
+            return Ok(Outcome::Retire);
+        };
+        let mut ingress = Vec::new();
+        self.namespaces.store().for_each(|name, namespace| {
+            if namespace.fields.is_ingress {
+                ingress.push((name.name.clone(), namespace.fields.is_terminating));
+            }
+        });
+        let mut rules = Vec::new();
+        self.rules.store().for_each_in(name, |_, rule| rules.push(rule.fields.clone()));
+        let service = |name: &NamespacedName| self.services.store().with(name, |service| service.fields.clone());
+        let targets: BTreeSet<&str> = ingress.iter().map(|(name, _)| name.as_str()).collect();
+        let patches = filter::patches(name, rules.iter(), service, &targets);
+        for cluster in &patches.contested {
+            tracing::warn!(cluster, "DestinationRules say different things of a cluster; the first by name counts");
+        }
+
+        let context = Context::new(pass.lane(), pass.deadline, name.to_owned());
+        let (mut errors, mut written) = (Vec::new(), 0_usize);
+        let terminating: BTreeSet<&str> =
+            ingress.iter().filter(|(_, is_terminating)| *is_terminating).map(|(name, _)| name.as_str()).collect();
+        for (target, clusters) in patches.by_target.iter().filter(|(target, _)| !terminating.contains(target.as_str()))
+        {
+            let at = NamespacedName::new(&**target, filter::name(name));
+            let wanted = filter::filter(name, &own.uid, target, clusters);
+            if self.filters.store().with(&at, |found| found.fields == Found::of(&wanted)) == Some(true) {
+                continue;
+            }
+            written += 1;
+            if let Err(error) = self.bring_about(&context, &at, &wanted).await {
+                errors.push(format!("failed to create/update EnvoyFilter {at}: {error}"));
+            }
+        }
+        let own_filters = self.by_source.get(&name.into());
+        let stale: Vec<_> =
+            own_filters.into_iter().filter(|at| !patches.by_target.contains_key(&at.namespace)).collect();
+        let is_in_doubt = !stale.is_empty() && !self.is_evidence();
+        for at in stale.iter().filter(|_| !is_in_doubt) {
+            written += 1;
+            match self.delete(&context, at).await {
+                Err(error) if error.is_conflict() => return Ok(Outcome::Again),
+                Err(error) => errors.push(format!("failed to delete EnvoyFilter {at}: {error}")),
+                Ok(()) => {}
+            }
+        }
+        pass.note(format!("{} filters, {written} written now", patches.by_target.len()));
+        if !errors.is_empty() {
+            return Err(Failure::new(errors.join("; ")));
+        }
+        Ok(match (is_in_doubt, patches.by_target.is_empty()) {
+            (true, _) => Outcome::After(DOUBT),
+            (false, true) => Outcome::Retire,
+            (false, false) => Outcome::Done,
+        })
+    }
+}
+
+// === impl Namespace ===
+
+impl Namespace {
+    fn of(namespace: &Value) -> Self {
+        let is_ingress =
+            object::label(namespace, ROLE) == Some(ROLE_INGRESS) || object::label(namespace, EXPOSURE_CLASS).is_some();
+        let is_terminating = object::deletion_timestamp(namespace).is_some();
+        Self { uid: object::uid(namespace).into(), is_ingress, is_terminating }
+    }
+}

@@ -1,0 +1,95 @@
+//! Who carries client labels: pods, and templates of pods, which come before them (mode `onlyForMatchingPods`, spec 40 §7.6).
+
+use cluster::{Change, Index, Projected, Resource, Want, Watch, Watches};
+use serde_json::Value;
+
+use super::label::{ALLOWED, TO};
+
+/// A namespace and a client label.
+pub(super) type Client = (Box<str>, Box<str>);
+
+/// The client labels of an object; most have none.
+type Carried = Option<Box<[Box<str>]>>;
+
+/// Pods and templates of pods.
+pub(super) struct Clients {
+    watches: Vec<(Watch<Projected<Carried>>, Index<Client>)>,
+}
+
+/// Group, kind, plural, and where the labels of the pods are.
+const TEMPLATES: [(&str, &str, &str, &str); 5] = [
+    ("apps", "Deployment", "deployments", "/spec/template/metadata/labels"),
+    ("apps", "StatefulSet", "statefulsets", "/spec/template/metadata/labels"),
+    ("apps", "DaemonSet", "daemonsets", "/spec/template/metadata/labels"),
+    ("batch", "Job", "jobs", "/spec/template/metadata/labels"),
+    ("batch", "CronJob", "cronjobs", "/spec/jobTemplate/spec/template/metadata/labels"),
+];
+
+// === impl Clients ===
+
+impl Clients {
+    /// Opens the watches. Only that of pods is waited for: the right to see the others may not be granted (spec 40 §4).
+    pub(super) fn open(watches: &Watches) -> Self {
+        let pods = Resource::new("", "v1", "Pod", "pods", true);
+        let pods = Want::new(pods, |pod| Projected::of(pod, carried(pod, "/metadata/labels"))).metadata();
+        let templates = TEMPLATES.into_iter().map(|(group, kind, plural, place)| {
+            let resource = Resource::new(group, "v1", kind, plural, true);
+            Want::new(resource, move |object| Projected::of(object, carried(object, place))).unawaited()
+        });
+        let wants = std::iter::once(pods).chain(templates);
+        let watches = wants.map(|want| {
+            let watch = watches.open(want);
+            let index = watch.index(|name, carrier| {
+                let keys = carrier.fields.iter().flatten();
+                keys.map(|key| (name.namespace.as_str().into(), key.clone())).collect()
+            });
+            (watch, index)
+        });
+        Self { watches: watches.collect() }
+    }
+
+    /// What passes need.
+    pub(super) fn need(&self) -> Option<kit::Need> {
+        self.watches.first().map(|(pods, _)| pods.need())
+    }
+
+    /// Whether somebody in the namespace carries the label, or is about to.
+    pub(super) fn has(&self, namespace: &str, key: &str) -> bool {
+        let client = (namespace.into(), key.into());
+        self.watches.iter().any(|(_, index)| index.contains(&client))
+    }
+
+    /// Whether what is known of pods is evidence.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.watches.first().is_some_and(|(pods, _)| pods.is_fresh())
+    }
+
+    /// `tell` is told of each client that comes first or goes last.
+    pub(super) fn subscribe(&self, tell: impl Fn(Client) + Clone + 'static) {
+        for (watch, index) in &self.watches {
+            let (index, tell) = (index.clone(), tell.clone());
+            watch.subscribe(move |change: &Change<'_, Projected<Carried>>| {
+                let keys = |carrier: Option<&Projected<Carried>>| -> Vec<Box<str>> {
+                    carrier.iter().flat_map(|carrier| carrier.fields.iter().flatten().cloned()).collect()
+                };
+                let (old, new) = (keys(change.old), keys(change.new));
+                let came = new.iter().filter(|key| !old.contains(key)).map(|key| (key, 1));
+                let went = old.iter().filter(|key| !new.contains(key)).map(|key| (key, 0));
+                for (key, count) in came.chain(went) {
+                    let client = (change.name.namespace.as_str().into(), key.clone());
+                    if index.count(&client) == count {
+                        tell(client);
+                    }
+                }
+            });
+        }
+    }
+}
+
+/// The client labels with the value that counts.
+fn carried(object: &Value, place: &str) -> Carried {
+    let labels = object.pointer(place).and_then(Value::as_object)?;
+    let is_client = |(key, value): &(&String, &Value)| key.starts_with(TO) && *value == ALLOWED;
+    let keys: Box<[Box<str>]> = labels.iter().filter(is_client).map(|(key, _)| key.as_str().into()).collect();
+    (!keys.is_empty()).then_some(keys)
+}

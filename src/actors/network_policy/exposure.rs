@@ -1,0 +1,136 @@
+//! What exposes Services: Ingresses, and VirtualServices with their Gateways (spec 40 §5.4, §7.9, §7.10).
+
+use cluster::{Index, Projected, Resource, Want, Watch, Watches, object::NamespacedName};
+use serde_json::Value;
+
+use super::desired::Backend;
+use crate::api::selector::{Labels, Selector};
+
+/// The backends of an Ingress, each once: name of a Service of its namespace, and port.
+pub type Backends = Vec<(Box<str>, Option<Backend>)>;
+
+/// What is kept of a VirtualService.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VirtualService {
+    /// Its gateways, each once.
+    pub gateways: Vec<NamespacedName>,
+    /// Services it routes to, and their ports, each once.
+    pub destinations: Vec<(NamespacedName, Option<u16>)>,
+}
+
+/// A reserved name: the sidecars, not a gateway.
+const MESH: &str = "mesh";
+const DOMAIN: &str = ".svc.cluster.local";
+
+/// The watch of Ingresses.
+pub(super) type Ingresses = Watch<Projected<Backends>>;
+/// The watch of VirtualServices.
+pub(super) type VirtualServices = Watch<Projected<VirtualService>>;
+/// The watch of Gateways: the labels of their pods; `None` if a Gateway has none.
+pub(super) type Gateways = Watch<Projected<Option<Selector>>>;
+
+/// Opens the watch of Ingresses.
+pub(super) fn ingresses(watches: &Watches) -> Ingresses {
+    let ingress = Resource::new("networking.k8s.io", "v1", "Ingress", "ingresses", true);
+    watches.open(Want::new(ingress, |ingress| Projected::of(ingress, backends(ingress))))
+}
+
+/// Opens the watch of VirtualServices; they may be served, or be served later.
+pub(super) fn virtual_services(watches: &Watches) -> VirtualServices {
+    let resource = Resource::new("networking.istio.io", "v1beta1", "VirtualService", "virtualservices", true);
+    watches.open(Want::new(resource, |object| Projected::of(object, VirtualService::of(object))).optional())
+}
+
+/// Opens the watch of Gateways; they may be served, or be served later.
+pub(super) fn gateways(watches: &Watches) -> Gateways {
+    let resource = Resource::new("networking.istio.io", "v1beta1", "Gateway", "gateways", true);
+    watches.open(Want::new(resource, |gateway| Projected::of(gateway, gateway_selector(gateway))).optional())
+}
+
+/// Ingresses by the Services they name.
+pub(super) fn by_backend(ingresses: &Ingresses) -> Index<NamespacedName> {
+    ingresses.index(|name, ingress| backend_services(&name.namespace, &ingress.fields))
+}
+
+/// VirtualServices by the Services they route to.
+pub(super) fn by_destination(services: &VirtualServices) -> Index<NamespacedName> {
+    services.index(|_, service| service.fields.services())
+}
+
+/// VirtualServices by their Gateways.
+pub(super) fn by_gateway(services: &VirtualServices) -> Index<NamespacedName> {
+    services.index(|_, service| service.fields.gateways.clone())
+}
+
+/// The Services that an Ingress names.
+pub fn backend_services(namespace: &str, backends: &Backends) -> Vec<NamespacedName> {
+    let mut services: Vec<_> = backends.iter().map(|(name, _)| NamespacedName::new(namespace, &**name)).collect();
+    services.dedup();
+    services
+}
+
+/// The backends of an Ingress. Its default backend is none of them (spec 40 §5).
+pub fn backends(ingress: &Value) -> Backends {
+    let rules = ingress["spec"]["rules"].as_array().into_iter().flatten();
+    let paths = rules.flat_map(|rule| rule["http"]["paths"].as_array().into_iter().flatten());
+    let backend = |path: &Value| {
+        let service = &path["backend"]["service"];
+        Some((service["name"].as_str()?.into(), Backend::of(&service["port"])))
+    };
+    let mut backends: Backends = paths.filter_map(backend).collect();
+    backends.sort();
+    backends.dedup();
+    backends
+}
+
+/// The labels of a Gateway's pods.
+pub fn gateway_selector(gateway: &Value) -> Option<Selector> {
+    let labels = gateway["spec"]["selector"].as_object()?;
+    let labels: Labels =
+        labels.iter().filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect();
+    (!labels.is_empty()).then(|| Selector::of_labels(labels))
+}
+
+// === impl VirtualService ===
+
+impl VirtualService {
+    /// What is kept of a VirtualService.
+    pub fn of(object: &Value) -> Self {
+        let (namespace, spec) = (cluster::object::namespace(object), &object["spec"]);
+        let gateways = spec["gateways"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let mut gateways: Vec<_> = gateways
+            .filter(|gateway| *gateway != MESH)
+            .map(|gateway| match gateway.split_once('/') {
+                Some((namespace, name)) => NamespacedName::new(namespace, name),
+                None => NamespacedName::new(namespace, gateway),
+            })
+            .collect();
+        gateways.sort();
+        gateways.dedup();
+        let routes = ["http", "tls", "tcp"].into_iter().flat_map(|kind| spec[kind].as_array().into_iter().flatten());
+        let routes = routes.flat_map(|route| route["route"].as_array().into_iter().flatten());
+        let destination = |route: &Value| {
+            let destination = &route["destination"];
+            let port = destination["port"]["number"].as_u64().and_then(|number| u16::try_from(number).ok());
+            Some((service_of(destination["host"].as_str()?)?, port))
+        };
+        let mut destinations: Vec<_> = routes.filter_map(destination).collect();
+        destinations.sort();
+        destinations.dedup();
+        Self { gateways, destinations }
+    }
+
+    /// The Services it routes to.
+    pub fn services(&self) -> Vec<NamespacedName> {
+        let mut services: Vec<_> = self.destinations.iter().map(|(service, _)| service.clone()).collect();
+        services.dedup();
+        services
+    }
+}
+
+/// The Service of a full host name; `None` for short names and other domains (spec 40 §7.10 H).
+fn service_of(host: &str) -> Option<NamespacedName> {
+    let (service, namespace) = host.strip_suffix(DOMAIN)?.split_once('.')?;
+    let is_one = !service.is_empty() && !namespace.is_empty() && !namespace.contains('.');
+    is_one.then(|| NamespacedName::new(namespace, service))
+}

@@ -1,0 +1,105 @@
+//! Labels of client pods (spec 40 §7.3, §7.4).
+
+use sha2::{Digest as _, Sha256};
+
+use super::port::Port;
+
+/// Prefix of all keys of ours.
+pub const PREFIX: &str = "networking.resources.gardener.cloud/";
+/// Prefix of the keys of client labels.
+pub const TO: &str = "networking.resources.gardener.cloud/to-";
+/// The value that counts.
+pub const ALLOWED: &str = "allowed";
+/// Longest part of a key behind its prefix, in bytes.
+const LONGEST: usize = 63;
+/// Hex digits that tell shortened keys and names apart.
+const DIGITS: usize = 5;
+
+/// The key of a client label.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key(String);
+
+/// `<service>-<protocol>-<port>`, for an alias the alias.
+pub fn base(service: &str, alias: Option<&str>, port: &Port) -> String {
+    match alias {
+        Some(alias) => alias.to_owned(),
+        None => id(service, None, port),
+    }
+}
+
+/// `<service>-<protocol>-<port>`, with `-via-<alias>` if there is one: it stands in names of policies (spec 40 §7.2).
+pub fn id(service: &str, alias: Option<&str>, port: &Port) -> String {
+    let protocol = port.protocol.map_or("tcp", super::port::Protocol::in_names);
+    let number = port.port.as_ref().map(ToString::to_string).unwrap_or_default();
+    let via = alias.map(|alias| format!("-via-{alias}")).unwrap_or_default();
+    format!("{service}-{protocol}-{number}{via}")
+}
+
+/// For clients in the Service's own namespace.
+pub fn to_own(base: &str) -> Key {
+    Key(format!("{TO}{base}"))
+}
+
+/// For clients in other namespaces. An empty alias is one, too.
+pub fn to_shared(base: &str, namespace: &str, alias: Option<&str>) -> Key {
+    Key(format!("{TO}{}-{base}", alias.unwrap_or(namespace)))
+}
+
+/// The first hex digits of SHA-256.
+pub fn short_hash(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    let mut digits: String = hash.iter().take(DIGITS.div_ceil(2)).map(|byte| format!("{byte:02x}")).collect();
+    digits.truncate(DIGITS);
+    digits
+}
+
+// === impl Key ===
+
+impl Key {
+    /// As it was meant.
+    pub fn usual(&self) -> &str {
+        &self.0
+    }
+
+    /// As it stands on pods and in policies: cut where it is too long.
+    pub fn effective(&self) -> String {
+        let name = &self.0[PREFIX.len()..];
+        if name.len() <= LONGEST {
+            return self.0.clone();
+        }
+        let mut end = LONGEST - DIGITS - 1;
+        while !name.is_char_boundary(end) {
+            end -= 1;
+        }
+        format!("{PREFIX}{}-{}", &name[..end], short_hash(name))
+    }
+
+    /// Whether it is too long.
+    pub fn is_shortened(&self) -> bool {
+        self.0.len() - PREFIX.len() > LONGEST
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// spec 40 §7.4
+    #[test]
+    fn a_long_key_is_cut_and_told_apart_by_a_hash() {
+        let key = to_own("this-is-a-very-long-svc-name-which-will-exceed-max-length-tcp-5678");
+        assert!(key.is_shortened());
+        let expected = "to-this-is-a-very-long-svc-name-which-will-exceed-max-len-7c268";
+        assert_eq!(key.effective(), format!("{PREFIX}{expected}"));
+        assert_eq!(expected.len(), LONGEST);
+    }
+
+    /// spec 40 §7.3
+    #[test]
+    fn the_namespace_or_its_alias_stands_in_keys_of_foreign_clients() {
+        assert_eq!(to_own("cart-tcp-8443").effective(), format!("{TO}cart-tcp-8443"));
+        assert_eq!(to_shared("cart-tcp-8443", "shop", None).effective(), format!("{TO}shop-cart-tcp-8443"));
+        assert_eq!(to_shared("probes", "shop", Some("all-shops")).effective(), format!("{TO}all-shops-probes"));
+        assert_eq!(to_shared("probes", "shop", Some("")).effective(), format!("{TO}-probes"));
+    }
+}

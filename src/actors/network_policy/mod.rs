@@ -1,0 +1,307 @@
+//! Writes the NetworkPolicies that let clients reach Services (spec 40).
+//!
+//! ```text
+//! Services ── service.rs ──┐                                    ┌ clients.rs    pods with a label
+//! Namespaces, Ingresses,   ├─ known.rs ─► View ─► desired/mod.rs ┼ world.rs      everyone          ─► policy.rs ─► write.rs
+//! VirtualServices, Gateways│  (whom does                        ├ ingress.rs    ingress controller    one policy    difference,
+//! pods (clients.rs,        │   it concern?)                     └ gateways.rs   Istio                 as it is to be create, patch,
+//! gateway_pods.rs) ────────┘                                                                                         then delete
+//! ```
+//!
+//! An actor per Service. Indexes say whom a change concerns; nothing is looked through. A pass computes all policies of its
+//! Service from memory and compares them with what the watch of policies knows; a Service that is as it should be costs no
+//! request. Policies of the cluster that are not ours are not watched. Pure: all but `known`, `clients`, `gateway_pods`,
+//! `write` and this shell.
+
+mod clients;
+pub mod desired;
+pub mod exposure;
+pub mod failing;
+mod gateway_pods;
+mod known;
+pub mod label;
+pub mod policy;
+pub mod port;
+pub mod rules;
+pub mod service;
+pub mod text;
+mod write;
+
+use std::{collections::BTreeSet, rc::Rc, time::Duration};
+
+use cluster::{Cluster, Context, How, Recorder, Reference, object::NamespacedName};
+use kit::{Causes, Controller, Duty, Failure, Outcome, Pass, Supervised, Wake, WeakSupervised};
+
+use self::{
+    gateway_pods::GatewayPods,
+    known::{Known, Plan},
+    label::Key,
+    policy::Direction,
+    rules::Rules,
+};
+use super::{ground::Ground, module};
+use crate::api::config::Config;
+
+/// Name in metrics and logs (spec 70 §9.2).
+pub const NAME: &str = "networkpolicy";
+
+/// The controller; on with `controllers.networkPolicy.enabled`.
+pub const MODULE: module::Module = module::Module { names: &[NAME], install };
+
+/// Source and action of its Events (spec 40 §9).
+const COMPONENT: &str = "networkpolicy-controller";
+const ACTION: &str = "Reconcile";
+const TOO_LONG: &str = "PodLabelSelectorKey(s)TooLong";
+const UNUSABLE: &str = "NetworkPolicySourceUnusable";
+
+/// A namespace changed.
+const NAMESPACE: Causes = Causes::own(0);
+/// A policy changed.
+const POLICY: Causes = Causes::own(1);
+/// An Ingress, a VirtualService, a Gateway or its pods changed.
+const EXPOSURE: Causes = Causes::own(2);
+/// The first pod with a client label came, or the last went.
+const CLIENT: Causes = Causes::own(3);
+
+/// Deletions wait so long for a watch that was not heard of.
+const DOUBT: Duration = Duration::from_secs(10);
+/// Policies that the page of a Service shows at most.
+const SHOWN: usize = 60;
+
+/// The controller, in the hands of its actors.
+struct NetworkPolicies {
+    permits: usize,
+    resync: Duration,
+    rules: Rules,
+    target: Cluster,
+    known: Rc<Known>,
+    gateway_pods: Rc<GatewayPods>,
+    events: Recorder,
+}
+
+/// What an actor has told already.
+#[derive(Default)]
+struct Told {
+    shortened: BTreeSet<Key>,
+    unusable: BTreeSet<String>,
+}
+
+fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
+    let settings = config.controllers.network_policy.as_ref()?;
+    let (permits, resync) = (settings.concurrent_syncs, config.target.cache_resync_period);
+    let rules = match Rules::new(settings) {
+        Ok(rules) => rules,
+        // The check of the configuration came before; without selectors it must not begin.
+        Err(error) => {
+            tracing::error!(%error, "failed parsing namespace selector");
+            return None;
+        }
+    };
+    if rules.ingress_controller.as_ref().is_some_and(|(_, pods)| pods.is_empty()) {
+        tracing::warn!("the ingress controller's podSelector is empty: policies select all pods of its namespace");
+    }
+    let known = Rc::new(Known::open(&ground.target.watches, &rules));
+    Some(Box::new(move |ground| {
+        let waking = Rc::new(std::cell::OnceCell::<WeakSupervised<NetworkPolicies>>::new());
+        let (woken, concerned) = (waking.clone(), Rc::downgrade(&known));
+        let gateway_pods = Rc::new(GatewayPods::new(&ground.target.watches, move |selector| {
+            if let (Some(waker), Some(known)) = (woken.get(), concerned.upgrade()) {
+                wake_all(waker, known.behind_selector(selector), Wake::live(EXPOSURE));
+            }
+        }));
+        let controller = Rc::new(NetworkPolicies {
+            permits,
+            resync,
+            rules,
+            target: ground.target.cluster.clone(),
+            known,
+            gateway_pods,
+            events: ground.target.events.for_component(COMPONENT).with_action(ACTION),
+        });
+        let supervised = Supervised::start(controller.clone(), &ground.env);
+        // Nobody else sets it.
+        let _ = waking.set(supervised.weak());
+        controller.subscribe(&supervised);
+        supervised.into()
+    }))
+}
+
+fn wake_all(waker: &WeakSupervised<NetworkPolicies>, services: BTreeSet<NamespacedName>, wake: Wake<()>) {
+    services.iter().for_each(|service| waker.wake(service, wake.clone()));
+}
+
+/// What was there already is less urgent than what happens now.
+fn wake(how: How<'_>, causes: Causes) -> Wake<()> {
+    if how == How::First { Wake::background(causes) } else { Wake::live(causes) }
+}
+
+impl NetworkPolicies {
+    /// Has actors woken by what concerns them (spec 40 §5). First lists but that of Services tell nothing new: no pass begins
+    /// before they are there.
+    fn subscribe(&self, supervised: &Supervised<Self>) {
+        let waker = supervised.weak();
+        self.known.services.subscribe(move |change| {
+            if change.old.map(|old| &old.fields) != change.new.map(|new| &new.fields) {
+                waker.wake(change.name, wake(change.how, Causes::OBJECT));
+            }
+        });
+        let waker = supervised.weak();
+        self.known.policies.subscribe(move |change| {
+            if !matches!(change.how, How::Own { .. }) {
+                let states = [change.old, change.new].into_iter().flatten();
+                let owners: BTreeSet<_> = states.map(|policy| policy.fields.owner.clone()).collect();
+                wake_all(&waker, owners, wake(change.how, POLICY));
+            }
+        });
+        let (waker, known) = (supervised.weak(), Rc::downgrade(&self.known));
+        let edge = self.rules.ingress_controller.as_ref().map(|(namespace, _)| namespace.clone());
+        self.known.namespaces.subscribe(move |change| {
+            let Some(known) = known.upgrade().filter(|_| change.how != How::First) else { return };
+            let states = [change.old, change.new].map(|namespace| namespace.map(|namespace| &namespace.fields));
+            if states[0] == states[1] {
+                return;
+            }
+            let labels: Vec<_> = states.into_iter().flatten().map(|namespace| &namespace.labels).collect();
+            let mut concerned = known.concerned_by_namespace(&change.name.name, &labels);
+            let is_open = states.map(|namespace| namespace.is_some_and(|namespace| !namespace.is_terminating));
+            if is_open[0] != is_open[1]
+                && (edge.as_deref() == Some(&*change.name.name) || !known.gateway_selectors().is_empty())
+            {
+                concerned.extend(known.exposed());
+            }
+            wake_all(&waker, concerned, Wake::live(NAMESPACE));
+        });
+        if let Some(ingresses) = &self.known.ingresses {
+            let waker = supervised.weak();
+            ingresses.subscribe(move |change| {
+                let [old, new] = [change.old, change.new].map(|ingress| ingress.map(|ingress| &ingress.fields));
+                if old != new && change.how != How::First {
+                    let services = [old, new].into_iter().flatten();
+                    let services = services.flat_map(|it| exposure::backend_services(&change.name.namespace, it));
+                    wake_all(&waker, services.collect(), Wake::live(EXPOSURE));
+                }
+            });
+        }
+        let waker = supervised.weak();
+        self.known.virtual_services.subscribe(move |change| {
+            let [old, new] = [change.old, change.new].map(|service| service.map(|service| &service.fields));
+            if old != new {
+                let services = [old, new].into_iter().flatten().flat_map(exposure::VirtualService::services);
+                wake_all(&waker, services.collect(), wake(change.how, EXPOSURE));
+            }
+        });
+        let (waker, known, pods) = (supervised.weak(), Rc::downgrade(&self.known), Rc::downgrade(&self.gateway_pods));
+        self.known.gateways.subscribe(move |change| {
+            let (Some(known), Some(pods)) = (known.upgrade(), pods.upgrade()) else { return };
+            if change.old.map(|old| &old.fields) != change.new.map(|new| &new.fields) {
+                pods.follow(&known.gateway_selectors());
+                wake_all(&waker, known.behind_gateways(|gateway| gateway == change.name), wake(change.how, EXPOSURE));
+            }
+        });
+        if let Some(clients) = &self.known.clients {
+            let (waker, known) = (supervised.weak(), Rc::downgrade(&self.known));
+            clients.subscribe(move |(_, key)| {
+                let services = known.upgrade().map(|known| known.with_client_key(&key)).unwrap_or_default();
+                wake_all(&waker, services.into_iter().collect(), Wake::live(CLIENT));
+            });
+        }
+    }
+
+    fn plan(&self, name: &NamespacedName) -> Result<Plan, known::NoNamespace> {
+        self.known.plan(name, &self.rules, &self.gateway_pods)
+    }
+
+    /// Tells people what they may want to change, once.
+    fn tell(&self, name: &NamespacedName, plan: &Plan, told: &mut Told) {
+        let uid = self.known.services.store().with(name, |service| service.fields.uid.to_string()).unwrap_or_default();
+        let reference = Reference {
+            api_version: "v1".into(),
+            kind: "Service".into(),
+            namespace: name.namespace.clone(),
+            name: name.name.clone(),
+            uid,
+        };
+        for key in plan.desired.shortened.iter().filter(|key| !told.shortened.contains(key)) {
+            let selector = |key: &str| format!("{{MatchLabels:map[{key}:{}] MatchExpressions:[]}}", label::ALLOWED);
+            let (usual, mutated) = (selector(key.usual()), selector(&key.effective()));
+            tracing::debug!(
+                usualPodLabelSelector = usual,
+                mutatedPodLabelSelector = mutated,
+                "Usual pod label selector contained at least one key exceeding 63 characters - it had to be mutated"
+            );
+            let text = format!(
+                "Usual pod label selector has at least one key exceeding 63 characters and had to be mutated - consider \
+                 shortening the namespace name or the service name ({usual} was mutated to {mutated})"
+            );
+            self.events.warning(&reference, TOO_LONG, &text);
+        }
+        for text in plan.failing.texts.iter().filter(|text| !told.unusable.contains(*text)) {
+            self.events.warning(&reference, UNUSABLE, &format!("{text}; the policies it stood for stay as they are"));
+        }
+        told.shortened = plan.desired.shortened.iter().cloned().collect();
+        told.unusable = plan.failing.texts.iter().cloned().collect();
+    }
+}
+
+impl Controller for NetworkPolicies {
+    type Key = NamespacedName;
+    type Ref = ();
+    type Object = ();
+    type Memory = Told;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn causes(&self) -> &'static [&'static str] {
+        &["namespace", "policy", "exposure", "client"]
+    }
+
+    fn duties(&self) -> Vec<Duty> {
+        let duty = Duty::new(NAME, self.permits).about(("", "Service")).resync(self.resync);
+        vec![self.known.needed_by(duty)]
+    }
+
+    fn object(&self, _: &NamespacedName) {}
+
+    async fn pass(
+        self: &Rc<Self>,
+        _: &Rc<()>,
+        told: &mut Told,
+        pass: &Pass<NamespacedName>,
+    ) -> Result<Outcome, Failure> {
+        let name = &pass.key;
+        let mut plan = self.plan(name)?;
+        self.tell(name, &plan, told);
+        let context = Context::new(pass.lane(), pass.deadline, name.to_string());
+        let written = self.write(&context, name, &mut plan).await;
+
+        let policies = &plan.desired.policies;
+        pass.note(format!("{} policies, {} written now", policies.len(), written.count));
+        pass.detail(policies.iter().take(SHOWN).map(row).collect());
+        if !written.errors.is_empty() {
+            return Err(Failure::new(written.errors.join("; ")));
+        }
+        if !plan.failing.texts.is_empty() {
+            return Err(Failure::new(plan.failing.texts.join("; ")));
+        }
+        Ok(if written.is_overtaken || plan.is_incomplete {
+            Outcome::Again
+        } else if written.is_in_doubt {
+            Outcome::After(DOUBT)
+        } else if policies.is_empty() && self.known.policies_of(name).is_empty() {
+            Outcome::Retire
+        } else {
+            Outcome::Done
+        })
+    }
+}
+
+/// A policy and why it is there.
+fn row(policy: &policy::Policy) -> (String, String) {
+    let way = match policy.direction {
+        Direction::Ingress => "in",
+        Direction::Egress => "out",
+    };
+    (format!("{way}: {}", policy.name), policy.text(text::Wording::Present))
+}

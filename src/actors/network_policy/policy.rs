@@ -1,0 +1,276 @@
+//! A NetworkPolicy as it is to be, and what is compared with one that is there (spec 40 §7.7, §8.1).
+
+use cluster::object::{self, NamespacedName};
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::{
+    port::Port,
+    text::{Sentence, Wording},
+};
+use crate::api::selector::Selector;
+
+/// Label: name of the Service.
+pub const SERVICE_NAME: &str = "networking.resources.gardener.cloud/service-name";
+/// Label: namespace of the Service.
+pub const SERVICE_NAMESPACE: &str = "networking.resources.gardener.cloud/service-namespace";
+const DESCRIPTION: &str = "gardener.cloud/description";
+const NAMESPACE_LABEL: &str = "kubernetes.io/metadata.name";
+
+/// A policy as it is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// Where it is.
+    pub name: NamespacedName,
+    /// Which traffic it is about.
+    pub direction: Direction,
+    /// The pods it selects.
+    pub subject: Selector,
+    /// What it opens; not empty, sorted.
+    pub openings: Vec<Opening>,
+}
+
+/// Which traffic a policy is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Direction {
+    /// To the pods it selects.
+    Ingress,
+    /// From them.
+    Egress,
+}
+
+/// Peers that may use ports. The order is that of spec 40 §7.11.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Opening {
+    /// Of the peers' selector, for the order: `key=value`, sorted, joined with commas.
+    pub order: String,
+    /// Who is on the other side.
+    pub peers: Peers,
+    /// Empty: all.
+    pub ports: Vec<Port>,
+    /// What people read.
+    pub sentence: Sentence,
+}
+
+/// Who is on the other side.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Peers {
+    /// Pods of a namespace; `None`: of the policy's own.
+    Pods {
+        /// The namespace.
+        namespace: Option<String>,
+        /// Which of its pods.
+        pods: Selector,
+    },
+    /// Everyone; `explicit`: with a list that says so (decision 3).
+    Everyone {
+        /// With the list.
+        explicit: bool,
+    },
+}
+
+/// What a policy that is there is compared by: two of them are alike to an API server if these are.
+pub type Digest128 = [u8; 16];
+
+/// What is kept of a policy that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The Service that its labels name.
+    pub owner: NamespacedName,
+    spec: Digest128,
+    text: Digest128,
+    /// It is being deleted.
+    pub is_terminating: bool,
+}
+
+// === impl Policy ===
+
+impl Policy {
+    /// Brings its labels, its description and its spec into an object; all else there stays as it is.
+    pub fn write_to(&self, object: &mut Value, owner: &NamespacedName) {
+        let text = self.text(Wording::Present);
+        for (map, key, value) in [
+            ("labels", SERVICE_NAME, owner.name.as_str()),
+            ("labels", SERVICE_NAMESPACE, owner.namespace.as_str()),
+            ("annotations", DESCRIPTION, &text),
+        ] {
+            if !object["metadata"][map].is_object() {
+                object["metadata"][map] = json!({});
+            }
+            object["metadata"][map][key] = json!(value);
+        }
+        object["spec"] = self.spec();
+    }
+
+    /// A new object.
+    pub fn created(&self, owner: &NamespacedName) -> Value {
+        let mut object = json!({
+            "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
+            "metadata": { "namespace": self.name.namespace, "name": self.name.name },
+        });
+        self.write_to(&mut object, owner);
+        object
+    }
+
+    /// Whether nothing needs to be written (spec 40 §8.1).
+    pub fn is(&self, found: &Found, owner: &NamespacedName) -> bool {
+        let is_text = |wording| digest_of_text(&self.text(wording)) == found.text;
+        found.owner == *owner && found.spec == digest_of_spec(&self.spec()) && Wording::ALL.into_iter().any(is_text)
+    }
+
+    /// What people read.
+    pub fn text(&self, wording: Wording) -> String {
+        let sentences: Vec<String> = self.openings.iter().map(|opening| opening.sentence.text(wording)).collect();
+        sentences.join(" ")
+    }
+
+    /// The spec.
+    pub fn spec(&self) -> Value {
+        let (kind, rules, peers) = match self.direction {
+            Direction::Ingress => ("Ingress", "ingress", "from"),
+            Direction::Egress => ("Egress", "egress", "to"),
+        };
+        let mut by_ports: Vec<(&[Port], Vec<Value>)> = Vec::new();
+        for opening in &self.openings {
+            let mut more = opening.peers.to_json();
+            match by_ports.iter_mut().find(|(ports, _)| *ports == opening.ports) {
+                Some((_, known)) => {
+                    more.retain(|peer| !known.contains(peer));
+                    known.append(&mut more);
+                }
+                None => by_ports.push((&opening.ports, more)),
+            }
+        }
+        let rule = |(ports, all): (&[Port], Vec<Value>)| {
+            let mut rule = Map::new();
+            if !all.is_empty() {
+                rule.insert(peers.into(), all.into());
+            }
+            if !ports.is_empty() {
+                rule.insert("ports".into(), ports.iter().map(Port::to_json).collect());
+            }
+            Value::Object(rule)
+        };
+        let all: Value = by_ports.into_iter().map(rule).collect();
+        json!({ "podSelector": self.subject.to_json(), "policyTypes": [kind], rules: all })
+    }
+}
+
+// === impl Opening ===
+
+impl Opening {
+    /// For pods of a namespace, which is the policy's own if it is `home`.
+    pub fn pods(pods: &Selector, namespace: &str, home: &str, port: Port, sentence: Sentence) -> Self {
+        let mut order: Vec<String> = pods.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        order.extend(pods.expressions.iter().map(|expression| format!("{expression:?}")));
+        let namespace = (namespace != home).then(|| namespace.to_owned());
+        let peers = Peers::Pods { namespace, pods: pods.clone() };
+        Self { order: order.join(","), peers, ports: vec![port], sentence }
+    }
+}
+
+// === impl Peers ===
+
+impl Peers {
+    fn to_json(&self) -> Vec<Value> {
+        match self {
+            Self::Pods { namespace: None, pods } => vec![json!({ "podSelector": pods.to_json() })],
+            Self::Pods { namespace: Some(namespace), pods } => vec![json!({
+                "podSelector": pods.to_json(),
+                "namespaceSelector": { "matchLabels": { NAMESPACE_LABEL: namespace } },
+            })],
+            Self::Everyone { explicit: false } => Vec::new(),
+            Self::Everyone { explicit: true } => vec![
+                json!({ "namespaceSelector": {}, "podSelector": {} }),
+                json!({ "ipBlock": { "cidr": "0.0.0.0/0" } }),
+                json!({ "ipBlock": { "cidr": "::/0" } }),
+            ],
+        }
+    }
+}
+
+// === impl Found ===
+
+impl Found {
+    /// What is kept of a policy with both labels; `None` of another.
+    pub fn of(policy: &Value) -> Option<Self> {
+        let label = |key| object::label(policy, key);
+        Some(Self {
+            owner: NamespacedName::new(label(SERVICE_NAMESPACE)?, label(SERVICE_NAME)?),
+            spec: digest_of_spec(&policy["spec"]),
+            text: digest_of_text(object::annotation(policy, DESCRIPTION).unwrap_or_default()),
+            is_terminating: object::deletion_timestamp(policy).is_some(),
+        })
+    }
+}
+
+fn digest_of_text(text: &str) -> Digest128 {
+    cut(Sha256::digest(text.as_bytes()).as_slice())
+}
+
+/// Alike for specs that an API server takes for the same: absent and empty lists and maps are equal, but for selectors of
+/// peers; a port without protocol is one of TCP (spec 40 §8.1 rule 5).
+fn digest_of_spec(spec: &Value) -> Digest128 {
+    let mut hasher = Sha256::new();
+    add(&mut hasher, spec, false);
+    cut(hasher.finalize().as_slice())
+}
+
+fn cut(hash: &[u8]) -> Digest128 {
+    let mut digest = Digest128::default();
+    digest.iter_mut().zip(hash).for_each(|(to, from)| *to = *from);
+    digest
+}
+
+fn add(hasher: &mut Sha256, value: &Value, is_port: bool) {
+    match value {
+        Value::Object(map) => {
+            let mut fields: Vec<(&str, &Value)> = map.iter().map(|(key, value)| (key.as_str(), value)).collect();
+            let tcp = json!("TCP");
+            if is_port && map.get("protocol").is_none_or(Value::is_null) {
+                fields.retain(|(key, _)| *key != "protocol");
+                fields.push(("protocol", &tcp));
+            }
+            fields.retain(|(key, value)| !is_void(key, value));
+            fields.sort_by_key(|(key, _)| *key);
+            hasher.update(b"{");
+            for (key, value) in fields {
+                add_text(hasher, key);
+                let is_ports = key == "ports";
+                match value.as_array().filter(|_| is_ports) {
+                    Some(ports) => add_list(hasher, ports, true),
+                    None => add(hasher, value, false),
+                }
+            }
+            hasher.update(b"}");
+        }
+        Value::Array(list) => add_list(hasher, list, false),
+        Value::String(text) => add_text(hasher, text),
+        other => {
+            hasher.update(b"=");
+            hasher.update(other.to_string().as_bytes());
+        }
+    }
+}
+
+fn add_list(hasher: &mut Sha256, list: &[Value], are_ports: bool) {
+    hasher.update(b"[");
+    list.iter().for_each(|item| add(hasher, item, are_ports));
+    hasher.update(b"]");
+}
+
+fn add_text(hasher: &mut Sha256, text: &str) {
+    hasher.update(b"\"");
+    hasher.update(text.len().to_le_bytes());
+    hasher.update(text.as_bytes());
+}
+
+/// Whether a field says no more than if it were not there. The selectors of a peer do, even if they are empty.
+fn is_void(key: &str, value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty() && !matches!(key, "podSelector" | "namespaceSelector"),
+        _ => false,
+    }
+}

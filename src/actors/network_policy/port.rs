@@ -1,0 +1,181 @@
+//! Ports as policies name them, and the JSON of annotations that list them (spec 40 §11).
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// A port of a policy.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Port {
+    /// `TCP`, `UDP` or `SCTP`; `None`: it is not said, which means TCP.
+    pub protocol: Option<Protocol>,
+    /// `None`: all ports of the protocol.
+    pub port: Option<PortRef>,
+    /// The last port of a range.
+    pub end: Option<u16>,
+}
+
+/// A container port.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PortRef {
+    /// By number.
+    Number(u16),
+    /// By the name it has in the pods.
+    Name(Box<str>),
+}
+
+/// A transport protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Protocol {
+    /// `TCP`.
+    Tcp,
+    /// `UDP`.
+    Udp,
+    /// `SCTP`.
+    Sctp,
+}
+
+/// Reads the ports that an annotation lists; `null` lists none (P3, P8).
+///
+/// # Errors
+/// What is wrong with it; of an entry with its index.
+pub fn ports(annotation: &str) -> Result<Vec<Port>, String> {
+    let json: Value = serde_json::from_str(annotation).map_err(|error| error.to_string())?;
+    match json {
+        Value::Null => Ok(Vec::new()),
+        Value::Array(entries) => {
+            let port = |(index, entry)| Port::read(entry).map_err(|text| format!("port [{index}]: {text}"));
+            entries.iter().enumerate().map(port).collect()
+        }
+        _ => Err("it is no list of ports".to_owned()),
+    }
+}
+
+// === impl Port ===
+
+impl Port {
+    fn read(entry: &Value) -> Result<Self, String> {
+        let fields = entry.as_object().ok_or("it is no object")?;
+        let port = match field(fields, "port") {
+            None => None,
+            Some(Value::String(text)) => Some(PortRef::read(text)?),
+            Some(number) => Some(PortRef::Number(number_of(number, "port")?)),
+        };
+        let end = field(fields, "endPort").map(|number| number_of(number, "endPort")).transpose()?;
+        if let Some(end) = end {
+            match &port {
+                Some(PortRef::Number(first)) if *first <= end => {}
+                _ => return Err(format!("endPort {end} needs a port that is a number and not higher")),
+            }
+        }
+        Ok(Self { protocol: field(fields, "protocol").map(Protocol::read).transpose()?, port, end })
+    }
+
+    /// As it stands in a policy.
+    pub fn to_json(&self) -> Value {
+        let mut json = Map::new();
+        if let Some(protocol) = self.protocol {
+            json.insert("protocol".into(), protocol.as_str().into());
+        }
+        if let Some(port) = &self.port {
+            json.insert("port".into(), port.to_json());
+        }
+        if let Some(end) = self.end {
+            json.insert("endPort".into(), end.into());
+        }
+        json.into()
+    }
+}
+
+/// A field that is there. Names count in any case, as in Go (P3).
+fn field<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    let found =
+        fields.get(name).or_else(|| fields.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|it| it.1));
+    found.filter(|value| !value.is_null())
+}
+
+fn number_of(value: &Value, name: &str) -> Result<u16, String> {
+    let number = value.as_u64().and_then(|number| u16::try_from(number).ok()).filter(|number| *number > 0);
+    number.ok_or_else(|| format!("{name} {value} is no number from 1 to 65535"))
+}
+
+// === impl PortRef ===
+
+impl PortRef {
+    /// A number in digits, or a name (D-5).
+    fn read(text: &str) -> Result<Self, String> {
+        if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            let number = text.parse().ok().filter(|number| *number > 0);
+            return number.map(Self::Number).ok_or_else(|| format!("port {text:?} is no number from 1 to 65535"));
+        }
+        let is_name = text.len() <= 15
+            && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+            && text.bytes().any(|byte| byte.is_ascii_lowercase());
+        if !is_name || text.starts_with('-') || text.ends_with('-') || text.contains("--") {
+            return Err(format!("port {text:?} is neither a number nor the name of a port"));
+        }
+        Ok(Self::Name(text.into()))
+    }
+
+    /// What the API server stored as an integer or a string; `None` for nothing and 0.
+    pub fn stored(value: Option<&Value>) -> Option<Self> {
+        match value? {
+            Value::String(text) if text.is_empty() => None,
+            Value::String(text) => Some(Self::Name(text.as_str().into())),
+            number => number_of(number, "port").ok().map(Self::Number),
+        }
+    }
+
+    /// As it stands in a policy.
+    pub fn to_json(&self) -> Value {
+        match self {
+            Self::Number(number) => (*number).into(),
+            Self::Name(name) => (**name).into(),
+        }
+    }
+}
+
+impl fmt::Display for PortRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+// === impl Protocol ===
+
+impl Protocol {
+    fn read(value: &Value) -> Result<Self, String> {
+        value.as_str().and_then(Self::of).ok_or_else(|| format!("protocol {value} is none of TCP, UDP, SCTP"))
+    }
+
+    /// As it is written, upper case.
+    pub fn of(text: &str) -> Option<Self> {
+        match text {
+            "TCP" => Some(Self::Tcp),
+            "UDP" => Some(Self::Udp),
+            "SCTP" => Some(Self::Sctp),
+            _ => None,
+        }
+    }
+
+    /// As it is written in objects and texts.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Sctp => "SCTP",
+        }
+    }
+
+    /// As it is written in names of policies.
+    pub fn in_names(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+            Self::Sctp => "sctp",
+        }
+    }
+}

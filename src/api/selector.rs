@@ -1,0 +1,231 @@
+//! Label selectors: read once, then asked which labels match.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde_json::{Map, Value, json};
+
+use super::formats;
+
+/// Labels of an object, or those that a selector asks for.
+pub type Labels = BTreeMap<String, String>;
+
+/// A label selector; all its conditions must hold. Without conditions everything matches.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Selector {
+    /// `matchLabels`.
+    pub labels: Labels,
+    /// `matchExpressions`, in their order.
+    pub expressions: Vec<Requirement>,
+}
+
+/// One of the `matchExpressions`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Requirement {
+    /// The label's key.
+    pub key: String,
+    /// What is required of it.
+    pub operator: Operator,
+    /// For `In` and `NotIn`; else empty.
+    pub values: Vec<String>,
+}
+
+/// What is required of a label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operator {
+    /// It has one of the values.
+    In,
+    /// It has none of them, or is not there.
+    NotIn,
+    /// It is there.
+    Exists,
+    /// It is not there.
+    DoesNotExist,
+}
+
+/// A selector that no API server would take; the text names what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SelectorError(String);
+
+// === impl Selector ===
+
+impl Selector {
+    /// These labels, with these values.
+    pub fn of_labels(labels: Labels) -> Self {
+        Self { labels, expressions: Vec::new() }
+    }
+
+    /// A selector as it stands in an object.
+    ///
+    /// # Errors
+    /// An operator that is none, values that are missing or too many, keys and values that no label can have.
+    pub fn new(selector: &LabelSelector) -> Result<Self, SelectorError> {
+        let labels = selector.match_labels.clone().unwrap_or_default();
+        for (key, value) in &labels {
+            check_key(key)?;
+            check_value(key, value)?;
+        }
+        let expressions = selector.match_expressions.iter().flatten().map(|expression| {
+            check_key(&expression.key)?;
+            let operator = Operator::of(&expression.operator)?;
+            let (key, values) = (expression.key.clone(), expression.values.clone().unwrap_or_default());
+            if operator.has_values() == values.is_empty() {
+                let rule = if values.is_empty() { "needs values" } else { "takes no values" };
+                return Err(SelectorError(format!("key {key:?}: operator {:?} {rule}", expression.operator)));
+            }
+            values.iter().try_for_each(|value| check_value(&key, value))?;
+            Ok(Requirement { key, operator, values })
+        });
+        Ok(Self { expressions: expressions.collect::<Result<_, _>>()?, labels })
+    }
+
+    /// Whether it has no condition.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.expressions.is_empty()
+    }
+
+    /// Whether an object with these labels is selected.
+    pub fn matches(&self, labels: &Labels) -> bool {
+        self.labels.iter().all(|(key, value)| labels.get(key) == Some(value))
+            && self.expressions.iter().all(|expression| expression.matches(labels))
+    }
+
+    /// As it stands in an object, without parts that are empty.
+    pub fn to_json(&self) -> Value {
+        let mut json = Map::new();
+        if !self.labels.is_empty() {
+            json.insert("matchLabels".into(), json!(self.labels));
+        }
+        if !self.expressions.is_empty() {
+            let expressions = self.expressions.iter().map(Requirement::to_json);
+            json.insert("matchExpressions".into(), expressions.collect());
+        }
+        json.into()
+    }
+}
+
+fn check_key(key: &str) -> Result<(), SelectorError> {
+    match formats::qualified_name(key).first() {
+        Some(text) => Err(SelectorError(format!("key {key:?}: {text}"))),
+        None => Ok(()),
+    }
+}
+
+fn check_value(key: &str, value: &str) -> Result<(), SelectorError> {
+    match formats::label_value(value).first() {
+        Some(text) => Err(SelectorError(format!("key {key:?}: value {value:?}: {text}"))),
+        None => Ok(()),
+    }
+}
+
+// === impl Requirement ===
+
+impl Requirement {
+    fn matches(&self, labels: &Labels) -> bool {
+        let value = labels.get(&self.key);
+        match self.operator {
+            Operator::In => value.is_some_and(|value| self.values.contains(value)),
+            Operator::NotIn => value.is_none_or(|value| !self.values.contains(value)),
+            Operator::Exists => value.is_some(),
+            Operator::DoesNotExist => value.is_none(),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let mut json = json!({ "key": self.key, "operator": self.operator.as_str() });
+        if self.operator.has_values() {
+            json["values"] = json!(self.values);
+        }
+        json
+    }
+}
+
+// === impl Operator ===
+
+impl Operator {
+    fn of(text: &str) -> Result<Self, SelectorError> {
+        match text {
+            "In" => Ok(Self::In),
+            "NotIn" => Ok(Self::NotIn),
+            "Exists" => Ok(Self::Exists),
+            "DoesNotExist" => Ok(Self::DoesNotExist),
+            other => Err(SelectorError(format!("{other:?} is not a valid label selector operator"))),
+        }
+    }
+
+    fn has_values(self) -> bool {
+        matches!(self, Self::In | Self::NotIn)
+    }
+
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::In => "In",
+            Self::NotIn => "NotIn",
+            Self::Exists => "Exists",
+            Self::DoesNotExist => "DoesNotExist",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selector(json: Value) -> Result<Selector, String> {
+        let selector = serde_json::from_value(json).expect("a LabelSelector");
+        Selector::new(&selector).map_err(|error| error.to_string())
+    }
+
+    fn labels(pairs: &[(&str, &str)]) -> Labels {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_selector_without_conditions_matches_everything() {
+        assert!(selector(json!({})).expect("it is valid").matches(&labels(&[])));
+    }
+
+    /// spec 40 §11 P9
+    #[test]
+    fn not_in_and_does_not_exist_match_what_lacks_the_key() {
+        let cases = [
+            ("In", json!(["a", "b"]), [false, true, false]),
+            ("NotIn", json!(["a", "b"]), [true, false, true]),
+            ("Exists", json!(null), [false, true, true]),
+            ("DoesNotExist", json!([]), [true, false, false]),
+        ];
+        for (operator, values, expected) in cases {
+            let json = json!({ "matchExpressions": [{ "key": "tier", "operator": operator, "values": values }] });
+            let selector = selector(json).expect("it is valid");
+            let found =
+                [labels(&[]), labels(&[("tier", "a")]), labels(&[("tier", "c")])].map(|it| selector.matches(&it));
+            assert_eq!(found, expected, "{operator}");
+        }
+    }
+
+    #[test]
+    fn what_no_api_server_takes_is_refused() {
+        let cases = [
+            (json!({ "matchExpressions": [{ "key": "a", "operator": "Has" }] }), "\"Has\" is not a valid label"),
+            (json!({ "matchExpressions": [{ "key": "a", "operator": "In" }] }), "operator \"In\" needs values"),
+            (json!({ "matchExpressions": [{ "key": "a", "operator": "Exists", "values": ["b"] }] }), "takes no values"),
+            (json!({ "matchLabels": { "a b": "c" } }), "key \"a b\": name part must consist"),
+            (json!({ "matchLabels": { "a": "b c" } }), "value \"b c\": a valid label must"),
+        ];
+        for (json, expected) in cases {
+            let error = selector(json).expect_err("it is refused");
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_selector_is_written_as_it_was_read() {
+        let json = json!({
+            "matchLabels": { "app": "x" },
+            "matchExpressions": [{ "key": "tier", "operator": "In", "values": ["b", "a"] }, { "key": "c", "operator": "Exists" }],
+        });
+        assert_eq!(selector(json.clone()).expect("it is valid").to_json(), json);
+    }
+}
