@@ -28,6 +28,7 @@ mod merge_rules;
 mod neighbours;
 mod objects;
 mod owners;
+mod policies;
 mod random;
 mod refused;
 mod removal;
