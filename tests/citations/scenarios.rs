@@ -12,8 +12,19 @@ use crate::{
 };
 
 /// The chapters that are implemented, and where each of their scenarios must be cited.
-const CHAPTERS: [(u32, &str); 9] =
-    [(10, "tests/simulation"), (20, ""), (30, ""), (31, ""), (32, ""), (33, ""), (50, ""), (51, ""), (61, "")];
+const CHAPTERS: [(u32, &str); 11] = [
+    (10, "tests/simulation"),
+    (20, ""),
+    (30, ""),
+    (31, ""),
+    (32, ""),
+    (33, ""),
+    (40, ""),
+    (42, ""),
+    (50, ""),
+    (51, ""),
+    (61, ""),
+];
 
 /// One scenario that the doc comment of a test names.
 #[derive(Debug, Clone, PartialEq, Eq)]

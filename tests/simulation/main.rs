@@ -24,6 +24,7 @@ mod health_faults;
 mod health_objects;
 mod health_requests;
 mod invalidation;
+mod istio;
 mod merge_rules;
 mod neighbours;
 mod objects;

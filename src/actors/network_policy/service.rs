@@ -30,12 +30,15 @@ pub struct Service {
     /// What stands for its namespace in labels of foreign clients.
     pub alias: Option<Box<str>>,
     /// Ports that are open to pods with the label of an alias, sorted by alias.
-    pub aliases: Vec<(Box<str>, Result<Vec<Port>, Fault>)>,
+    pub aliases: Vec<Alias>,
     /// Ports that are open to everyone; an empty list: all.
     pub world: Option<Result<Vec<Port>, Fault>>,
     /// It is being deleted.
     pub is_terminating: bool,
 }
+
+/// An alias and the ports that are open to it.
+pub type Alias = (Box<str>, Result<Vec<Port>, Fault>);
 
 /// A port of a Service.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +81,7 @@ impl Service {
             .filter_map(|(key, text)| Some((alias_of(key)?, key, text)))
             .map(|(alias, key, text)| (alias.into(), read(key, text).and_then(|ports| named(key, text, ports))))
             .collect();
-        aliases.sort_by(|(one, _), (other, _): &(Box<str>, _)| one.cmp(other));
+        aliases.sort_by(|(one, _): &Alias, (other, _)| one.cmp(other));
         Self {
             uid: object::uid(service).into(),
             selector: selector.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect(),

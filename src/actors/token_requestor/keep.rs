@@ -2,9 +2,9 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use cluster::{ApiError, Context, Resource, object, object::NamespacedName};
+use cluster::{ApiError, Context, Record as _, Resource, object, object::NamespacedName};
 use jiff::Timestamp;
-use kit::{Look, Outcome, Pass};
+use kit::{Causes, Look, Outcome, Pass};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -41,6 +41,15 @@ pub(super) struct Memory {
     rejections: u32,
     in_hand: Option<InHand>,
     renewed: Option<Timestamp>,
+    written: Option<Written>,
+}
+
+/// The Secret as it was after the last write of a token.
+#[derive(Clone, Copy)]
+struct Written {
+    version: u64,
+    renewal: Timestamp,
+    expires: Timestamp,
 }
 
 /// A token that is not written yet, and for whom it is.
@@ -99,6 +108,14 @@ impl Memory {
 // === impl Requestor ===
 
 impl Requestor {
+    /// The end of a pass that was woken by nothing but the event of its own write: the Secret is as it was left.
+    pub(super) fn is_as_written(&self, memory: &Memory, pass: &Pass<NamespacedName>) -> Option<Outcome> {
+        let written = memory.written.filter(|_| !pass.because_of(ACCOUNT.with(Causes::RESYNC)))?;
+        let version = self.secrets.store().with(&pass.key, |secret| secret.version())?;
+        let is_the_same = version == written.version && written.renewal > self.clock.wall();
+        is_the_same.then(|| self.rest(memory, pass, written.renewal, Some(written.expires)))
+    }
+
     /// Sees to it that a Secret holds a good token.
     pub(super) async fn keep(
         &self,
@@ -122,12 +139,15 @@ impl Requestor {
             };
             let token = self.token(context, memory, &order, (&live, holder.as_deref())).await?;
             match self.write(context, &order, (&live, holder), &token).await {
-                Ok(renewal) => {
+                Ok((renewal, version)) => {
                     let account = &order.account;
                     tracing::info!(secret = %pass.key, %account, reason, expires = %token.expires, "a token is renewed");
                     let (fingerprint, now) = (token::fingerprint(token.reveal()), self.clock.monotonic());
                     (memory.issued, memory.vouched) = (Some((fingerprint, now)), Some((fingerprint, now)));
                     (memory.in_hand, memory.renewed) = (None, Some(self.clock.wall()));
+                    // What becomes of a target Secret is not heard of.
+                    let version = version.filter(|_| order.target.is_none());
+                    memory.written = version.map(|version| Written { version, renewal, expires: token.expires });
                     return Ok(self.rest(memory, pass, renewal, Some(token.expires)));
                 }
                 Err(Problem::Api(_, error)) if is_race(&error) && left > 0 => {
@@ -288,14 +308,15 @@ impl Requestor {
         Some(&*self.ca).filter(|ca| order.wants_ca && !ca.is_empty())
     }
 
-    /// Spec 30 §5.6: first the target Secret, last the Secret itself. When the token is to be renewed.
+    /// Spec 30 §5.6: first the target Secret, last the Secret itself. When the token is to be renewed, and the version that
+    /// the Secret has then.
     async fn write(
         &self,
         context: &Context,
         order: &Order,
         (live, holder): (&Value, Option<Cow<'_, Value>>),
         token: &Token,
-    ) -> Result<Timestamp, Problem> {
+    ) -> Result<(Timestamp, Option<u64>), Problem> {
         let holder = holder.as_deref().unwrap_or(&Value::Null);
         let mut changes = content::placed(holder, token.reveal(), self.ca_to_write(order))?;
         if let Some(target) = &order.target {
@@ -313,8 +334,9 @@ impl Requestor {
         let renewal = now + renewal::period(now, token.expires, self.random.unit());
         let (at, asked) = (secret().at(object::namespace(live), object::name(live)), self.clock.monotonic());
         let answer = self.source.merge_patch(context, &at, None, &content::patch(live, renewal, changes)).await;
-        self.wrote(&answer.map_err(|error| Problem::Api(UPDATE, error))?, asked);
-        Ok(renewal)
+        let answer = answer.map_err(|error| Problem::Api(UPDATE, error))?;
+        self.wrote(&answer, asked);
+        Ok((renewal, object::resource_version(&answer).parse().ok()))
     }
 
     /// Nothing to do before the renewal.
