@@ -215,10 +215,12 @@ fn rules_come_in_the_order_of_their_names() {
     world(1, |world| async move {
         begin(&world).await;
         service(&world, Some("*"), https());
-        let mut other = world.sim.object("services", "team-a", "web").expect("it is there");
-        other["metadata"] =
-            json!({ "namespace": "team-a", "name": "api", "annotations": other["metadata"]["annotations"] });
-        put(&world, other);
+        let export = json!({ "networking.istio.io/exportTo": "*" });
+        let metadata = json!({ "namespace": "team-a", "name": "api", "annotations": export });
+        put(
+            &world,
+            json!({ "apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": { "ports": https() } }),
+        );
         rule_of(&world, "team-a", "b", json!({}));
         rule_of(&world, "team-a", "a", json!({ "host": "api" }));
         rule_of(
