@@ -9,6 +9,7 @@ mod merge;
 mod mutate;
 mod patch;
 mod plan;
+mod policies;
 mod review;
 
 use proptest::prelude::*;

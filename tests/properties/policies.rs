@@ -1,0 +1,191 @@
+//! What the policies of a Service allow, by a small evaluator of NetworkPolicies: exactly what its annotations say.
+
+use cluster::object::NamespacedName;
+use gardener_resource_manager::actors::network_policy::{
+    desired::{View, desired},
+    policy::Policy,
+    service::Service,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const P: &str = "networking.resources.gardener.cloud/";
+const NAMESPACES: [&str; 3] = ["home", "near", "far"];
+
+/// The Service `home/s` and what is around it.
+#[derive(Debug, Clone)]
+struct Case {
+    ports: Vec<Value>,
+    selects_blue: bool,
+    alias: Option<&'static str>,
+    has_probe: bool,
+    world: Option<Value>,
+    /// Which namespaces are of the team.
+    blue: [bool; 3],
+}
+
+/// A pod: its namespace and labels.
+#[derive(Debug, Clone)]
+struct Pod {
+    namespace: &'static str,
+    labels: Value,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let ports = prop::sample::subsequence(vec![json!(8080), json!("web"), json!(53)], 0..=3).prop_shuffle();
+    let world = prop_oneof![
+        Just(None),
+        Just(Some(json!([]))),
+        Just(Some(json!([{ "port": 8080, "protocol": "TCP" }]))),
+        Just(Some(json!([{ "port": "web" }, { "port": 7, "endPort": 60 }]))),
+    ];
+    let alias = prop::sample::select(vec![None, Some("all"), Some("")]);
+    (ports, any::<bool>(), alias, any::<bool>(), world, any::<[bool; 3]>()).prop_map(
+        |(ports, selects_blue, alias, has_probe, world, blue)| Case {
+            ports,
+            selects_blue,
+            alias,
+            has_probe,
+            world,
+            blue,
+        },
+    )
+}
+
+impl Case {
+    fn service(&self) -> Service {
+        let mut annotations = json!({});
+        let mut annotate = |key: &str, value: String| annotations[format!("{P}{key}")] = json!(value);
+        if self.selects_blue {
+            annotate("namespace-selectors", json!([{ "matchLabels": { "team": "blue" } }]).to_string());
+        }
+        if let Some(alias) = self.alias {
+            annotate("pod-label-selector-namespace-alias", alias.to_owned());
+        }
+        if self.has_probe {
+            annotate("from-probe-allowed-ports", json!([{ "port": 9090 }]).to_string());
+        }
+        if let Some(world) = &self.world {
+            annotate("from-world-to-ports", world.to_string());
+        }
+        let number = |index: usize| u16::try_from(index).expect("few ports") + 1;
+        let port = |(index, target): (usize, &Value)| json!({ "port": number(index), "targetPort": target });
+        let ports: Vec<Value> = self.ports.iter().enumerate().map(port).collect();
+        Service::of(&json!({
+            "metadata": { "namespace": "home", "name": "s", "annotations": annotations },
+            "spec": { "selector": { "app": "s" }, "ports": ports },
+        }))
+    }
+
+    fn clients(&self) -> Vec<String> {
+        let others = NAMESPACES.iter().zip(self.blue).skip(1);
+        others.filter(|(_, is_blue)| *is_blue && self.selects_blue).map(|(name, _)| (*name).to_owned()).collect()
+    }
+
+    fn policies(&self, clients: Vec<String>) -> Vec<Policy> {
+        let (name, service) = (NamespacedName::new("home", "s"), self.service());
+        let view = View {
+            name: &name,
+            service: &service,
+            clients,
+            has_client: &|_, _| true,
+            backends: Vec::new(),
+            ingress_controller: None,
+            routes: Vec::new(),
+            explicit_world: true,
+        };
+        desired(&view).policies
+    }
+
+    /// The label that a client in this namespace needs for a port, if it may have it at all.
+    fn label(&self, namespace: &str, port: &Value) -> Option<String> {
+        let text = port.as_str().map_or_else(|| port.to_string(), str::to_owned);
+        let base = match port {
+            port if self.ports.contains(port) => format!("s-tcp-{text}"),
+            port if self.has_probe && *port == json!(9090) => "probe".to_owned(),
+            _ => return None,
+        };
+        match namespace {
+            "home" => Some(base),
+            other if !self.clients().iter().any(|client| client == other) => None,
+            _ => Some(format!("{}-{base}", self.alias.unwrap_or("home"))),
+        }
+    }
+
+    fn is_open_to_the_world(&self, port: &Value) -> bool {
+        let Some(world) = self.world.as_ref().and_then(Value::as_array) else { return false };
+        world.is_empty() || world.iter().any(|open| covers(open, port))
+    }
+}
+
+/// Whether a port of a rule is this one.
+fn covers(open: &Value, port: &Value) -> bool {
+    match (open["endPort"].as_u64(), open["port"].as_u64(), port.as_u64()) {
+        (Some(end), Some(first), Some(port)) => (first..=end).contains(&port),
+        _ => open.get("port").is_none_or(|open| open == port),
+    }
+}
+
+/// Whether a selector selects labels; without expressions.
+fn selects(selector: &Value, labels: &Value) -> bool {
+    let wanted = selector["matchLabels"].as_object().into_iter().flatten();
+    wanted.into_iter().all(|(key, value)| labels[key] == *value)
+}
+
+/// Whether policies let a pod's traffic in one direction through, where nothing else does.
+fn lets(policies: &[Policy], kind: &str, pod: &Pod, other: &Pod, port: &Value) -> bool {
+    let (rules, peers) = if kind == "Ingress" { ("ingress", "from") } else { ("egress", "to") };
+    policies.iter().filter(|policy| policy.name.namespace == pod.namespace).any(|policy| {
+        let spec = policy.spec();
+        let is_about = spec["policyTypes"] == json!([kind]) && selects(&spec["podSelector"], &pod.labels);
+        is_about
+            && spec[rules].as_array().into_iter().flatten().any(|rule| {
+                let is_port = rule["ports"].as_array().is_none_or(|ports| ports.iter().any(|open| covers(open, port)));
+                let is_peer = |peer: &Value| match (&peer["namespaceSelector"], &peer["podSelector"]) {
+                    (Value::Null, Value::Null) => false, // an address; pods are selected by labels
+                    (Value::Null, pods) => other.namespace == policy.name.namespace && selects(pods, &other.labels),
+                    (namespaces, pods) => {
+                        let labels = json!({ "kubernetes.io/metadata.name": other.namespace });
+                        selects(namespaces, &labels) && selects(pods, &other.labels)
+                    }
+                };
+                is_port && rule[peers].as_array().is_none_or(|peers| peers.iter().any(is_peer))
+            })
+    })
+}
+
+proptest! {
+    /// spec 40 §7.2, §7.3, §7.5: what is reachable is what the annotations say, and nothing else
+    #[test]
+    fn exactly_the_connections_that_are_described_are_allowed(case in case()) {
+        let policies = case.policies(case.clients());
+        let server = Pod { namespace: "home", labels: json!({ "app": "s" }) };
+        let ports = [json!(8080), json!("web"), json!(53), json!(9090), json!(7)];
+        let bases = ["s-tcp-8080", "s-tcp-web", "s-tcp-53", "probe"];
+        let keys: Vec<String> =
+            bases.iter().flat_map(|base| ["", "home-", "all-", "-"].map(|infix| format!("{infix}{base}"))).collect();
+        for namespace in NAMESPACES {
+            for (key, value) in keys.iter().flat_map(|key| [(key, "allowed"), (key, "denied")]) {
+                let client = Pod { namespace, labels: json!({ format!("{P}to-{key}"): value }) };
+                for port in &ports {
+                    let is_client = value == "allowed" && case.label(namespace, port).as_ref() == Some(key);
+                    let out = lets(&policies, "Egress", &client, &server, port);
+                    let into = lets(&policies, "Ingress", &server, &client, port);
+                    prop_assert_eq!(out, is_client, "{} {}={} to {}", namespace, key, value, port);
+                    prop_assert_eq!(into, is_client || case.is_open_to_the_world(port), "{} {}={} to {}", namespace, key, value, port);
+                    prop_assert!(!lets(&policies, "Ingress", &client, &server, port), "clients are no servers");
+                }
+            }
+        }
+    }
+
+    /// The same policies, in whatever order ports and namespaces come.
+    #[test]
+    fn policies_do_not_depend_on_the_order_of_what_they_come_from(case in case()) {
+        let mut other = case.clone();
+        other.ports.reverse();
+        let mut clients = case.clients();
+        clients.reverse();
+        prop_assert_eq!(case.policies(case.clients()), other.policies(clients));
+    }
+}
