@@ -1,12 +1,13 @@
 //! NetworkPolicies of Services (spec 40) in their surroundings.
 //!
 //! `ports`: which policies a Service has, and how they look. `changes`: what makes them come, go and return. `exposure`:
-//! Ingresses and gateways. `gating`: policies that follow client pods. `shell`: requests, start, what cannot be read.
+//! Ingresses and gateways. `gating`: policies that follow client pods. `shell`: requests, start, what cannot be read. `random`: lives.
 
 mod changes;
 mod exposure;
 mod gating;
 mod ports;
+mod random;
 mod shell;
 
 use std::collections::{BTreeMap, BTreeSet};
