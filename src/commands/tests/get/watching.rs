@@ -1,0 +1,270 @@
+//! get with `--watch`: what is printed again, and how a watch that ends is taken up.
+
+use super::*;
+
+/// Runs the script while the command watches. It must not end before.
+async fn while_watching(
+    (sim, clock): &(Sim, Clock),
+    line: &str,
+    script: impl AsyncFnOnce(&Printed, &Printed),
+) -> Result<i32, GetError> {
+    let (out, remarks) = (Printed::default(), Printed::default());
+    let (mut to_out, mut to_remarks) = (out.clone(), remarks.clone());
+    let options = options(line);
+    let screen = Screen { out: &mut to_out, remarks: &mut to_remarks, colours: false, columns: None };
+    let watch = get(sim.client(), (clock.clone(), Random::seeded(1)), &options, screen);
+    let script = async {
+        settled().await;
+        script(&out, &remarks).await;
+    };
+    let ended = tokio::select! {
+        biased;
+        ended = watch => ended,
+        () = script => Ok(OK),
+    };
+    reads_only(sim);
+    ended
+}
+
+/// Longer than any back-off.
+async fn settled() {
+    sleep(Duration::from_secs(61)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_prints_a_row_again_when_it_says_something_else() {
+    let cluster = three();
+    let sim = &cluster.0;
+
+    let ended = while_watching(&cluster, "get -n ns -w --no-headers", async |out, remarks| {
+        let first = out.take();
+        sim.edit(MANAGED_RESOURCE, "ns", "a", |object| object["metadata"]["annotations"]["x"] = "y".into());
+        sim.edit(MANAGED_RESOURCE, "other", "c", unhealthy);
+        settled().await;
+        let nothing_new = out.take();
+        sim.edit(MANAGED_RESOURCE, "ns", "a", healthy);
+        settled().await;
+        let recovered = out.take();
+        sim.put(well("ns", "new")).unwrap();
+        sim.remove(MANAGED_RESOURCE, "ns", "b");
+        settled().await;
+
+        assert_eq!(first.lines().count(), 2, "{first}");
+        assert_eq!(nothing_new, "");
+        assert_eq!(recovered, "a   resources   True   True    False   1   2d4h\n");
+        assert_eq!(
+            out.take(),
+            "new   resources   True   True    False   1   2d4h\n\
+             b     resources   True   True    False   1   2d4h   deleted\n"
+        );
+        assert_eq!(remarks.take(), "");
+    });
+
+    assert_eq!(ended.await.unwrap(), OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_for_the_unhealthy_shows_who_recovers() {
+    let cluster = three();
+    let sim = &cluster.0;
+
+    let ended = while_watching(&cluster, "get -n ns -w --unhealthy", async |out, _| {
+        let first = out.take();
+        sim.edit(MANAGED_RESOURCE, "ns", "a", healthy);
+        sim.edit(MANAGED_RESOURCE, "ns", "b", |object| object["status"]["resources"] = json!([]));
+        settled().await;
+        let recovered = out.take();
+        sim.remove(MANAGED_RESOURCE, "ns", "a");
+        sim.edit(MANAGED_RESOURCE, "ns", "b", unhealthy);
+        settled().await;
+        let broken = out.take();
+
+        let names = |text: &str| text.lines().map(|line| line[..1].to_owned()).collect::<Vec<_>>();
+        assert_eq!(names(&first), ["N", "a"]);
+        assert_eq!(recovered, "a      resources   True      True      False         1         2d4h\n");
+        assert_eq!(names(&broken), ["b"], "{broken}");
+    });
+
+    assert_eq!(ended.await.unwrap(), OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_watch_is_taken_up_again_and_says_only_what_was_missed() {
+    for end in [WatchEnd::Close, WatchEnd::Disconnect, WatchEnd::Expired, WatchEnd::Hang] {
+        let cluster = three();
+        let sim = &cluster.0;
+
+        let ended = while_watching(&cluster, "get -n ns -w --no-headers", async |out, remarks| {
+            out.take();
+            sim.break_watches(end);
+            sim.edit(MANAGED_RESOURCE, "ns", "b", unhealthy);
+            sim.remove(MANAGED_RESOURCE, "ns", "a");
+            if end == WatchEnd::Expired {
+                sim.compact();
+            }
+            sleep(Duration::from_secs(300)).await;
+            let rows = out.take();
+
+            let mut rows: Vec<_> = rows.lines().map(|row| (&row[..1], row.ends_with("   deleted"))).collect();
+            rows.sort_unstable();
+            assert_eq!(rows, [("a", true), ("b", false)], "{end:?}");
+            let warned = remarks.take().starts_with("warning: the watch broke and is opened again: ");
+            assert_eq!(warned, end == WatchEnd::Disconnect, "{end:?}");
+        });
+
+        assert_eq!(ended.await.unwrap(), OK, "{end:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_only_a_list_that_was_begun_anew_had_is_not_reported_as_deleted() {
+    let cluster = cluster_and_clock();
+    let sim = &cluster.0;
+    for number in 0..600 {
+        sim.put(well("ns", &format!("m{number:03}"))).unwrap();
+    }
+    let before = sim.revision();
+    sim.remove(MANAGED_RESOURCE, "ns", "m000");
+    let mut lists = 0;
+    sim.set_faults(move |info| {
+        lists += 1;
+        match lists {
+            1 => Fault::ReadAsOf(before),
+            2 => {
+                assert!(info.query.contains("continue="), "{}", info.query);
+                Fault::FailBefore(Seen::status(410, "Expired", "too old"))
+            }
+            _ => Fault::None,
+        }
+    });
+
+    let ended = while_watching(&cluster, "get -n ns -w --no-headers", async |out, _| {
+        let first = out.take();
+        sim.break_watches(WatchEnd::Expired);
+        sim.compact();
+        settled().await;
+
+        assert_eq!((first.lines().count(), &first[..4]), (599, "m001"));
+        assert_eq!(out.take(), "");
+    });
+
+    assert_eq!(ended.await.unwrap(), OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_always_fails_is_asked_less_and_less() {
+    let cluster = three();
+    let sim = &cluster.0;
+    sim.set_faults(|info| match info.verb.as_str() {
+        "watch" => Fault::FailBefore(Seen::unavailable()),
+        _ => Fault::None,
+    });
+
+    let ended = while_watching(&cluster, "get -n ns -w", async |_, remarks| {
+        sleep(Duration::from_secs(540)).await;
+
+        let count = remarks.take().lines().count();
+        assert!((10..35).contains(&count), "{count} warnings in 10 minutes");
+    });
+
+    assert_eq!(ended.await.unwrap(), OK);
+}
+
+/// What it has to tell is not held back for long, but it is not asked as fast as it answers.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ends_each_watch_after_an_event_is_not_asked_as_fast_as_it_answers() {
+    for (end, expected) in [(WatchEnd::Close, 30..=76), (WatchEnd::Expired, 3..=10)] {
+        let cluster = three();
+        let sim = &cluster.0;
+        sim.set_faults(move |_| Fault::BreakWatch { after_events: 1, end });
+
+        let ended = while_watching(&cluster, "get -n ns -w -o name", async |_, _| {
+            sim.clear_requests();
+            for number in 0..600 {
+                sim.edit(MANAGED_RESOURCE, "ns", "b", |object| object["spec"]["class"] = number.to_string().into());
+                sleep(Duration::from_millis(100)).await;
+            }
+
+            let watches = sim.requests().iter().filter(|request| request.info.verb == "watch").count();
+            assert!(expected.contains(&watches), "{watches} watches in a minute, {end:?}");
+        });
+
+        assert_eq!(ended.await.unwrap(), OK);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_ends_when_it_is_forbidden() {
+    let cluster = three();
+    let sim = &cluster.0;
+
+    let ended = while_watching(&cluster, "get -n ns -w", async |_, _| {
+        sim.set_faults(|info| Fault::FailBefore(Seen::forbidden(info)));
+        sim.break_watches(WatchEnd::Close);
+        settled().await;
+        panic!("it goes on");
+    });
+
+    let error = ended.await.unwrap_err().to_string();
+    assert!(error.starts_with("cannot read the ManagedResources of namespace ns: managedresources"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_some_passes_over_all_others() {
+    let cluster = three();
+    let sim = &cluster.0;
+    sim.put(well("ns", "d")).unwrap();
+
+    for (line, expected) in [("get -n ns b -w -o name", "/b\n/b\n"), ("get -n ns b d -w -o name", "/b\n/d\n/b\n/d\n")] {
+        let ended = while_watching(&cluster, line, async |out, _| {
+            for name in ["a", "b", "d"] {
+                sim.edit(MANAGED_RESOURCE, "ns", name, |object| {
+                    object["spec"]["class"] = line.len().to_string().into()
+                });
+            }
+            settled().await;
+
+            assert_eq!(out.take().replace("managedresource.resources.gardener.cloud", ""), expected, "{line}");
+        });
+
+        assert_eq!(ended.await.unwrap(), OK);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_whole_objects_prints_each_version() {
+    let cluster = three();
+    let sim = &cluster.0;
+
+    let ended = while_watching(&cluster, "get -n ns b -w -o yaml", async |out, _| {
+        sim.edit(MANAGED_RESOURCE, "ns", "b", |object| object["metadata"]["annotations"]["x"] = "y".into());
+        settled().await;
+        sim.remove(MANAGED_RESOURCE, "ns", "b");
+        settled().await;
+
+        let text = out.take();
+        assert_eq!(text.split("---\n").filter(|document| document.contains("  name: b\n")).count(), 2, "{text}");
+    });
+
+    assert_eq!(ended.await.unwrap(), OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_is_gone_ends_the_command() {
+    struct Closed;
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let (sim, clock) = three();
+    let screen = Screen { out: &mut Closed, remarks: &mut Vec::new(), colours: false, columns: None };
+
+    let ended = get(sim.client(), (clock, Random::seeded(1)), &options("get -A -w"), screen).await;
+
+    assert!(matches!(ended, Err(GetError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe));
+}
