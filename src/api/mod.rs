@@ -22,6 +22,7 @@ pub mod duration;
 pub mod fields;
 mod formats;
 pub mod integer;
+pub mod istio;
 pub mod keys;
 pub mod managed_resource;
 pub mod origin;

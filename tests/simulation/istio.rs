@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use gardener_resource_manager::api::config::Workers;
 use serde_json::{Value, json};
 
-use crate::world::{World, seconds, world};
+use crate::{
+    objects::istio_definition,
+    world::{World, seconds, world},
+};
 
 const HOST: &str = "web.team-a.svc.cluster.local";
 const FILTERS: &str = "envoyfilters.networking.istio.io";
@@ -16,22 +19,9 @@ fn put(world: &World, object: Value) {
     world.sim.put(object).expect("it is valid");
 }
 
-fn definition(version: &str, kind: &str, plural: &str) -> Value {
-    let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{plural}.networking.istio.io") },
-        "spec": {
-            "group": "networking.istio.io", "scope": "Namespaced",
-            "names": { "kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase() },
-            "versions": [{ "name": version, "served": true, "storage": true, "schema": { "openAPIV3Schema": any } }],
-        },
-    })
-}
-
 fn install(world: &World) {
-    put(world, definition("v1beta1", "DestinationRule", "destinationrules"));
-    put(world, definition("v1alpha3", "EnvoyFilter", "envoyfilters"));
+    put(world, istio_definition("v1beta1", "DestinationRule", "destinationrules"));
+    put(world, istio_definition("v1alpha3", "EnvoyFilter", "envoyfilters"));
 }
 
 fn namespace(world: &World, name: &str, labels: Value) {

@@ -84,3 +84,17 @@ pub(crate) fn machine_definition() -> Value {
         }
     })
 }
+
+/// The definition of a kind of Istio.
+pub(crate) fn istio_definition(version: &str, kind: &str, plural: &str) -> Value {
+    let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.networking.istio.io") },
+        "spec": {
+            "group": "networking.istio.io", "scope": "Namespaced",
+            "names": { "kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase() },
+            "versions": [{ "name": version, "served": true, "storage": true, "schema": { "openAPIV3Schema": any } }],
+        },
+    })
+}

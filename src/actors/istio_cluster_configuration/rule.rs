@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use cluster::object::{self, NamespacedName};
 use serde_json::Value;
 
-const DOMAIN: &str = ".svc.cluster.local";
+use crate::api::istio;
+
 const EXPORT_TO: &str = "networking.istio.io/exportTo";
 
 /// What is kept of a DestinationRule.
@@ -82,9 +83,7 @@ fn service_of(host: &str, namespace: &str) -> Option<NamespacedName> {
     if !host.contains('.') {
         return (!host.is_empty()).then(|| NamespacedName::new(namespace, host));
     }
-    let (service, namespace) = host.strip_suffix(DOMAIN)?.split_once('.')?;
-    let is_one = !service.is_empty() && !namespace.is_empty() && !namespace.contains('.');
-    is_one.then(|| NamespacedName::new(namespace, service))
+    istio::service_of(host)
 }
 
 // === impl Service ===

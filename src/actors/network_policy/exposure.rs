@@ -4,7 +4,10 @@ use cluster::{Index, Projected, Resource, Want, Watch, Watches, object::Namespac
 use serde_json::Value;
 
 use super::desired::Backend;
-use crate::api::selector::{Labels, Selector};
+use crate::api::{
+    istio,
+    selector::{Labels, Selector},
+};
 
 /// The backends of an Ingress, each once: name of a Service of its namespace, and port.
 pub type Backends = Vec<(Box<str>, Option<Backend>)>;
@@ -20,7 +23,6 @@ pub struct VirtualService {
 
 /// A reserved name: the sidecars, not a gateway.
 const MESH: &str = "mesh";
-const DOMAIN: &str = ".svc.cluster.local";
 
 /// The watch of Ingresses.
 pub(super) type Ingresses = Watch<Projected<Backends>>;
@@ -112,7 +114,7 @@ impl VirtualService {
         let destination = |route: &Value| {
             let destination = &route["destination"];
             let port = destination["port"]["number"].as_u64().and_then(|number| u16::try_from(number).ok());
-            Some((service_of(destination["host"].as_str()?)?, port))
+            Some((istio::service_of(destination["host"].as_str()?)?, port))
         };
         let mut destinations: Vec<_> = routes.filter_map(destination).collect();
         destinations.sort();
@@ -126,11 +128,4 @@ impl VirtualService {
         services.dedup();
         services
     }
-}
-
-/// The Service of a full host name; `None` for short names and other domains (spec 40 §7.10 H).
-fn service_of(host: &str) -> Option<NamespacedName> {
-    let (service, namespace) = host.strip_suffix(DOMAIN)?.split_once('.')?;
-    let is_one = !service.is_empty() && !namespace.is_empty() && !namespace.contains('.');
-    is_one.then(|| NamespacedName::new(namespace, service))
 }

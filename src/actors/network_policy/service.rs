@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
 
 use super::{
-    label::{PREFIX, to_own, to_shared},
+    label::{to_own, to_shared},
     port::{self, Port, PortRef, Protocol},
 };
 use crate::api::selector::{Labels, Selector};
@@ -161,7 +161,6 @@ fn annotations(service: &Value) -> impl Iterator<Item = (&str, &str)> {
 
 /// The alias of an annotation `from-<alias>-allowed-ports` (P1).
 fn alias_of(key: &str) -> Option<&str> {
-    debug_assert!(FROM.starts_with(PREFIX));
     key.strip_prefix(FROM)?.strip_suffix(ALLOWED_PORTS)
 }
 

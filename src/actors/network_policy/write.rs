@@ -42,10 +42,10 @@ impl NetworkPolicies {
         self.evade(owner, plan);
         let mut written = Written::default();
         let wanted = &plan.desired.policies;
-        let is_there = |policy: &&Policy| {
+        let differs = |policy: &&Policy| {
             self.known.policies.store().with(&policy.name, |found| policy.is(&found.fields, owner)) != Some(true)
         };
-        let mut fates = stream::iter(wanted.iter().filter(is_there))
+        let mut fates = stream::iter(wanted.iter().filter(differs))
             .map(|policy| self.bring_about(context, owner, policy))
             .buffer_unordered(SIDE_BY_SIDE);
         while let Some(fate) = fates.next().await {

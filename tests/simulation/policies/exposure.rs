@@ -6,7 +6,10 @@ use super::{
     BLUE, OWN, begin, cart, cart_with_ports, has, namespace, pod, policy, put, settings, start, terminate,
     with_ingress_controller,
 };
-use crate::world::{World, seconds, world};
+use crate::{
+    objects::istio_definition,
+    world::{World, seconds, world},
+};
 
 fn ingress(backends: &[Value]) -> Value {
     let path = |port: &Value| json!({ "pathType": "Prefix", "path": "/", "backend": { "service": { "name": "cart", "port": port } } });
@@ -89,22 +92,9 @@ fn the_way_out_of_the_ingress_controller_waits_for_its_namespace() {
 
 // --- Istio
 
-fn definition(kind: &str, plural: &str) -> Value {
-    let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{plural}.networking.istio.io") },
-        "spec": {
-            "group": "networking.istio.io", "scope": "Namespaced",
-            "names": { "kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase() },
-            "versions": [{ "name": "v1beta1", "served": true, "storage": true, "schema": { "openAPIV3Schema": any } }],
-        },
-    })
-}
-
 fn istio(world: &World) {
-    put(world, definition("VirtualService", "virtualservices"));
-    put(world, definition("Gateway", "gateways"));
+    put(world, istio_definition("v1beta1", "VirtualService", "virtualservices"));
+    put(world, istio_definition("v1beta1", "Gateway", "gateways"));
 }
 
 fn gateway(world: &World, name: &str, app: &str) {
