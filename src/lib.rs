@@ -54,8 +54,9 @@
 //! * `bundle/`: bundles as plain values: what the controller, producers and commands share. Pure.
 //! * `producer/`: the library for programs that make bundles.
 //! * `actors/`: the controllers, each a module: `managed_resource/` (bundles, in rooms along the way of the data, with
-//!   `health/`, judging objects), `csr_approver/` (certificates of nodes), `token_invalidator/` (static tokens). `modules.rs` lists them, `root.rs` starts and
-//!   stops them on the ground of `ground.rs`, `leader/` (the election) says when.
+//!   `health/`, judging objects), `csr_approver/` (certificates of nodes), `token_invalidator/` and `token_requestor/` (tokens),
+//!   `garbage_collector/`, `network_policy/` (who may reach Services), `istio_cluster_configuration/`. `modules.rs` lists them,
+//!   `root.rs` starts and stops them on the ground of `ground.rs`, `leader/` (the election) says when.
 //! * `http/`: what the HTTP servers share: connections, limits, probes.
 //! * `metrics/`: one registry of counters; all parts of the process hold typed handles of it.
 //! * `dashboard/`: the page that shows every actor, and the servers of page, metrics and probes.
