@@ -22,7 +22,8 @@ mod tests;
 pub use flags::Cli;
 pub use load::{StartError, load};
 pub use tools::{
-    DiffOptions, GarbageOptions, GetOptions, OutputFormat, PackOptions, Tool, UnpackOptions, ValidateOptions,
+    DiffOptions, GarbageOptions, GetOptions, OutputFormat, PackOptions, PoliciesOptions, Tool, UnpackOptions,
+    ValidateOptions,
 };
 pub use version::BuildInfo;
 pub use webhook::{RegistrationOptions, ReviewOptions};

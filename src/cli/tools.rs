@@ -1,4 +1,5 @@
-//! The commands for authors of bundles, pack, unpack, validate, diff, and for people on duty: get, webhook review.
+//! The commands for authors of bundles, pack, unpack, validate, diff, and for people on duty: get, garbage, policies, webhook
+//! review.
 
 use clap::{
     Arg, ArgAction, ArgMatches, Command,
@@ -26,6 +27,8 @@ pub enum Tool {
     Get(GetOptions),
     /// What the garbage collector would delete.
     Garbage(GarbageOptions),
+    /// The NetworkPolicies a Service should have.
+    Policies(PoliciesOptions),
     /// What a webhook makes of a review, without a cluster.
     Review(ReviewOptions),
     /// The registration of the webhooks.
@@ -120,6 +123,23 @@ pub struct GarbageOptions {
     pub kubeconfig: Option<String>,
 }
 
+/// Whose policies to show, and from where.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PoliciesOptions {
+    /// `[<namespace>/]<name>`; all of the files if there is none.
+    pub service: Option<String>,
+    /// Namespace of a Service that is named without; that of the kubeconfig's context if there is none.
+    pub namespace: Option<String>,
+    /// Files and folders; `-` is the standard input. Empty: the cluster is asked.
+    pub files: Vec<String>,
+    /// The controller's configuration; the defaults if there is none.
+    pub config: Option<String>,
+    /// Print the policies as YAML.
+    pub yaml: bool,
+    /// How the cluster is reached.
+    pub kubeconfig: Option<String>,
+}
+
 /// Format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OutputFormat {
@@ -137,8 +157,8 @@ pub enum OutputFormat {
 }
 
 /// All of them, for the command line.
-pub(super) fn commands() -> [Command; 7] {
-    [pack(), unpack(), validate(), diff(), get(), garbage(), webhook::command()]
+pub(super) fn commands() -> [Command; 8] {
+    [pack(), unpack(), validate(), diff(), get(), garbage(), policies(), webhook::command()]
 }
 
 /// Whether an argument is the name of one.
@@ -189,6 +209,14 @@ pub(super) fn parsed(name: &str, matches: &ArgMatches) -> Option<Tool> {
             kubeconfig: text("kubeconfig"),
         }),
         "garbage" => Tool::Garbage(GarbageOptions { kubeconfig: text("kubeconfig") }),
+        "policies" => Tool::Policies(PoliciesOptions {
+            service: text("service"),
+            namespace: text("namespace"),
+            files: matches.get_many::<String>("file").unwrap_or_default().cloned().collect(),
+            config: text("config"),
+            yaml: text("output").is_some(),
+            kubeconfig: text("kubeconfig"),
+        }),
         "webhook" => match matches.subcommand()? {
             ("review", matches) => Tool::Review(webhook::reviewed(matches)),
             ("registration", matches) => Tool::Registration(webhook::registered(matches)),
@@ -352,6 +380,55 @@ fn garbage() -> Command {
         )
         .after_long_help(epilogue(&["garbage --dry-run"], ""))
         .arg(switch("dry-run", "Only show it; required, because this command never deletes").required(true))
+        .arg(kubeconfig("kubeconfig", "Kubeconfig of the target cluster"))
+}
+
+fn policies() -> Command {
+    Command::new("policies")
+        .about("Show which NetworkPolicies a Service should have, and why")
+        .long_about(
+            "Show which NetworkPolicies the controller writes for a Service, and why. Nothing is written.\n\n\
+             In a cluster, STATE compares them with what is there: right, missing, differs, obsolete (the controller deletes \
+             it), or kept (it may come from an annotation or a Gateway that cannot be read at present). With -f, the \
+             policies follow from files alone; without SERVICE, those of all Services in the files are shown.",
+        )
+        .after_long_help(epilogue(
+            &["policies garden/etcd-main-client", "policies -f manifests/ --config config.yaml"],
+            "a policy is not as it should be, an annotation cannot be read, or there is no such Service",
+        ))
+        .arg(
+            Arg::new("service")
+                .value_name("[NAMESPACE/]SERVICE")
+                .required_unless_present("file")
+                .value_parser(|text: &str| {
+                    let mut parts = text.split('/');
+                    let is_name = parts.clone().count() <= 2 && parts.all(|part| !part.is_empty());
+                    if is_name { Ok(text.to_owned()) } else { Err("must be <service> or <namespace>/<service>") }
+                })
+                .help("The Service"),
+        )
+        .arg(
+            option("namespace", "NAMESPACE")
+                .short('n')
+                .help("Namespace of the Service [default: that of the kubeconfig's context; with -f, all]"),
+        )
+        .arg(
+            option("file", "FILE|DIR")
+                .short('f')
+                .action(ArgAction::Append)
+                .conflicts_with("kubeconfig")
+                .help("Read objects from files and directories instead of a cluster; - reads standard input"),
+        )
+        .arg(
+            option("config", "FILE")
+                .help("Configuration whose controllers.networkPolicy counts [default: the defaults of all settings]"),
+        )
+        .arg(
+            option("output", "FORMAT")
+                .short('o')
+                .value_parser(PossibleValuesParser::new([PossibleValue::new("yaml").help("The policies as YAML")]))
+                .help("Output format [default: a table]"),
+        )
         .arg(kubeconfig("kubeconfig", "Kubeconfig of the target cluster"))
 }
 

@@ -1,5 +1,5 @@
-//! What the commands do: `pack`, `unpack`, `validate`, `diff` for authors of bundles, `get` and `webhook review` for people
-//! on duty. Their flags are in `cli/tools.rs`.
+//! What the commands do: `pack`, `unpack`, `validate`, `diff` for authors of bundles, `get`, `garbage`, `policies` and
+//! `webhook review` for people on duty. Their flags are in `cli/tools.rs`.
 //!
 //! Each command is a function from what was read to a text and an exit code; [`run`] reads files, opens connections and
 //! prints. `input.rs` reads files and documents, `bundles.rs` tells bundles from other manifests, `connect.rs` makes
@@ -17,6 +17,7 @@ mod garbage;
 mod get;
 mod input;
 mod pack;
+mod policies;
 mod registration;
 mod review;
 mod unpack;
@@ -41,8 +42,8 @@ use self::{
 use crate::{
     api::object::NamespacedName,
     cli::{
-        DiffOptions, GarbageOptions, GetOptions, PackOptions, RegistrationOptions, ReviewOptions, Tool, UnpackOptions,
-        ValidateOptions,
+        DiffOptions, GarbageOptions, GetOptions, PackOptions, PoliciesOptions, RegistrationOptions, ReviewOptions,
+        Tool, UnpackOptions, ValidateOptions,
     },
     producer::ProducerError,
 };
@@ -116,6 +117,7 @@ pub fn run_with(tool: &Tool, env: &dyn Fn(&str) -> Option<String>, streams: Stre
         Tool::Validate(options) => validate(options, stdin),
         Tool::Diff(options) => diff(options, env, stdin, colours),
         Tool::Garbage(options) => garbage(options, env),
+        Tool::Policies(options) => policies(options, env, stdin),
         Tool::Review(options) => review(options, stdin),
         Tool::Registration(options) => registration(options, stdin),
         Tool::Get(options) => get(options, env, Screen { out: &mut *stdout, remarks: &mut *stderr, colours, columns }),
@@ -224,6 +226,46 @@ fn garbage(options: &GarbageOptions, env: &dyn Fn(&str) -> Option<String>) -> Re
         let clock = Clock::system();
         let now = clock.wall();
         garbage::garbage(&connect::read_only(client, Side::Target, clock, Random::from_entropy()), now).await
+    })?
+}
+
+fn policies(
+    options: &PoliciesOptions,
+    env: &dyn Fn(&str) -> Option<String>,
+    stdin: &mut dyn Read,
+) -> Result<Said, CommandError> {
+    // All at once, because the standard input can be read once.
+    let config: Vec<String> = options.config.iter().cloned().collect();
+    if let Some(path) = config.iter().find(|path| Path::new(path).is_dir()) {
+        return Err(CommandError::Usage(format!("{path} is a folder — name a file")));
+    }
+    let sources = input::read(&[config.as_slice(), &options.files].concat(), stdin)?;
+    let (config, files) = sources.split_at(config.len());
+    let rules = policies::rules(config.first())?;
+    let yaml = options.yaml;
+    let (service, namespace) = (options.service.as_deref(), options.namespace.as_deref());
+    if !options.files.is_empty() {
+        let (snapshot, remarks) = policies::from_files(files)?;
+        let services = policies::meant(&snapshot, service, namespace);
+        let mut said = match services.is_empty() {
+            true => policies::missing(service),
+            false => policies::show(&snapshot, &services, &rules, policies::Shown { yaml, compared: false }),
+        };
+        said.remarks.splice(0..0, remarks);
+        return Ok(said);
+    }
+    let service = service.unwrap_or_default();
+    connect::block_on(async {
+        let client = connect::client(options.kubeconfig.as_deref(), env).await?;
+        let name = match service.split_once('/') {
+            Some((namespace, name)) => NamespacedName::new(namespace, name),
+            None => NamespacedName::new(namespace.unwrap_or_else(|| client.default_namespace()), service),
+        };
+        let cluster = connect::read_only(client, Side::Target, Clock::system(), Random::from_entropy());
+        Ok(match policies::gather(&cluster, &name, &rules).await? {
+            None => policies::missing(Some(&name.to_string())),
+            Some(snapshot) => policies::show(&snapshot, &[name], &rules, policies::Shown { yaml, compared: true }),
+        })
     })?
 }
 

@@ -17,7 +17,7 @@ pub(super) struct Clients {
 }
 
 /// Group, kind, plural, and where the labels of the pods are.
-const TEMPLATES: [(&str, &str, &str, &str); 5] = [
+pub(super) const TEMPLATES: [(&str, &str, &str, &str); 5] = [
     ("apps", "Deployment", "deployments", "/spec/template/metadata/labels"),
     ("apps", "StatefulSet", "statefulsets", "/spec/template/metadata/labels"),
     ("apps", "DaemonSet", "daemonsets", "/spec/template/metadata/labels"),
@@ -84,6 +84,15 @@ impl Clients {
             });
         }
     }
+}
+
+/// The client labels that an object of one of these kinds carries, or the template of its pods.
+pub(super) fn labels_of(object: &Value) -> Vec<Box<str>> {
+    let place = match object["kind"].as_str() {
+        Some("Pod") => Some("/metadata/labels"),
+        kind => TEMPLATES.iter().find(|(_, known, ..)| kind == Some(known)).map(|(.., place)| *place),
+    };
+    place.and_then(|place| carried(object, place)).map(Vec::from).unwrap_or_default()
 }
 
 /// The client labels with the value that counts.

@@ -71,6 +71,12 @@ pub fn backend_services(namespace: &str, backends: &Backends) -> Vec<NamespacedN
     services
 }
 
+/// The ports of a Service that an Ingress of its namespace names.
+pub fn ports_of(backends: &Backends, service: &NamespacedName) -> Vec<Backend> {
+    let of_service = backends.iter().filter(|(name, _)| **name == *service.name);
+    of_service.filter_map(|(_, port)| port.clone()).collect()
+}
+
 /// The backends of an Ingress. Its default backend is none of them (spec 40 §5).
 pub fn backends(ingress: &Value) -> Backends {
     let rules = ingress["spec"]["rules"].as_array().into_iter().flatten();

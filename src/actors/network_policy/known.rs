@@ -2,32 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use cluster::{
-    Index, Projected, Record as _, Resource, StoreState, Want, Watch, Watches,
-    object::{self, NamespacedName},
-};
+use cluster::{Index, Projected, Record as _, Resource, StoreState, Want, Watch, Watches, object::NamespacedName};
 use kit::Duty;
-use serde_json::Value;
 
 use super::{
     clients::Clients,
-    desired::{self, Desired, IngressController, Route, View},
-    exposure::{self, Gateways, Ingresses, VirtualServices},
-    failing::Failing,
+    desired::Backend,
+    exposure::{self, Gateways, Ingresses, VirtualService, VirtualServices},
     gateway_pods::GatewayPods,
+    plan::{self, Namespace, NoNamespace, Plan, Surroundings},
     policy::{Found, SERVICE_NAME, SERVICE_NAMESPACE},
     rules::Rules,
     service::Service,
 };
 use crate::api::selector::{Labels, Selector};
-
-/// What is kept of a Namespace.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Namespace {
-    pub(super) labels: Labels,
-    /// It is being deleted: nothing can be created in it.
-    pub(super) is_terminating: bool,
-}
 
 /// All of it.
 pub(super) struct Known {
@@ -48,19 +36,11 @@ pub(super) struct Known {
     by_gateway: Index<NamespacedName>,
 }
 
-/// What a Service should have, and what of it is not known.
-#[derive(Debug, Default)]
-pub(super) struct Plan {
-    pub(super) desired: Desired,
-    pub(super) failing: Failing,
-    /// Something is not known yet, but will be soon.
-    pub(super) is_incomplete: bool,
+/// A cluster as the watches show it.
+struct Around<'a> {
+    known: &'a Known,
+    pods: &'a GatewayPods,
 }
-
-/// A Service whose namespace is not known.
-#[derive(Debug, thiserror::Error)]
-#[error("failed fetching service namespace {0}: it is not there")]
-pub(super) struct NoNamespace(String);
 
 // === impl Known ===
 
@@ -116,118 +96,14 @@ impl Known {
             && !is_served_and_stale(self.gateways.store().state(), self.gateways.is_fresh())
     }
 
-    fn namespace(&self, name: &str) -> Option<Namespace> {
-        self.namespaces.store().with(&NamespacedName::new("", name), |namespace| namespace.fields.clone())
-    }
-
-    fn is_open(&self, namespace: &str) -> bool {
-        self.namespace(namespace).is_some_and(|namespace| !namespace.is_terminating)
-    }
-
     /// The policies that belong to a Service.
     pub(super) fn policies_of(&self, service: &NamespacedName) -> Vec<NamespacedName> {
         self.by_owner.get(service)
     }
 
-    /// What a Service should have (spec 40 §6 steps 2 to 6).
+    /// What a Service should have.
     pub(super) fn plan(&self, name: &NamespacedName, rules: &Rules, pods: &GatewayPods) -> Result<Plan, NoNamespace> {
-        let service = self.services.store().with(name, |service| service.fields.clone());
-        let Some(service) = service.filter(|service| !service.is_terminating && !service.selector.is_empty()) else {
-            return Ok(Plan::default());
-        };
-        let home = self.namespace(&name.namespace);
-        let labels = home.as_ref().map(|home| home.labels.clone()).unwrap_or_default();
-        if !rules.handles(&labels) || home.as_ref().is_some_and(|home| home.is_terminating) {
-            return Ok(Plan::default());
-        }
-        if home.is_none() {
-            return Err(NoNamespace(name.namespace.clone()));
-        }
-        let mut plan = Plan { failing: Failing::of(&service), ..Plan::default() };
-        let controller = rules.ingress_controller.as_ref();
-        let has_client = |namespace: &str, key: &str| self.clients.as_ref().is_none_or(|it| it.has(namespace, key));
-        let view = View {
-            name,
-            service: &service,
-            clients: self.clients_of(name, &service),
-            has_client: &has_client,
-            backends: self.backends_of(name),
-            ingress_controller: controller.map(|(namespace, pods)| IngressController {
-                namespace,
-                pods,
-                is_there: self.is_open(namespace),
-            }),
-            routes: self.routes_to(name, pods, &mut plan),
-            explicit_world: rules.explicit_world,
-        };
-        plan.desired = desired::desired(&view);
-        Ok(plan)
-    }
-
-    fn clients_of(&self, name: &NamespacedName, service: &Service) -> Vec<String> {
-        let mut clients = Vec::new();
-        if service.selects_namespaces() {
-            self.namespaces.store().for_each(|client, namespace| {
-                let is_other = client.name != name.namespace && !namespace.fields.is_terminating;
-                if is_other && service.selects(&namespace.fields.labels) {
-                    clients.push(client.name.clone());
-                }
-            });
-        }
-        clients
-    }
-
-    fn backends_of(&self, name: &NamespacedName) -> Vec<desired::Backend> {
-        let (Some(ingresses), Some(by_backend)) = (&self.ingresses, &self.by_backend) else { return Vec::new() };
-        let mut backends = Vec::new();
-        for ingress in by_backend.get(name) {
-            ingresses.store().with(&ingress, |ingress| {
-                let of_service = ingress.fields.iter().filter(|(service, _)| **service == *name.name);
-                backends.extend(of_service.filter_map(|(_, port)| port.clone()));
-            });
-        }
-        backends
-    }
-
-    /// Routes of VirtualServices in the Service's own namespace (spec 40 §7.10).
-    fn routes_to(&self, name: &NamespacedName, pods: &GatewayPods, plan: &mut Plan) -> Vec<Route> {
-        let mut routes = BTreeSet::new();
-        for virtual_service in self.by_destination.get(name) {
-            if virtual_service.namespace != name.namespace {
-                continue;
-            }
-            let known = self.virtual_services.store().with(&virtual_service, |known| known.fields.clone());
-            let Some(known) = known else { continue };
-            let ports: Vec<u16> =
-                known.destinations.iter().filter(|(to, _)| to == name).filter_map(|(_, port)| *port).collect();
-            if ports.is_empty() {
-                continue;
-            }
-            for gateway in &known.gateways {
-                let selector = match self.gateways.store().with(gateway, |gateway| gateway.fields.clone()) {
-                    Some(Some(selector)) => selector,
-                    Some(None) => {
-                        plan.failing.gateway(gateway, &virtual_service.name, "has no selector");
-                        continue;
-                    }
-                    None => {
-                        plan.failing.gateway(gateway, &virtual_service.name, "does not exist");
-                        continue;
-                    }
-                };
-                let Some(namespaces) = pods.namespaces(&selector) else {
-                    plan.failing.gateways_unknown();
-                    plan.is_incomplete = true;
-                    continue;
-                };
-                let namespaces: Vec<String> =
-                    namespaces.iter().filter(|namespace| self.is_open(namespace)).map(ToString::to_string).collect();
-                let route =
-                    |port: &u16| Route { port: *port, gateway: selector.clone(), namespaces: namespaces.clone() };
-                routes.extend(ports.iter().map(route));
-            }
-        }
-        routes.into_iter().collect()
+        plan::plan(name, rules, &Around { known: self, pods })
     }
 
     /// All selectors of Gateways.
@@ -285,15 +161,47 @@ impl Known {
     }
 }
 
-// === impl Namespace ===
+// === impl Around ===
 
-impl Namespace {
-    /// What is kept of a Namespace.
-    fn of(namespace: &Value) -> Self {
-        let labels = namespace.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
-        Self {
-            labels: labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect(),
-            is_terminating: object::deletion_timestamp(namespace).is_some(),
+impl Surroundings for Around<'_> {
+    fn service(&self, name: &NamespacedName) -> Option<Service> {
+        self.known.services.store().with(name, |service| service.fields.clone())
+    }
+
+    fn namespace(&self, name: &str) -> Option<Namespace> {
+        self.known.namespaces.store().with(&NamespacedName::new("", name), |namespace| namespace.fields.clone())
+    }
+
+    fn each_namespace(&self, tell: &mut dyn FnMut(&str, &Namespace)) {
+        self.known.namespaces.store().for_each(|name, namespace| tell(&name.name, &namespace.fields));
+    }
+
+    fn has_client(&self, namespace: &str, key: &str) -> bool {
+        self.known.clients.as_ref().is_none_or(|clients| clients.has(namespace, key))
+    }
+
+    fn backends(&self, service: &NamespacedName) -> Vec<Backend> {
+        let (Some(ingresses), Some(by_backend)) = (&self.known.ingresses, &self.known.by_backend) else {
+            return Vec::new();
+        };
+        let mut backends = Vec::new();
+        for ingress in by_backend.get(service) {
+            ingresses.store().with(&ingress, |ingress| backends.extend(exposure::ports_of(&ingress.fields, service)));
         }
+        backends
+    }
+
+    fn virtual_services(&self, service: &NamespacedName) -> Vec<(NamespacedName, VirtualService)> {
+        let names = self.known.by_destination.get(service).into_iter();
+        let known = |name: &NamespacedName| self.known.virtual_services.store().with(name, |it| it.fields.clone());
+        names.filter_map(|name| known(&name).map(|it| (name, it))).collect()
+    }
+
+    fn gateway(&self, name: &NamespacedName) -> Option<Option<Selector>> {
+        self.known.gateways.store().with(name, |gateway| gateway.fields.clone())
+    }
+
+    fn namespaces_of_pods(&self, labels: &Selector) -> Option<Vec<Box<str>>> {
+        self.pods.namespaces(labels)
     }
 }

@@ -20,22 +20,25 @@ pub mod failing;
 mod gateway_pods;
 mod known;
 pub mod label;
+pub mod plan;
 pub mod policy;
 pub mod port;
 pub mod rules;
 pub mod service;
+pub mod snapshot;
 pub mod text;
 mod write;
 
-use std::{collections::BTreeSet, rc::Rc, time::Duration};
+use std::{cell::RefCell, collections::BTreeSet, rc::Rc, time::Duration};
 
 use cluster::{Cluster, Context, How, Recorder, Reference, object::NamespacedName};
-use kit::{Causes, Controller, Duty, Failure, Outcome, Pass, Supervised, Wake, WeakSupervised};
+use kit::{Causes, Controller, Duty, Failure, Observers, Outcome, Pass, Supervised, Wake, WeakSupervised};
 
 use self::{
     gateway_pods::GatewayPods,
-    known::{Known, Plan},
+    known::Known,
     label::Key,
+    plan::{NoNamespace, Plan},
     policy::Direction,
     rules::Rules,
 };
@@ -77,6 +80,9 @@ struct NetworkPolicies {
     known: Rc<Known>,
     gateway_pods: Rc<GatewayPods>,
     events: Recorder,
+    observers: Rc<dyn Observers>,
+    /// Services of which something cannot be read.
+    failing: RefCell<BTreeSet<NamespacedName>>,
 }
 
 /// What an actor has told already.
@@ -117,7 +123,10 @@ fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
             known,
             gateway_pods,
             events: ground.target.events.for_component(COMPONENT).with_action(ACTION),
+            observers: ground.env.observers.clone(),
+            failing: RefCell::default(),
         });
+        controller.observers.figure("services_failing", "", 0.0);
         let supervised = Supervised::start(controller.clone(), &ground.env);
         // Nobody else sets it.
         let _ = waking.set(supervised.weak());
@@ -207,7 +216,7 @@ impl NetworkPolicies {
         }
     }
 
-    fn plan(&self, name: &NamespacedName) -> Result<Plan, known::NoNamespace> {
+    fn plan(&self, name: &NamespacedName) -> Result<Plan, NoNamespace> {
         self.known.plan(name, &self.rules, &self.gateway_pods)
     }
 
@@ -238,8 +247,18 @@ impl NetworkPolicies {
         for text in plan.failing.texts.iter().filter(|text| !told.unusable.contains(*text)) {
             self.events.warning(&reference, UNUSABLE, &format!("{text}; the policies it stood for stay as they are"));
         }
+        self.count(name, !plan.failing.texts.is_empty());
         told.shortened = plan.desired.shortened.iter().cloned().collect();
         told.unusable = plan.failing.texts.iter().cloned().collect();
+    }
+
+    fn count(&self, name: &NamespacedName, is_failing: bool) {
+        let mut failing = self.failing.borrow_mut();
+        let is_new = if is_failing { failing.insert(name.clone()) } else { failing.remove(name) };
+        if is_new {
+            let count = u32::try_from(failing.len()).unwrap_or(u32::MAX);
+            self.observers.figure("services_failing", "", f64::from(count));
+        }
     }
 }
 

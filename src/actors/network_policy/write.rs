@@ -7,9 +7,8 @@ use cluster::{ApiError, Context, DeleteOptions, Deleted, Lock, Resource, Wrote, 
 use futures::{StreamExt as _, stream};
 
 use super::{
-    NetworkPolicies,
-    known::Plan,
-    label,
+    NetworkPolicies, label,
+    plan::Plan,
     policy::{Found, Policy},
 };
 
@@ -117,7 +116,7 @@ impl NetworkPolicies {
         let Some(live) = self.target.find(context, &at).await? else { return Ok(Fate::Overtaken) };
         let found = Found::of(&live);
         let is_of_other = |found: &Found| {
-            let wants_it = |plan: super::known::Plan| plan.desired.policies.iter().any(|it| it.name == policy.name);
+            let wants_it = |plan: super::plan::Plan| plan.desired.policies.iter().any(|it| it.name == policy.name);
             found.owner != *owner && self.plan(&found.owner).map_or(true, wants_it)
         };
         if found.as_ref().is_some_and(is_of_other) {

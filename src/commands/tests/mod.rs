@@ -7,6 +7,7 @@ mod garbage;
 #[cfg(feature = "sim")]
 mod get;
 mod packing;
+mod policies;
 mod registration;
 mod review;
 mod validating;

@@ -1,0 +1,129 @@
+//! Reads from a cluster what the policies of one Service depend on.
+
+use std::time::Duration;
+
+use cluster::{ApiError, Cluster, Context, ListQuery, Resource, object::NamespacedName};
+use kit::{Deadline, Lane};
+
+use super::super::CommandError;
+use crate::actors::network_policy::{
+    plan::plan,
+    policy::{SERVICE_NAME, SERVICE_NAMESPACE},
+    rules::Rules,
+    snapshot::Snapshot,
+};
+
+/// How long all requests together may take.
+const TIME: Duration = Duration::from_secs(120);
+
+/// What is known of a cluster while it is asked.
+struct Gathering<'a> {
+    cluster: &'a Cluster,
+    context: Context,
+    snapshot: Snapshot,
+}
+
+/// What the policies of a Service depend on; `None` if the Service does not exist.
+pub(in crate::commands) async fn gather(
+    cluster: &Cluster,
+    service: &NamespacedName,
+    rules: &Rules,
+) -> Result<Option<Snapshot>, CommandError> {
+    let context = Context::new(Lane::Live, Deadline::after(TIME), service.to_string());
+    let mut gathering = Gathering { cluster, context, snapshot: Snapshot::default() };
+    if !gathering.one(core("Service", "services").at(&*service.namespace, &*service.name)).await? {
+        return Ok(None);
+    }
+    gathering.what_is_around(service, rules).await?;
+    let selector = format!("{SERVICE_NAME}={},{SERVICE_NAMESPACE}={}", service.name, service.namespace);
+    gathering.list(&policies(), None, ListQuery::labelled(selector)).await?;
+    gathering.policies_without_labels(service, rules).await?;
+    Ok(Some(gathering.snapshot))
+}
+
+impl Gathering<'_> {
+    async fn what_is_around(&mut self, service: &NamespacedName, rules: &Rules) -> Result<(), CommandError> {
+        let own = Some(service.namespace.clone());
+        let namespaces = Resource::new("", "v1", "Namespace", "namespaces", false);
+        self.list(&namespaces, None, metadata()).await?;
+        if rules.ingress_controller.is_some() {
+            let ingresses = Resource::new("networking.k8s.io", "v1", "Ingress", "ingresses", true);
+            self.list(&ingresses, own.clone(), ListQuery::default()).await?;
+        }
+        self.list(&istio("VirtualService", "virtualservices"), own, ListQuery::default()).await?;
+        for gateway in self.snapshot.gateways_named() {
+            self.one(istio("Gateway", "gateways").at(&*gateway.namespace, &*gateway.name)).await?;
+        }
+        if rules.only_for_matching_pods {
+            self.list(&core("Pod", "pods"), None, metadata()).await?;
+            for (group, kind, plural) in crate::actors::network_policy::snapshot::templates() {
+                self.list(&Resource::new(group, "v1", kind, plural, true), None, ListQuery::default()).await?;
+            }
+            return Ok(());
+        }
+        let selectors = self.snapshot.gateway_selectors().into_iter();
+        let pairs = |(key, value): (&String, &String)| format!("{key}={value}");
+        let selectors: Vec<String> =
+            selectors.map(|it| it.labels.iter().map(pairs).collect::<Vec<_>>().join(",")).collect();
+        for selector in selectors {
+            self.list(&core("Pod", "pods"), None, ListQuery { label_selector: Some(selector), ..metadata() }).await?;
+        }
+        Ok(())
+    }
+
+    /// Policies of the names that are wanted, which the controller would adopt.
+    async fn policies_without_labels(&mut self, service: &NamespacedName, rules: &Rules) -> Result<(), CommandError> {
+        let Ok(plan) = plan(service, rules, &self.snapshot) else { return Ok(()) };
+        for policy in plan.desired.policies {
+            if !self.snapshot.has_policy(&policy.name) {
+                self.one(policies().at(&*policy.name.namespace, &*policy.name.name)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads one object; whether it is there. A kind that is not served has none.
+    async fn one(&mut self, at: cluster::Target) -> Result<bool, CommandError> {
+        match self.cluster.find(&self.context, &at).await {
+            Ok(Some(object)) => Ok(self.snapshot.add(&object)),
+            Ok(None) => Ok(false),
+            Err(error) if error.is_no_match() => Ok(false),
+            Err(error) => Err(CommandError::Usage(format!("cannot read {at}: {error}"))),
+        }
+    }
+
+    /// Lists a kind, in one namespace or in all. A kind that is not served has no objects.
+    async fn list(&mut self, kind: &Resource, scope: Option<String>, query: ListQuery) -> Result<(), CommandError> {
+        let mut pages = self.cluster.pages(self.context.clone(), kind.clone(), scope, query);
+        while let Some(page) = pages.next().await {
+            let is_absent = |error: &ApiError| error.is_no_match() || error.is_not_found();
+            match page {
+                Ok(page) => page.items.into_iter().for_each(|mut object| {
+                    // Metadata comes under a kind of its own.
+                    object["apiVersion"] = kind.group_version_kind().api_version().into();
+                    object["kind"] = kind.kind.to_string().into();
+                    self.snapshot.add(&object);
+                }),
+                Err(error) if is_absent(&error) => return Ok(()),
+                Err(error) => return Err(CommandError::Usage(format!("cannot list {}: {error}", kind.plural))),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn metadata() -> ListQuery {
+    ListQuery { metadata_only: true, ..ListQuery::default() }
+}
+
+fn core(kind: &str, plural: &str) -> Resource {
+    Resource::new("", "v1", kind, plural, true)
+}
+
+fn istio(kind: &str, plural: &str) -> Resource {
+    Resource::new("networking.istio.io", "v1beta1", kind, plural, true)
+}
+
+fn policies() -> Resource {
+    Resource::new("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", true)
+}

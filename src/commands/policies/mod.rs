@@ -1,0 +1,193 @@
+//! `policies`: the NetworkPolicies a Service should have and why, in a cluster or in files. Nothing is written.
+//!
+//! The policies are computed by the function the controller uses. `gather.rs` reads what they depend on from a cluster; here
+//! they are computed and shown.
+
+mod gather;
+
+use std::{collections::BTreeSet, fmt::Write as _};
+
+use cluster::object::NamespacedName;
+
+pub(super) use self::gather::gather;
+use super::{CommandError, DIFFERENT, Said, input::Source};
+use crate::{
+    actors::network_policy::{
+        plan::{Plan, plan},
+        policy::{Direction, Policy},
+        rules::Rules,
+        snapshot::{Snapshot, State},
+        text::Wording,
+    },
+    api::config::{self, Draft, NetworkPolicyController},
+    producer::yaml,
+};
+
+/// How results are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shown {
+    /// Policies as YAML instead of a table.
+    pub(super) yaml: bool,
+    /// Say how the policies that are there compare.
+    pub(super) compared: bool,
+}
+
+/// The controller's settings: those of a configuration, or the defaults.
+pub(super) fn rules(config: Option<&Source>) -> Result<Rules, CommandError> {
+    let settings = settings(config).map_err(|error| {
+        let name = config.map_or("the defaults", |source| &*source.name);
+        CommandError::Usage(format!("{name}: {error}"))
+    })?;
+    Rules::new(&settings).map_err(|error| CommandError::Usage(format!("failed parsing namespace selector: {error}")))
+}
+
+fn settings(config: Option<&Source>) -> Result<NetworkPolicyController, String> {
+    let loaded = match config {
+        Some(source) => config::load(&source.bytes),
+        None => {
+            let mut draft = Draft::default();
+            // It is never asked for, but validated.
+            draft.file.leader_election.leader_elect = false;
+            draft.file.controllers.network_policy.enabled = true;
+            draft.finish(&[])
+        }
+    };
+    let settings = loaded.map_err(|error| error.to_string())?.config.controllers.network_policy;
+    settings.ok_or_else(|| "controllers.networkPolicy.enabled is not true — no policies are written".to_owned())
+}
+
+/// Objects of files, and what is to be said of them.
+pub(super) fn from_files(sources: &[Source]) -> Result<(Snapshot, Vec<String>), CommandError> {
+    let (mut snapshot, mut remarks) = (Snapshot::default(), Vec::new());
+    for document in sources.iter().flat_map(Source::documents) {
+        let object = document.content.map_err(|error| CommandError::Usage(format!("{}: {error}", document.place)))?;
+        let objects = object["items"].as_array().map_or(std::slice::from_ref(&object), Vec::as_slice);
+        objects.iter().for_each(|object| {
+            snapshot.add(object);
+        });
+    }
+    let assumed = snapshot.assume_namespaces();
+    if !assumed.is_empty() {
+        let names = assumed.join(", ");
+        remarks.push(format!(
+            "warning: not among the files: namespace {names} — taken as there, with no labels of its own"
+        ));
+    }
+    Ok((snapshot, remarks))
+}
+
+/// The Services of files that an argument means: all, those of a name, or one.
+pub(super) fn meant(snapshot: &Snapshot, service: Option<&str>, namespace: Option<&str>) -> Vec<NamespacedName> {
+    let (namespace, name) = match service.map(|service| (service, service.split_once('/'))) {
+        Some((_, Some((namespace, name)))) => (Some(namespace), Some(name)),
+        Some((name, None)) => (namespace, Some(name)),
+        None => (namespace, None),
+    };
+    let is_meant = |service: &&NamespacedName| {
+        namespace.is_none_or(|namespace| service.namespace == namespace) && name.is_none_or(|name| service.name == name)
+    };
+    snapshot.services().filter(is_meant).cloned().collect()
+}
+
+/// The policies of Services.
+pub(super) fn show(snapshot: &Snapshot, services: &[NamespacedName], rules: &Rules, shown: Shown) -> Said {
+    let mut said = Said::default();
+    let (mut rows, mut objects) = (Vec::new(), Vec::new());
+    for service in services {
+        let plan = match plan(service, rules, snapshot) {
+            Ok(plan) => plan,
+            Err(error) => {
+                said.remarks.push(format!("error: {service}: {error}"));
+                said.code = DIFFERENT;
+                continue;
+            }
+        };
+        objects.extend(plan.desired.policies.iter().map(|policy| policy.created(service)));
+        let before = rows.len();
+        rows.extend(plan.desired.policies.iter().map(|policy| row(snapshot, service, policy, shown)));
+        if shown.compared {
+            rows.extend(left(snapshot, service, &plan));
+        }
+        let is_right = rows.iter().skip(before).all(|row| matches!(row.state, "" | "right" | "kept"));
+        if !is_right || !plan.failing.texts.is_empty() {
+            said.code = DIFFERENT;
+        }
+        remark(service, &plan, &mut said.remarks);
+    }
+    said.out = if shown.yaml { yaml::stream(&objects) } else { table(&rows, shown.compared) };
+    said
+}
+
+/// What is to be said of a Service beside its policies.
+fn remark(service: &NamespacedName, plan: &Plan, remarks: &mut Vec<String>) {
+    if let Some(reason) = plan.none_because {
+        remarks.push(format!("{service}: no policies: {reason}"));
+    }
+    for text in &plan.failing.texts {
+        remarks.push(format!("warning: {service}: {text}; the policies it stood for stay as they are"));
+    }
+    for key in &plan.desired.shortened {
+        let (long, short) = (key.usual(), key.effective());
+        remarks.push(format!("note: {service}: the label {long} is too long; clients need {short} instead"));
+    }
+}
+
+/// A line of the table, and why it is there.
+struct Row {
+    state: &'static str,
+    way: &'static str,
+    name: NamespacedName,
+    why: String,
+}
+
+fn row(snapshot: &Snapshot, service: &NamespacedName, policy: &Policy, shown: Shown) -> Row {
+    let state = match snapshot.state(policy, service) {
+        _ if !shown.compared => "",
+        State::Right => "right",
+        State::Missing => "missing",
+        State::Differs => "differs",
+    };
+    let way = match policy.direction {
+        Direction::Ingress => "in",
+        Direction::Egress => "out",
+    };
+    Row { state, way, name: policy.name.clone(), why: policy.text(Wording::Present) }
+}
+
+/// Policies of the Service that it should not have.
+fn left(snapshot: &Snapshot, service: &NamespacedName, plan: &Plan) -> Vec<Row> {
+    let wanted: BTreeSet<_> = plan.desired.policies.iter().map(|policy| &policy.name).collect();
+    let there = snapshot.policies_of(service);
+    let row = |name: &NamespacedName| {
+        let (state, why) = match plan.failing.keeps(name, service, &there) {
+            true => ("kept", "It may come from what cannot be read at present."),
+            false => ("obsolete", "Nothing asks for it any more: the controller deletes it."),
+        };
+        Row { state, way: "", name: name.clone(), why: why.to_owned() }
+    };
+    there.iter().filter(|name| !wanted.contains(name)).map(row).collect()
+}
+
+fn table(rows: &[Row], compared: bool) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let width = rows.iter().map(|row| row.name.namespace.len()).max().unwrap_or_default().max("NAMESPACE".len());
+    let state = |state: &str| if compared { format!("{state:<8}  ") } else { String::new() };
+    let mut text = format!("{}WAY  {:<width$}  NAME\n", state("STATE"), "NAMESPACE");
+    for row in rows {
+        let NamespacedName { namespace, name } = &row.name;
+        writeln!(text, "{}{:<3}  {namespace:<width$}  {name}", state(row.state), row.way).ok();
+        writeln!(text, "{}     {}", state(""), row.why).ok();
+    }
+    text
+}
+
+/// Whether a Service was found.
+pub(super) fn missing(service: Option<&str>) -> Said {
+    let text = match service {
+        Some(service) => format!("error: there is no Service {service}"),
+        None => "error: there is no Service in the files".to_owned(),
+    };
+    Said { remarks: vec![text], code: DIFFERENT, ..Said::default() }
+}
