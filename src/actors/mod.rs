@@ -10,6 +10,7 @@
 //! * [`token_requestor`]: tokens of the target in Secrets of the source
 //! * [`network_policy`]: who may reach the pods of a Service
 //! * [`istio_cluster_configuration`]: EnvoyFilters for gateways of Istio
+//! * [`node`]: taints, delays of node agents, workloads that depend on the number of nodes
 //! * [`leader`]: the election on a Lease; no module, because it decides when modules lead
 
 pub mod csr_approver;
@@ -22,6 +23,7 @@ pub mod managed_resource;
 pub mod module;
 pub mod modules;
 pub mod network_policy;
+pub mod node;
 pub mod root;
 pub mod token_invalidator;
 pub mod token_requestor;

@@ -11,4 +11,7 @@ pub const MODULES: &[Module] = &[
     super::token_requestor::MODULE,
     super::network_policy::MODULE,
     super::istio_cluster_configuration::MODULE,
+    super::node::critical_components::MODULE,
+    super::node::reconciliation_delay::MODULE,
+    super::node::high_availability::MODULE,
 ];

@@ -20,7 +20,7 @@ pub mod config;
 pub mod crd;
 pub mod duration;
 pub mod fields;
-mod formats;
+pub(crate) mod formats;
 pub mod integer;
 pub mod istio;
 pub mod keys;

@@ -35,6 +35,9 @@ pub(super) const PASS_SECONDS: [f64; 40] = [
 /// Bounds of work queues and webhooks.
 pub(super) const DECADES: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0];
 
+/// Bounds of the time in which nodes become ready for pods.
+pub(super) const NODE_JOINS: [f64; 10] = [5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0];
+
 macro_rules! declarations {
     ($($constant:ident = $kind:expr, $name:literal, $labels:expr, $unit:literal, $help:literal;)*) => {
         $(
@@ -130,6 +133,12 @@ declarations! {
         "Secrets of the token requestor by state: fresh, failing (the last pass failed), rejected (the API server does not accept what it issued).";
     TOKEN_EXPIRY = Kind::Gauge, "gardener_resource_manager_token_nearest_expiry_seconds", [], "seconds",
         "Time until the first known token of the token requestor expires; negative if one has. Absent while none is known.";
+    SERVICES_FAILING = Kind::Gauge, "gardener_resource_manager_network_policy_failing_services", [], "Services",
+        "Services of which an annotation or a Gateway cannot be read: the policies it stood for stay as they were.";
+    NODES_WAITING = Kind::Gauge, "gardener_resource_manager_nodes_waiting", ["for"], "nodes",
+        "Nodes that keep the taint for critical components, by what they wait for: daemon_sets, pods, csi_drivers.";
+    NODE_SECONDS = Kind::Histogram(&NODE_JOINS), "gardener_resource_manager_node_join_seconds", [], "seconds",
+        "Time from the creation of a node until its critical components were ready and the taint was removed: of nodes that were created before the eyes of this process.";
     RESTS = Kind::Counter, "gardener_resource_manager_rests_total", ["controller"], "periods",
         "Periods at whose end there was nothing to do, so that nothing was reconciled.";
     ARBITER_STALLS = Kind::Counter, "gardener_resource_manager_arbiter_stalls_total", [], "stalls",

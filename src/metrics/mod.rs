@@ -23,7 +23,7 @@ mod tests;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kit::{Activity, Census, Clock, Lane, Role};
-use prometheus::{CounterVec, GaugeVec, IntCounterVec, IntGaugeVec, Registry, TextEncoder};
+use prometheus::{CounterVec, GaugeVec, HistogramVec, IntCounterVec, IntGaugeVec, Registry, TextEncoder};
 use tokio::time::Instant;
 
 pub use controller::{ControllerMetrics, ReconcileResult, RunningWork};
@@ -46,6 +46,9 @@ struct Shared {
     stores: store::Families,
     tokens: token::Families,
     garbage: GaugeVec,
+    services_failing: GaugeVec,
+    nodes_waiting: GaugeVec,
+    node_seconds: HistogramVec,
     rest_requests: IntCounterVec,
     leader: IntGaugeVec,
     certificate_reads: IntCounterVec,
@@ -108,6 +111,9 @@ impl Metrics {
             stores: store::Families::new(&registry),
             tokens: token::Families::new(&registry),
             garbage: declared::GARBAGE.float_gauges(&registry),
+            services_failing: declared::SERVICES_FAILING.float_gauges(&registry),
+            nodes_waiting: declared::NODES_WAITING.float_gauges(&registry),
+            node_seconds: declared::NODE_SECONDS.histograms(&registry),
             rest_requests: declared::REST_REQUESTS.counters(&registry),
             leader: declared::LEADER.gauges(&registry),
             certificate_reads: declared::CERTIFICATE_READS.counters(&registry),
@@ -200,6 +206,21 @@ impl Metrics {
     /// Shows when the first token expires, in seconds since 1970; not a number while none is known.
     pub fn token_expiry(&self, time: f64) {
         self.shared.tokens.expires(time);
+    }
+
+    /// Shows of how many Services something cannot be read.
+    pub fn services_failing(&self, count: f64) {
+        self.shared.services_failing.with_label_values(&NO_LABELS).set(count);
+    }
+
+    /// Shows how many nodes wait for a kind of component.
+    pub fn nodes_waiting(&self, wanted: &'static str, count: f64) {
+        self.shared.nodes_waiting.with_label_values(&[wanted]).set(count);
+    }
+
+    /// A node took so long, in seconds, from its creation to its critical components.
+    pub fn node_joined(&self, seconds: f64) {
+        self.shared.node_seconds.with_label_values(&NO_LABELS).observe(seconds);
     }
 
     /// Counts that the thread of the controllers stood still.

@@ -324,6 +324,9 @@ fn every_declared_metric_is_rendered_with_its_help_and_type() {
     metrics.garbage("deleted", 1.0);
     metrics.tokens("fresh", 1.0);
     metrics.token_expiry(1.0);
+    metrics.services_failing(1.0);
+    metrics.nodes_waiting("pods", 1.0);
+    metrics.node_joined(1.0);
 
     let text = metrics.render_at(
         Instant::now(),

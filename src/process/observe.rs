@@ -47,6 +47,9 @@ impl Observers for Observing {
             "garbage" => self.metrics.garbage(label, value),
             "tokens" => self.metrics.tokens(label, value),
             "token_expiry" => self.metrics.token_expiry(value),
+            "services_failing" => self.metrics.services_failing(value),
+            "nodes_waiting" => self.metrics.nodes_waiting(label, value),
+            "node_joined" => self.metrics.node_joined(value),
             _ => {}
         }
     }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The chapters that are implemented, and where each of their scenarios must be cited.
-const CHAPTERS: [(u32, &str); 11] = [
+const CHAPTERS: [(u32, &str); 12] = [
     (10, "tests/simulation"),
     (20, ""),
     (30, ""),
@@ -20,6 +20,7 @@ const CHAPTERS: [(u32, &str); 11] = [
     (32, ""),
     (33, ""),
     (40, ""),
+    (41, ""),
     (42, ""),
     (50, ""),
     (51, ""),

@@ -8,6 +8,7 @@ mod support;
 
 mod admission;
 mod objects;
+mod placement;
 mod roll_out;
 #[cfg(feature = "otel")]
 mod traces;

@@ -27,6 +27,7 @@ mod invalidation;
 mod istio;
 mod merge_rules;
 mod neighbours;
+mod nodes;
 mod objects;
 mod owners;
 mod policies;

@@ -1,6 +1,6 @@
 use super::*;
 
-/// spec 70 §4, by the number of the rule; scenarios 9, 10, 12 and 13. spec 31 §3, scenario 25.
+/// spec 70 §4, by the number of the rule; scenarios 9, 10, 12 and 13. spec 31 §3, scenario 25. spec 41 §1, scenario 29.
 #[test]
 fn each_rule_has_its_text() {
     let table: [(u8, &str, &[&str]); 37] = [

@@ -1,0 +1,59 @@
+//! Bursts of changes: nodes come in numbers, and one run after the last of them is enough (spec 41, better 8, C-T5).
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// So long nothing changes at the end of a burst.
+const QUIET: Duration = Duration::from_secs(1);
+/// So long a burst is waited for at most.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// Changes that no run has looked at.
+#[derive(Debug, Default)]
+pub(super) struct Burst {
+    first_and_last: Option<(Instant, Instant)>,
+}
+
+// === impl Burst ===
+
+impl Burst {
+    /// How long to wait before a run; `None`: now. `changed`: something has changed since it was asked last.
+    pub(super) fn wait(&mut self, changed: bool, now: Instant) -> Option<Duration> {
+        if changed {
+            let first = self.first_and_last.map_or(now, |(first, _)| first);
+            self.first_and_last = Some((first, now));
+        }
+        let (first, last) = self.first_and_last?;
+        let left = (last + QUIET).min(first + LONGEST).saturating_duration_since(now);
+        if left.is_zero() {
+            self.first_and_last = None;
+            return None;
+        }
+        Some(left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_comes_a_second_after_the_last_change_and_ten_after_the_first_at_the_latest() {
+        let start = Instant::now();
+        let at = |seconds: f64| start + Duration::from_secs_f64(seconds);
+        let waits = |burst: &mut Burst, changed, seconds| burst.wait(changed, at(seconds)).map(|it| it.as_secs_f64());
+
+        let mut burst = Burst::default();
+        assert_eq!(waits(&mut burst, false, 0.0), None, "nothing changed");
+        assert_eq!(waits(&mut burst, true, 0.0), Some(1.0));
+        assert_eq!(waits(&mut burst, true, 0.5), Some(1.0));
+        assert_eq!(waits(&mut burst, false, 1.0), Some(0.5));
+        assert_eq!(waits(&mut burst, false, 1.5), None);
+
+        for tenth in 20..120 {
+            assert!(waits(&mut burst, true, f64::from(tenth) / 10.0).is_some(), "{tenth}");
+        }
+        assert_eq!(waits(&mut burst, true, 12.0), None, "ten seconds after the first");
+    }
+}

@@ -1,0 +1,285 @@
+//! Takes the taint `critical-components-not-ready` off a node as soon as what the node needs runs on it (spec 41, part A).
+//!
+//! ```text
+//! Nodes with the taint ─ node.rs ──────┐
+//! DaemonSets ─ daemon_set.rs ──────────┤
+//!              (placement.rs: where?)  ├─► obstacle.rs: what does the node wait for? ─► Event, or a patch without the taint
+//! their pods ─ pod.rs ─────────────────┤
+//! CSINodes: registered drivers ────────┘
+//! ```
+//!
+//! An actor per Node, as long as it has the taint. It is woken by what changes on the node; `backoff` is the safety net. All of
+//! it is decided from memory, and the patch is bound to the version of the Node that was seen: it can remove nobody else's
+//! taint. Pure: all but this shell.
+
+mod book;
+pub mod daemon_set;
+pub mod node;
+pub mod obstacle;
+pub mod placement;
+pub mod pod;
+#[cfg(test)]
+mod tests;
+
+use std::{rc::Rc, time::Duration};
+
+use cluster::{
+    Cluster, Context, How, Index, Projected, Record as _, Recorder, Reference, Resource, Want, Watch,
+    object::NamespacedName,
+};
+use kit::{Causes, Controller, Duty, Failure, Observers, Outcome, Pass, Supervised, Wake, WeakSupervised};
+
+use self::{book::Book, daemon_set::DaemonSet, node::Tainted, obstacle::Obstacle, pod::Pod};
+use crate::{
+    actors::{ground::Ground, module},
+    api::config::Config,
+};
+
+/// Name in metrics and logs (spec 70 §9.2).
+pub const NAME: &str = "node-critical-components";
+
+/// The controller; on with `controllers.nodeCriticalComponents.enabled`.
+pub const MODULE: module::Module = module::Module { names: &[NAME], install };
+
+/// Label of DaemonSets, their templates and pods.
+const CRITICAL: &str = "node.gardener.cloud/critical-component";
+/// Where they are.
+const NAMESPACE: &str = "kube-system";
+/// Source and action of Events (spec 41 §A.1).
+const COMPONENT: &str = "node-critical-components-controller";
+const ACTION: &str = "Reconcile";
+const READY: &str = "NodeCriticalComponentsReady";
+const READY_TEXT: &str = "All node-critical components got ready, removing taint";
+
+/// The node was created before the eyes of this process.
+const JOINED: Causes = Causes::own(0);
+/// A pod on the node changed.
+const PODS: Causes = Causes::own(1);
+/// A DaemonSet changed.
+const DAEMON_SETS: Causes = Causes::own(2);
+/// A CSI driver was registered on the node, or went.
+const DRIVERS: Causes = Causes::own(3);
+
+type Nodes = Watch<Projected<Option<Box<Tainted>>>>;
+
+/// The controller, in the hands of its actors.
+struct CriticalComponents {
+    permits: usize,
+    backoff: Duration,
+    resync: Duration,
+    target: Cluster,
+    nodes: Nodes,
+    daemon_sets: Watch<Projected<DaemonSet>>,
+    pods: Watch<Projected<Pod>>,
+    drivers: Watch<Projected<Vec<Box<str>>>>,
+    tainted: Index<()>,
+    on_node: Index<Box<str>>,
+    events: Recorder,
+    observers: Rc<dyn Observers>,
+    book: Book,
+}
+
+/// What an actor remembers.
+#[derive(Default)]
+struct Memory {
+    told: Option<Obstacle>,
+    joined: bool,
+}
+
+fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
+    let settings = config.controllers.node_critical_components?;
+    let resync = config.target.cache_resync_period;
+    let watches = &ground.target.watches;
+    let nodes = watches.open(Want::new(super::resource(), |node| Projected::of(node, node::tainted(node))));
+    let critical = format!("{CRITICAL}=true");
+    let daemon_sets = Resource::new("apps", "v1", "DaemonSet", "daemonsets", true);
+    let want = Want::new(daemon_sets, |object| Projected::of(object, DaemonSet::of(object)));
+    let daemon_sets = watches.open(want.labelled(&*critical).within([NAMESPACE]));
+    let pods = Resource::new("", "v1", "Pod", "pods", true);
+    let want = Want::new(pods, |pod| Projected::of(pod, Pod::of(pod)));
+    let pods = watches.open(want.labelled(&*critical).within([NAMESPACE]));
+    let csi_nodes = Resource::new("storage.k8s.io", "v1", "CSINode", "csinodes", false);
+    let drivers = watches.open(Want::new(csi_nodes, |object| Projected::of(object, node::drivers(object))));
+    let tainted = nodes.index(|_, node| vec![(); usize::from(node.fields.is_some())]);
+    let on_node = pods.index(|_, pod| vec![pod.fields.node.clone()]);
+    Some(Box::new(move |ground| {
+        let controller = Rc::new(CriticalComponents {
+            permits: settings.concurrent_syncs,
+            backoff: settings.backoff,
+            resync,
+            target: ground.target.cluster.clone(),
+            nodes,
+            daemon_sets,
+            pods,
+            drivers,
+            tainted,
+            on_node,
+            events: ground.target.events.for_component(COMPONENT).with_action(ACTION),
+            book: Book::new(ground.env.observers.clone()),
+            observers: ground.env.observers.clone(),
+        });
+        let supervised = Supervised::start(controller.clone(), &ground.env);
+        controller.subscribe(&supervised);
+        supervised.into()
+    }))
+}
+
+fn at(node: &str) -> NamespacedName {
+    NamespacedName::new("", node)
+}
+
+impl CriticalComponents {
+    /// Has actors woken by what concerns them. First lists but that of Nodes tell nothing new: no pass begins before they are
+    /// there.
+    fn subscribe(&self, supervised: &Supervised<Self>) {
+        let waker = supervised.weak();
+        self.nodes.subscribe(move |change| {
+            let [old, new] = [change.old, change.new].map(|node| node.and_then(|node| node.fields.as_ref()));
+            if old == new {
+                return;
+            }
+            let is_new = change.old.is_none() && change.how == How::Event;
+            let causes = if is_new { Causes::OBJECT.with(JOINED) } else { Causes::OBJECT };
+            let wake = if change.how == How::First { Wake::background(causes) } else { Wake::live(causes) };
+            waker.wake(change.name, wake);
+        });
+        let wakes_node = |waker: WeakSupervised<Self>, causes: Causes| {
+            let nodes = self.nodes.clone();
+            move |node: &str| {
+                let name = at(node);
+                if nodes.store().with(&name, |node| node.fields.is_some()) == Some(true) {
+                    waker.wake(&name, Wake::live(causes));
+                }
+            }
+        };
+        let wake = wakes_node(supervised.weak(), PODS);
+        self.pods.subscribe(move |change| {
+            let [old, new] = [change.old, change.new].map(|pod| pod.map(|pod| &pod.fields));
+            if old != new && change.how != How::First {
+                [old, new].into_iter().flatten().for_each(|pod| wake(&pod.node));
+            }
+        });
+        let wake = wakes_node(supervised.weak(), DRIVERS);
+        self.drivers.subscribe(move |change| {
+            if change.how != How::First && change.old.map(|old| &old.fields) != change.new.map(|new| &new.fields) {
+                wake(&change.name.name);
+            }
+        });
+        let (waker, tainted) = (supervised.weak(), self.tainted.clone());
+        self.daemon_sets.subscribe(move |change| {
+            if change.how != How::First && change.old.map(|old| &old.fields) != change.new.map(|new| &new.fields) {
+                tainted.get(&()).iter().for_each(|node| waker.wake(node, Wake::live(DAEMON_SETS)));
+            }
+        });
+    }
+
+    /// Whether that something is *not* there may be believed.
+    fn is_evidence(&self) -> bool {
+        self.daemon_sets.is_fresh() && self.pods.is_fresh() && self.drivers.is_fresh()
+    }
+
+    /// What a node waits for (spec 41 §A.3 steps 3 to 7).
+    fn obstacle(&self, name: &str, node: &Tainted) -> Option<Obstacle> {
+        let mut daemon_sets = Vec::new();
+        self.daemon_sets.store().for_each(|name, set| daemon_sets.push((name.clone(), set.fields.clone())));
+        let names = self.on_node.get(&name.into()).into_iter();
+        let known = |name: NamespacedName| {
+            let pod = self.pods.store().with(&name, |pod| pod.fields.clone())?;
+            Some((name, pod))
+        };
+        let pods: Vec<_> = names.filter_map(known).collect();
+        let drivers = self.drivers.store().with(&at(name), |drivers| drivers.fields.clone()).unwrap_or_default();
+        obstacle::find(&node::Node { name, node }, &daemon_sets, &pods, &drivers)
+    }
+
+    /// Tells of what a node waits for, once as long as that stays the same (spec 41, better 1).
+    fn tell(&self, reference: &Reference, obstacle: &Obstacle) {
+        let fields = obstacle.names().join(", ");
+        match obstacle {
+            Obstacle::Unscheduled(_) => tracing::info!(daemonSets = fields, "{}", obstacle.what()),
+            Obstacle::Unready(_) => tracing::info!(pods = fields, "{}", obstacle.what()),
+            Obstacle::Drivers(_) => tracing::info!(drivers = fields, "{}", obstacle.what()),
+        }
+        self.events.warning(reference, obstacle.reason(), &obstacle.text());
+    }
+}
+
+impl Controller for CriticalComponents {
+    type Key = NamespacedName;
+    type Ref = ();
+    type Object = ();
+    type Memory = Memory;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn causes(&self) -> &'static [&'static str] {
+        &["joined", "pods", "daemonsets", "drivers"]
+    }
+
+    fn duties(&self) -> Vec<Duty> {
+        let duty = Duty::new(NAME, self.permits).about(("", "Node")).resync(self.resync);
+        let duty = duty.needs(self.nodes.need()).needs(self.pods.need());
+        vec![duty.needs(self.daemon_sets.need()).needs(self.drivers.need())]
+    }
+
+    fn object(&self, _: &NamespacedName) {}
+
+    async fn pass(
+        self: &Rc<Self>,
+        _: &Rc<()>,
+        memory: &mut Memory,
+        pass: &Pass<NamespacedName>,
+    ) -> Result<Outcome, Failure> {
+        let name = &pass.key;
+        let seen = self.nodes.store().with(name, |node| (node.version(), node.fields.clone()));
+        let Some((version, Some(node))) = seen else {
+            self.book.enter(name, None);
+            return Ok(Outcome::Retire);
+        };
+        memory.joined |= pass.because_of(JOINED);
+        let reference = Reference {
+            api_version: "v1".into(),
+            kind: "Node".into(),
+            namespace: String::new(),
+            name: name.name.clone(),
+            uid: node.uid.to_string(),
+        };
+        let obstacle = self.obstacle(&name.name, &node);
+        self.book.enter(name, obstacle.as_ref());
+        if let Some(obstacle) = obstacle {
+            pass.note(obstacle.text());
+            if memory.told.as_ref() != Some(&obstacle) {
+                self.tell(&reference, &obstacle);
+                memory.told = Some(obstacle);
+            }
+            tracing::debug!(backoff = ?self.backoff, "Checking node again after backoff");
+            return Ok(Outcome::After(self.backoff));
+        }
+        if !self.is_evidence() {
+            pass.note("keeps the taint: a watch of pods, DaemonSets or CSINodes has not been heard of for a while");
+            return Ok(Outcome::After(self.backoff));
+        }
+
+        tracing::info!("{READY_TEXT}");
+        let context = Context::new(pass.lane(), pass.deadline, name.to_string());
+        let target = super::resource().at("", &*name.name);
+        let asked = self.target.clock().monotonic();
+        match self.target.merge_patch(&context, &target, None, &node.without_taint(version)).await {
+            Ok(answer) => self.nodes.wrote(&answer, &name.to_string(), asked),
+            Err(error) if error.is_not_found() => return Ok(Outcome::Done), // its event comes
+            Err(error) if error.is_conflict() => return Ok(Outcome::Again),
+            Err(error) => return Err(error.into()),
+        }
+        self.events.normal(&reference, READY, READY_TEXT);
+        if let (true, Some(created)) = (memory.joined, node.created) {
+            self.observers.figure(
+                "node_joined",
+                "",
+                (self.target.clock().wall() - created).total(jiff::Unit::Second).unwrap_or_default(),
+            );
+        }
+        Ok(Outcome::Retire)
+    }
+}

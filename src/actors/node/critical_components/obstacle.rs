@@ -1,0 +1,110 @@
+//! What a node waits for: the three checks of spec 41 §A.4, and how people are told (§A.6).
+
+use std::collections::BTreeSet;
+
+use cluster::object::NamespacedName;
+
+use super::{daemon_set::DaemonSet, node::Node, pod::Pod};
+
+/// The first check that failed, and who is to blame, sorted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Obstacle {
+    /// DaemonSets without a pod on the node.
+    Unscheduled(Vec<NamespacedName>),
+    /// Pods that are not ready.
+    Unready(Vec<NamespacedName>),
+    /// CSI drivers that are not registered.
+    Drivers(Vec<Box<str>>),
+}
+
+/// What a node waits for; `None`: for nothing any more.
+pub fn find(
+    node: &Node<'_>,
+    daemon_sets: &[(NamespacedName, DaemonSet)],
+    pods: &[(NamespacedName, Pod)],
+    drivers: &[Box<str>],
+) -> Option<Obstacle> {
+    let pods = relevant(pods);
+    let scheduled: BTreeSet<&str> = pods.iter().filter_map(|(_, pod)| pod.daemon_set.as_deref()).collect();
+    let is_missing = |set: &DaemonSet| {
+        set.is_awaited
+            && !scheduled.contains(&*set.uid)
+            && set.placement.admits(node.name, &node.node.labels, &node.node.taints)
+    };
+    let missing = daemon_sets.iter().filter(|(_, set)| is_missing(set)).map(|(name, _)| name.clone());
+    let unready = pods.iter().filter(|(_, pod)| !pod.is_ready).map(|(name, _)| (*name).clone());
+    let required = pods.iter().flat_map(|(_, pod)| &pod.drivers).filter(|driver| !drivers.contains(driver)).cloned();
+    sorted(missing)
+        .map(Obstacle::Unscheduled)
+        .or_else(|| sorted(unready).map(Obstacle::Unready))
+        .or_else(|| sorted(required).map(Obstacle::Drivers))
+}
+
+/// Pods that count. One that has ended does not, nor does one that is on its way out and has a ready successor (better 3):
+/// neither as something to wait for, nor as the pod of its DaemonSet.
+fn relevant(pods: &[(NamespacedName, Pod)]) -> Vec<(&NamespacedName, &Pod)> {
+    let running = pods.iter().filter(|(_, pod)| !pod.is_over);
+    let is_succeeded = |old: &Pod| {
+        let is_successor = |pod: &Pod| pod.is_ready && !pod.is_terminating && pod.daemon_set == old.daemon_set;
+        old.daemon_set.is_some() && running.clone().any(|(_, pod)| is_successor(pod))
+    };
+    let counting = running.clone().filter(|(_, pod)| !(pod.is_terminating && is_succeeded(pod)));
+    counting.map(|(name, pod)| (name, pod)).collect()
+}
+
+/// In order, each once; `None` if there are none.
+fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Option<Vec<T>> {
+    let all: BTreeSet<T> = all.collect();
+    (!all.is_empty()).then(|| all.into_iter().collect())
+}
+
+// === impl Obstacle ===
+
+impl Obstacle {
+    /// All kinds, for metrics.
+    pub const KINDS: [&'static str; 3] = ["daemon_sets", "pods", "csi_drivers"];
+
+    /// Its kind, for metrics.
+    pub fn kind(&self) -> &'static str {
+        let [daemon_sets, pods, drivers] = Self::KINDS;
+        match self {
+            Self::Unscheduled(_) => daemon_sets,
+            Self::Unready(_) => pods,
+            Self::Drivers(_) => drivers,
+        }
+    }
+
+    /// Reason of the Event.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Unscheduled(_) => "UnscheduledNodeCriticalDaemonSets",
+            Self::Unready(_) => "UnreadyNodeCriticalPods",
+            Self::Drivers(_) => "UnreadyRequiredCSIDrivers",
+        }
+    }
+
+    /// What is wrong, without names.
+    pub fn what(&self) -> &'static str {
+        match self {
+            Self::Unscheduled(_) => "Node-critical DaemonSets found that were not scheduled to Node yet",
+            Self::Unready(_) => "Unready node-critical Pods found on Node",
+            Self::Drivers(_) => "Unready required CSI drivers for Node",
+        }
+    }
+
+    /// Who is to blame.
+    pub fn names(&self) -> Vec<String> {
+        match self {
+            Self::Unscheduled(names) | Self::Unready(names) => names.iter().map(ToString::to_string).collect(),
+            Self::Drivers(names) => names.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// Text of the Event.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Unscheduled(_) | Self::Unready(_) => format!("{}: {}", self.what(), self.names().join(", ")),
+            Self::Drivers(_) => format!("{}: [{}]", self.what(), self.names().join(" ")),
+        }
+    }
+}

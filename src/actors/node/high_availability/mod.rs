@@ -1,0 +1,252 @@
+//! Has workloads reviewed anew when the cluster gets its second node, or loses it (spec 41, part C).
+//!
+//! The webhook for high availability spreads replicas over hosts: hard, but softly where there is one node alone. Nothing else
+//! asks it again when the number of nodes changes, so this controller sends an empty patch to each workload whose spread does
+//! not fit ([`decide`], pure). One actor; workloads are listed when the threshold was crossed, and not watched.
+
+pub mod decide;
+
+use std::{rc::Rc, time::Duration};
+
+use cluster::{Cluster, Context, How, ListQuery, Projected, Resource, Target, Want, Watch, object};
+use futures::{StreamExt as _, stream};
+use kit::{Causes, Controller, Duty, Failure, Outcome, Pass, Supervised, Wake, Whole};
+use serde_json::{Value, json};
+
+use super::burst::Burst;
+use crate::{
+    actors::{ground::Ground, module},
+    api::config::Config,
+};
+
+/// Name in metrics and logs (spec 70 §9.2).
+pub const NAME: &str = "node-high-availability-config";
+
+/// The controller; on with `webhooks.highAvailabilityConfig.enabled`.
+pub const MODULE: module::Module = module::Module { names: &[NAME], install };
+
+const CONSIDER: &str = "high-availability-config.resources.gardener.cloud/consider=true";
+const SKIP: &str = "!high-availability-config.resources.gardener.cloud/skip";
+/// In this order (spec 41 §C.3 step 6).
+const KINDS: [(&str, &str); 2] = [("Deployment", "deployments"), ("StatefulSet", "statefulsets")];
+/// Requests side by side.
+const SIDE_BY_SIDE: usize = 8;
+/// When a workload that should have changed is patched again: a replica that answered may have known too few nodes (C-T2).
+const AGAIN_AFTER: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(15)];
+
+/// There was no node, at some moment (spec 41 §C.3 step 1a).
+const EMPTY: Causes = Causes::own(0);
+
+/// The controller, in the hands of its actor.
+struct HighAvailability {
+    target: Cluster,
+    nodes: Watch<Projected<()>>,
+}
+
+/// What the actor remembers.
+#[derive(Default)]
+struct Memory {
+    burst: Burst,
+    /// Whether there were several nodes in the last run that succeeded.
+    multiple_nodes: Option<bool>,
+    /// Workloads that should have changed and have not, and how often they were patched again.
+    unchanged: Vec<Workload>,
+    again: usize,
+}
+
+/// A workload that is to be patched.
+#[derive(Debug, Clone)]
+struct Workload {
+    at: Target,
+    /// What its namespace has to survive.
+    tolerance: Option<String>,
+}
+
+/// What a patch has done.
+enum Patched {
+    /// All that is to be done.
+    Settled,
+    /// The workload should have changed, and has not.
+    Unchanged(Workload),
+    /// It failed.
+    Failed(String),
+}
+
+fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
+    config.webhooks.high_availability_config.as_ref()?;
+    let nodes = Want::new(super::resource(), |node| Projected::of(node, ())).metadata();
+    let nodes = ground.target.watches.open(nodes);
+    Some(Box::new(move |ground| {
+        let controller = Rc::new(HighAvailability { target: ground.target.cluster.clone(), nodes });
+        let supervised = Supervised::start(controller.clone(), &ground.env);
+        let (waker, store) = (supervised.weak(), controller.nodes.store().clone());
+        controller.nodes.subscribe(move |change| {
+            if change.old.is_some() != change.new.is_some() && change.how != How::Lost {
+                let causes = if store.is_empty() { Causes::OBJECT.with(EMPTY) } else { Causes::OBJECT };
+                waker.wake(&Whole, Wake::live(causes));
+            }
+        });
+        supervised.into()
+    }))
+}
+
+impl HighAvailability {
+    /// Patches all workloads whose spread does not fit; those that should have changed and have not.
+    async fn review_all(&self, context: &Context, multiple_nodes: bool) -> Result<Vec<Workload>, Failure> {
+        let (mut unchanged, mut errors) = (Vec::new(), Vec::new());
+        for (namespace, tolerance) in self.namespaces(context).await? {
+            for (kind, plural) in KINDS {
+                let resource = Resource::new("apps", "v1", kind, plural, true);
+                let mut pages = self.target.pages(
+                    context.clone(),
+                    resource.clone(),
+                    Some(namespace.clone()),
+                    ListQuery::labelled(SKIP),
+                );
+                while let Some(page) = pages.next().await {
+                    let page = match page {
+                        Ok(page) => page,
+                        Err(error) => {
+                            errors.push(format!("failed to list {plural} in namespace {namespace}: {error}"));
+                            break;
+                        }
+                    };
+                    let unfit = page.items.iter().filter(|it| decide::is_to_be_patched(it, multiple_nodes));
+                    let workloads = unfit.map(|workload| Workload {
+                        at: resource.at(&*namespace, object::name(workload)),
+                        tolerance: tolerance.clone(),
+                    });
+                    let done = self.review(context, workloads.collect(), multiple_nodes).await;
+                    unchanged.extend(done.0);
+                    errors.extend(done.1);
+                }
+            }
+        }
+        if errors.is_empty() { Ok(unchanged) } else { Err(Failure::new(super::together(&errors))) }
+    }
+
+    /// The namespaces that are considered, and what each has to survive. Where the target is restricted to namespaces, others
+    /// are none of them (C-T4).
+    async fn namespaces(&self, context: &Context) -> Result<Vec<(String, Option<String>)>, Failure> {
+        let resource = Resource::new("", "v1", "Namespace", "namespaces", false);
+        let query = ListQuery { metadata_only: true, ..ListQuery::labelled(CONSIDER) };
+        let restricted = &self.target.options().namespaces;
+        let mut found = Vec::new();
+        let mut pages = self.target.pages(context.clone(), resource, None, query);
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| Failure::new(format!("failed to list HA-relevant namespaces: {error}")))?;
+            for namespace in &page.items {
+                let name = object::name(namespace).to_owned();
+                if restricted.is_empty() || restricted.contains(&name) {
+                    let tolerance = object::annotation(namespace, decide::FAILURE_TOLERANCE_TYPE);
+                    found.push((name, tolerance.map(str::to_owned)));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Patches workloads; those that are unchanged, and errors.
+    async fn review(
+        &self,
+        context: &Context,
+        workloads: Vec<Workload>,
+        multiple_nodes: bool,
+    ) -> (Vec<Workload>, Vec<String>) {
+        let patches = workloads.into_iter().map(|workload| self.patch(context, workload, multiple_nodes));
+        let mut patches = stream::iter(patches).buffer_unordered(SIDE_BY_SIDE);
+        let (mut unchanged, mut errors) = (Vec::new(), Vec::new());
+        while let Some(patched) = patches.next().await {
+            match patched {
+                Patched::Settled => {}
+                Patched::Unchanged(workload) => unchanged.push(workload),
+                Patched::Failed(error) => errors.push(error),
+            }
+        }
+        (unchanged, errors)
+    }
+
+    /// An empty patch: the API server asks its webhooks, and that is all it is for (spec 41 §C.5).
+    async fn patch(&self, context: &Context, workload: Workload, multiple_nodes: bool) -> Patched {
+        match self.target.merge_patch(context, &workload.at, None, &json!({})).await {
+            Ok(answer) if self.is_unchanged(&answer, &workload, multiple_nodes) => Patched::Unchanged(workload),
+            Ok(_) => Patched::Settled,
+            Err(error) if error.is_not_found() => Patched::Settled,
+            Err(error) => Patched::Failed(format!("failed to handle {}: {error}", workload.at)),
+        }
+    }
+
+    fn is_unchanged(&self, answer: &Value, workload: &Workload, multiple_nodes: bool) -> bool {
+        decide::is_to_be_patched(answer, multiple_nodes)
+            && decide::is_to_change(answer, workload.tolerance.as_deref(), multiple_nodes)
+    }
+}
+
+impl Controller for HighAvailability {
+    type Key = Whole;
+    type Ref = ();
+    type Object = ();
+    type Memory = Memory;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn causes(&self) -> &'static [&'static str] {
+        &["empty"]
+    }
+
+    fn duties(&self) -> Vec<Duty> {
+        vec![Duty::new(NAME, 1).about(("", "Node")).needs(self.nodes.need())]
+    }
+
+    fn object(&self, _: &Whole) {}
+
+    async fn pass(self: &Rc<Self>, _: &Rc<()>, memory: &mut Memory, pass: &Pass<Whole>) -> Result<Outcome, Failure> {
+        if pass.because_of(EMPTY) {
+            *memory = Memory { burst: std::mem::take(&mut memory.burst), ..Memory::default() };
+        }
+        if let Some(left) = memory.burst.wait(pass.because_of(Causes::OBJECT), self.target.clock().monotonic()) {
+            return Ok(Outcome::After(left));
+        }
+        let multiple_nodes = match self.nodes.store().len() {
+            0 => {
+                *memory = Memory::default();
+                pass.note("there is no node");
+                return Ok(Outcome::Done);
+            }
+            count => count > 1,
+        };
+        let context = Context::new(pass.lane(), pass.deadline, NAME);
+        if memory.multiple_nodes == Some(multiple_nodes) {
+            if memory.unchanged.is_empty() {
+                tracing::debug!("Node count did not cross the single-node threshold, nothing to do");
+                return Ok(Outcome::Done);
+            }
+            let (unchanged, errors) = self.review(&context, memory.unchanged.clone(), multiple_nodes).await;
+            if !errors.is_empty() {
+                return Err(Failure::new(super::together(&errors)));
+            }
+            memory.unchanged = unchanged;
+        } else {
+            tracing::info!(
+                multipleNodesAvailable = multiple_nodes,
+                "Re-triggering HA webhook for objects requiring adaptation"
+            );
+            let unchanged = self.review_all(&context, multiple_nodes).await?;
+            *memory = Memory { multiple_nodes: Some(multiple_nodes), unchanged, ..Memory::default() };
+        }
+        pass.note(if multiple_nodes { "several nodes" } else { "one node" });
+        if memory.unchanged.is_empty() {
+            return Ok(Outcome::Done);
+        }
+        let Some(wait) = AGAIN_AFTER.get(memory.again) else {
+            let names: Vec<_> = memory.unchanged.drain(..).map(|workload| workload.at.to_string()).collect();
+            let objects = super::together(&names);
+            tracing::warn!(objects, "the webhook for high availability leaves workloads as they are");
+            return Ok(Outcome::Done);
+        };
+        memory.again += 1;
+        Ok(Outcome::After(*wait))
+    }
+}

@@ -1,0 +1,196 @@
+//! Spreads the reconciliations of node agents: an annotation on each node says how long its agent waits (spec 41, part B).
+//!
+//! One actor. Nodes join in bursts, and each shifts the delays of all: it waits for the end of a burst, computes all of them
+//! ([`spread`], pure), and writes those that differ. A change of an annotation, of a node's Secret or of what that Secret says
+//! is noticed, too (better 7).
+
+pub mod spread;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+    time::Duration,
+};
+
+use cluster::{Cluster, Context, How, Projected, Record as _, Resource, Want, Watch, object};
+use futures::{StreamExt as _, stream};
+use kit::{Causes, Controller, Duty, Failure, Outcome, Pass, Supervised, Wake, Whole};
+use serde_json::{Value, json};
+
+use super::burst::Burst;
+use crate::{
+    actors::{ground::Ground, module},
+    api::{config::Config, object::NamespacedName},
+};
+
+/// Name in metrics and logs (spec 70 §9.2).
+pub const NAME: &str = "node-agent-reconciliation-delay";
+
+/// The controller; on with `controllers.nodeAgentReconciliationDelay.enabled`.
+pub const MODULE: module::Module = module::Module { names: &[NAME], install };
+
+/// Annotation that is written.
+const DELAY: &str = "node-agent.gardener.cloud/reconciliation-delay";
+/// Label of nodes.
+const SECRET_NAME: &str = "worker.gardener.cloud/gardener-node-agent-secret-name";
+/// Annotation of Secrets; exactly `true`.
+const SERIAL: &str = "reconciliation.osc.node-agent.gardener.cloud/serial";
+/// The Secrets that are looked at.
+const SECRETS: &str = "gardener.cloud/role=operating-system-config";
+const NAMESPACE: &str = "kube-system";
+/// Requests side by side (spec 41, better 9).
+const SIDE_BY_SIDE: usize = 16;
+
+/// What is kept of a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Node {
+    secret: Option<Box<str>>,
+    delay: Option<Box<str>>,
+}
+
+/// The controller, in the hands of its actor.
+struct Delays {
+    min: Duration,
+    max: Duration,
+    resync: Duration,
+    target: Cluster,
+    nodes: Watch<Projected<Node>>,
+    /// Whether each Secret has its nodes reconciled one after the other.
+    secrets: Watch<Projected<bool>>,
+}
+
+/// What a node's annotation is to become.
+struct Change {
+    node: NamespacedName,
+    version: u64,
+    /// `None`: it goes.
+    delay: Option<String>,
+}
+
+fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
+    let settings = config.controllers.node_agent_reconciliation_delay?;
+    let resync = config.target.cache_resync_period;
+    let watches = &ground.target.watches;
+    let nodes = watches.open(Want::new(super::resource(), |node| Projected::of(node, Node::of(node))).metadata());
+    let secrets = Resource::new("", "v1", "Secret", "secrets", true);
+    let serial = |secret: &Value| Projected::of(secret, object::annotation(secret, SERIAL) == Some("true"));
+    let secrets = watches.open(Want::new(secrets, serial).metadata().labelled(SECRETS).within([NAMESPACE]));
+    Some(Box::new(move |ground| {
+        let target = ground.target.cluster.clone();
+        let (min, max) = (settings.min_delay, settings.max_delay);
+        let controller = Rc::new(Delays { min, max, resync, target, nodes, secrets });
+        let supervised = Supervised::start(controller.clone(), &ground.env);
+        let waker = supervised.weak();
+        controller.nodes.subscribe(move |change| {
+            let is_own = matches!(change.how, How::Own { .. });
+            if !is_own && change.old.map(|old| &old.fields) != change.new.map(|new| &new.fields) {
+                waker.wake(&Whole, Wake::live(Causes::OBJECT));
+            }
+        });
+        let waker = supervised.weak();
+        controller.secrets.subscribe(move |change| {
+            let [old, new] = [change.old, change.new].map(|secret| secret.is_some_and(|secret| secret.fields));
+            if old != new {
+                waker.wake(&Whole, Wake::live(Causes::OBJECT));
+            }
+        });
+        supervised.into()
+    }))
+}
+
+impl Delays {
+    /// What is to be written, and how many nodes take part (spec 41 §B.3 steps 1 to 6).
+    fn changes(&self) -> (Vec<Change>, usize) {
+        let mut serial = BTreeSet::new();
+        self.secrets.store().for_each(|name, secret| {
+            if secret.fields {
+                serial.insert(name.name.clone().into_boxed_str());
+            }
+        });
+        let mut nodes = BTreeMap::new();
+        let mut changes = Vec::new();
+        self.nodes.store().for_each(|name, node| {
+            let Node { secret, delay } = &node.fields;
+            match secret.as_ref().is_some_and(|secret| serial.contains(secret)) {
+                false => drop(nodes.insert(name.name.clone(), (node.version(), delay.clone()))),
+                // A node agent ignores it there (better 10).
+                true if delay.is_some() => {
+                    changes.push(Change { node: name.clone(), version: node.version(), delay: None });
+                }
+                true => {}
+            }
+        });
+        let delays = spread::delays(nodes.keys().map(String::as_str), self.min, self.max);
+        for (name, delay) in delays {
+            let Some((version, known)) = nodes.get(name) else { continue };
+            tracing::debug!(delaySeconds = delay, nodeName = name, "Computed reconciliation delay");
+            if known.as_deref() != Some(&*delay) {
+                changes.push(Change { node: NamespacedName::new("", name), version: *version, delay: Some(delay) });
+            }
+        }
+        (changes, nodes.len())
+    }
+
+    /// Writes one annotation, if the node is as it was seen (B-T1). Whether that has settled it.
+    async fn write(&self, context: &Context, change: &Change) -> Result<bool, String> {
+        let Change { node, version, delay } = change;
+        let patch = json!({"metadata": {"annotations": {DELAY: delay}, "resourceVersion": version.to_string()}});
+        let asked = self.target.clock().monotonic();
+        match self.target.merge_patch_metadata(context, &super::resource().at("", &*node.name), &patch).await {
+            Ok(answer) => {
+                self.nodes.wrote(&answer, NAME, asked);
+                Ok(true)
+            }
+            Err(error) if error.is_conflict() => Ok(false),
+            Err(error) if error.is_not_found() => Ok(true), // its event comes
+            Err(error) => Err(format!("node {}: {error}", node.name)),
+        }
+    }
+}
+
+impl Controller for Delays {
+    type Key = Whole;
+    type Ref = ();
+    type Object = ();
+    type Memory = Burst;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn duties(&self) -> Vec<Duty> {
+        let duty = Duty::new(NAME, 1).about(("", "Node")).resync(self.resync);
+        vec![duty.needs(self.nodes.need()).needs(self.secrets.need())]
+    }
+
+    fn object(&self, _: &Whole) {}
+
+    async fn pass(self: &Rc<Self>, _: &Rc<()>, burst: &mut Burst, pass: &Pass<Whole>) -> Result<Outcome, Failure> {
+        if let Some(left) = burst.wait(pass.because_of(Causes::OBJECT), self.target.clock().monotonic()) {
+            return Ok(Outcome::After(left));
+        }
+        let (changes, count) = self.changes();
+        let context = Context::new(pass.lane(), pass.deadline, NAME);
+        let writes = changes.iter().map(|change| self.write(&context, change));
+        let written: Vec<_> = stream::iter(writes).buffer_unordered(SIDE_BY_SIDE).collect().await;
+        let is_settled = written.iter().all(|written| !matches!(written, Ok(false)));
+        let errors: Vec<_> = written.into_iter().filter_map(Result::err).collect();
+
+        pass.note(format!("{count} nodes, {} written in the last run", changes.len() - errors.len()));
+        if !errors.is_empty() {
+            return Err(Failure::new(super::together(&errors)));
+        }
+        Ok(if is_settled { Outcome::Done } else { Outcome::Again })
+    }
+}
+
+// === impl Node ===
+
+impl Node {
+    fn of(node: &Value) -> Self {
+        Self {
+            secret: object::label(node, SECRET_NAME).map(Into::into),
+            delay: object::annotation(node, DELAY).map(Into::into),
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Workloads are reviewed anew when the cluster gets its second node, or loses it (spec 41, part C). The simulated API server
+//! asks no webhook: what stands for it is a hand that changes the workload.
+
+use std::{rc::Rc, time::Duration};
+
+use gardener_resource_manager::api::config::HighAvailabilityConfig;
+use serde_json::{Value, json};
+use sim::{Fault, Seen};
+
+use super::{begin, put};
+use crate::world::{World, seconds, world};
+
+const PREFIX: &str = "high-availability-config.resources.gardener.cloud/";
+const HOST: &str = "kubernetes.io/hostname";
+const SOFT: &str = "ScheduleAnyway";
+const HARD: &str = "DoNotSchedule";
+
+const SETTINGS: HighAvailabilityConfig =
+    HighAvailabilityConfig { default_not_ready_toleration_seconds: None, default_unreachable_toleration_seconds: None };
+
+async fn start(world: &World) {
+    world.config.borrow_mut().webhooks.high_availability_config = Some(SETTINGS);
+    begin(world).await;
+}
+
+fn namespace(world: &World, name: &str, annotations: Value) {
+    let labels = json!({format!("{PREFIX}consider"): "true"});
+    put(
+        world,
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels, "annotations": annotations}}),
+    );
+}
+
+fn join(world: &World, name: &str) {
+    put(world, json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}));
+}
+
+fn leave(world: &World, name: &str) {
+    world.sim.remove("nodes", "", name).expect("it is there");
+}
+
+fn workload(kind: &str, namespace: &str, name: &str, key: &str, when: &str) -> Value {
+    let constraint = json!({"topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": when});
+    let spec = json!({"containers": [{"name": "c", "image": "i"}], "topologySpreadConstraints": [constraint]});
+    let template = json!({"metadata": {"labels": {"app": name}}, "spec": spec});
+    json!({
+        "apiVersion": "apps/v1", "kind": kind, "metadata": {"namespace": namespace, "name": name},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": name}}, "serviceName": "s", "template": template},
+    })
+}
+
+fn deployment(world: &World, name: &str, when: &str) {
+    put(world, workload("Deployment", "x", name, HOST, when));
+}
+
+/// Until the run after a change, which comes after a second; a workload that should have changed is patched again a second
+/// later.
+async fn run() {
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+}
+
+/// As the webhook would.
+fn turn(world: &World, name: &str, when: &str) {
+    world.sim.edit("deployments.apps", "x", name, |live| {
+        live["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["whenUnsatisfiable"] = json!(when);
+    });
+}
+
+/// What was patched, in order, and the requests forgotten.
+fn patched(world: &Rc<World>) -> Vec<String> {
+    let requests = world.requests();
+    world.sim.clear_requests();
+    let patches = requests.iter().filter(|it| it.info.verb == "patch" && it.info.group == "apps");
+    patches.map(|it| format!("{} {}", it.info.resource, it.info.name)).collect()
+}
+
+/// spec 41 scenarios 31, 32, 33, 35
+#[test]
+fn the_second_node_and_its_leaving_cause_one_patch_of_what_does_not_fit() {
+    world(1, |world| async move {
+        namespace(&world, "x", json!({}));
+        join(&world, "one");
+        deployment(&world, "web", SOFT);
+        put(&world, workload("StatefulSet", "x", "db", HOST, SOFT));
+        start(&world).await;
+        seconds(3).await;
+        assert_eq!(patched(&world), [""; 0]);
+
+        join(&world, "two");
+        seconds(3).await;
+        assert_eq!(patched(&world), ["deployments web", "statefulsets db"]);
+        turn(&world, "web", HARD);
+        join(&world, "three");
+        seconds(60).await;
+        leave(&world, "three");
+        seconds(60).await;
+        assert_eq!(patched(&world), [""; 0], "the threshold is between one and two");
+
+        leave(&world, "two");
+        run().await;
+        assert_eq!(patched(&world), ["deployments web"]);
+    });
+}
+
+/// spec 41 scenarios 34, 38
+/// spec 41 C.4
+#[test]
+fn others_are_left_alone() {
+    world(1, |world| async move {
+        namespace(&world, "x", json!({}));
+        put(&world, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "y"}}));
+        join(&world, "one");
+        join(&world, "two");
+        deployment(&world, "hard", HARD);
+        put(&world, workload("Deployment", "x", "zone", "topology.kubernetes.io/zone", SOFT));
+        put(&world, workload("Deployment", "y", "elsewhere", HOST, SOFT));
+        let mut skipped = workload("Deployment", "x", "skipped", HOST, SOFT);
+        skipped["metadata"]["labels"] = json!({format!("{PREFIX}skip"): ""});
+        put(&world, skipped);
+        start(&world).await;
+        seconds(60).await;
+
+        assert_eq!(patched(&world), [""; 0], "scenario 38: all is right");
+    });
+}
+
+/// spec 41 scenarios 36, 37
+/// spec 41 C-T1
+#[test]
+fn what_failed_is_tried_again_until_all_is_right() {
+    world(1, |world| async move {
+        namespace(&world, "x", json!({}));
+        join(&world, "one");
+        ["a", "b", "c"].iter().for_each(|name| deployment(&world, name, SOFT));
+        start(&world).await;
+        seconds(3).await;
+        let mut refused = false;
+        world.sim.set_faults(move |request| match (request.verb.as_str(), request.name.as_str()) {
+            ("patch", "b") if !std::mem::replace(&mut refused, true) => Fault::FailBefore(Seen::unavailable()),
+            ("patch", "c") => Fault::Delay(Duration::from_secs(1)),
+            _ => Fault::None,
+        });
+        join(&world, "two");
+        run().await;
+        world.sim.remove("deployments.apps", "x", "c");
+        seconds(3).await;
+
+        let patched = patched(&world);
+        let count = |name: &str| patched.iter().filter(|it| it.ends_with(name)).count();
+        assert!(count("a") >= 1 && count("b") == 2 && count("c") == 1, "{patched:?}");
+        seconds(600).await;
+        assert_eq!(self::patched(&world), [""; 0], "it has come to its end");
+    });
+}
+
+/// spec 41 C-T2
+#[test]
+fn a_workload_that_should_have_changed_is_patched_again_three_times() {
+    world(1, |world| async move {
+        namespace(&world, "x", json!({format!("{PREFIX}failure-tolerance-type"): "node"}));
+        join(&world, "one");
+        deployment(&world, "web", SOFT);
+        start(&world).await;
+        seconds(3).await;
+        join(&world, "two");
+        for (wait, expected) in [(1_500, 1), (1_000, 1), (5_000, 1), (15_000, 1), (600_000, 0)] {
+            tokio::time::sleep(Duration::from_millis(wait)).await;
+            assert_eq!(patched(&world).len(), expected, "after {wait} ms more");
+        }
+
+        leave(&world, "two");
+        seconds(3).await;
+        join(&world, "two");
+        seconds(2).await;
+        turn(&world, "web", HARD);
+        seconds(600).await;
+        assert_eq!(patched(&world).len(), 2, "the second patch finds it changed");
+    });
+}
+
+/// spec 41 scenario 39
+#[test]
+fn without_the_webhook_nothing_is_patched() {
+    world(1, |world| async move {
+        namespace(&world, "x", json!({}));
+        join(&world, "one");
+        join(&world, "two");
+        deployment(&world, "web", SOFT);
+        begin(&world).await;
+        seconds(60).await;
+
+        assert_eq!(patched(&world), [""; 0]);
+    });
+}
+
+/// spec 41 scenario 40
+/// spec 41 C-T5
+#[test]
+fn a_burst_of_nodes_causes_one_patch_of_each_workload() {
+    world(1, |world| async move {
+        namespace(&world, "x", json!({}));
+        deployment(&world, "web", SOFT);
+        start(&world).await;
+        for number in 0..50 {
+            join(&world, &format!("n{number:02}"));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        seconds(30).await;
+
+        assert_eq!(patched(&world), ["deployments web"]);
+    });
+}
+
+/// spec 41 scenario 41
+/// spec 41 C.3 step 1a
+#[test]
+fn a_cluster_that_had_no_node_is_looked_at_anew() {
+    world(1, |world| async move {
+        namespace(&world, "x", json!({}));
+        join(&world, "one");
+        deployment(&world, "web", SOFT);
+        start(&world).await;
+        seconds(3).await;
+        leave(&world, "one");
+        seconds(3).await;
+        assert_eq!(patched(&world), [""; 0], "without nodes nothing is patched");
+        // Without a node the webhook makes it hard (decision 4).
+        deployment(&world, "new", HARD);
+        join(&world, "two");
+        run().await;
+        assert_eq!(patched(&world), ["deployments new"]);
+
+        turn(&world, "new", SOFT);
+        join(&world, "three");
+        seconds(3).await;
+        let mut both = patched(&world);
+        both.sort();
+        assert_eq!(both, ["deployments new", "deployments web"]);
+    });
+}
+
+/// spec 41 scenario 41: also within one burst
+#[test]
+fn a_moment_without_nodes_is_not_overlooked() {
+    world(1, |world| async move {
+        namespace(&world, "x", json!({}));
+        join(&world, "one");
+        start(&world).await;
+        seconds(3).await;
+        leave(&world, "one");
+        deployment(&world, "new", HARD);
+        join(&world, "two");
+        run().await;
+
+        assert_eq!(patched(&world), ["deployments new"]);
+    });
+}
+
+/// spec 41 scenario 42
+/// spec 41 C-T4
+#[test]
+fn namespaces_that_the_target_is_not_restricted_to_are_passed_over() {
+    world(1, |world| async move {
+        namespace(&world, "x", json!({}));
+        namespace(&world, "y", json!({}));
+        join(&world, "one");
+        deployment(&world, "web", SOFT);
+        put(&world, workload("Deployment", "y", "web", HOST, SOFT));
+        world.config.borrow_mut().target.namespaces = vec!["x".to_owned(), crate::world::NAMESPACE.to_owned()];
+        start(&world).await;
+        seconds(3).await;
+        join(&world, "two");
+        seconds(3).await;
+
+        let requests = world.requests();
+        let patches: Vec<_> =
+            requests.iter().filter(|it| it.info.verb == "patch").map(|it| it.info.namespace.clone()).collect();
+        assert_eq!(patches, ["x"]);
+    });
+}
