@@ -98,7 +98,7 @@ fn one_of<'a>(random: &mut fastrand::Rng, all: &[&'a str]) -> &'a str {
 
 fn node(random: &mut fastrand::Rng, number: usize) -> Value {
     let mut labels =
-        json!({"pool": one_of(random, &["a", "b", "c"]), "cores": one_of(random, &["4", "8", "many", "-2"])});
+        json!({"pool": one_of(random, &["a", "b", "c"]), "cores": one_of(random, &["4", "8", "many", "016"])});
     if random.bool() {
         labels["zone"] = json!(one_of(random, &["", "north"]));
     }
@@ -187,8 +187,8 @@ fn expression(random: &mut fastrand::Rng) -> Value {
     let operator = one_of(random, &["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]);
     let values = match operator {
         "Exists" | "DoesNotExist" => json!([]),
-        "Gt" | "Lt" => json!([one_of(random, &["5", "-5", "4", "many"])]),
-        _ => json!([one_of(random, &["a", "b", "", "8"]), one_of(random, &["c", "north", "not/valid"])]),
+        "Gt" | "Lt" => json!([one_of(random, &["5", "05", "4", "many"])]),
+        _ => json!([one_of(random, &["a", "b", "", "8"]), one_of(random, &["c", "north", "west"])]),
     };
     json!({"key": key, "operator": operator, "values": values})
 }
