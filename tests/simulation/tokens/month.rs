@@ -1,4 +1,4 @@
-//! Forty tokens for thirty days, with outages of the API server, restarts and changes of the leader.
+//! A thousand tokens for thirty days, with outages of the API server, restarts and changes of the leader.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::{SA, claims, configure, put, value};
 use crate::world::{NAMESPACE, World, seconds, world};
 
-const SECRETS: usize = 40;
+const SECRETS: usize = 1_000;
 const DAYS: u64 = 30;
 /// How long the API server may have been there without a token that is due being renewed.
 const PATIENCE: Duration = Duration::from_secs(900);
@@ -38,6 +38,7 @@ fn tokens(world: &World) -> BTreeMap<String, (Timestamp, Timestamp)> {
 fn no_token_expires_while_the_api_server_is_there() {
     world(1, |world| async move {
         configure(&world, false, false);
+        world.config.borrow_mut().source.cache_resync_period = Duration::from_secs(7 * 86_400);
         world.sim.set_recording(false);
         let issued = Arc::new(Mutex::new(0_usize));
         let is_down = Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -78,10 +79,10 @@ fn no_token_expires_while_the_api_server_is_there() {
                     .collect();
                 assert_eq!(late, [""; 0], "hour {hour}: their renewal is overdue");
             }
-            match random.u8(0..24) {
-                0 if is_up => is_down.store(true, std::sync::atomic::Ordering::Relaxed),
-                1 => world.restart_as(&leader).await,
-                2 => {
+            match random.u8(0..96) {
+                0..=3 if is_up => is_down.store(true, std::sync::atomic::Ordering::Relaxed),
+                4 => world.restart_as(&leader).await,
+                5 => {
                     let next = format!("grm-{hour}");
                     world.depose(&leader);
                     let config = world.config.borrow().clone();
@@ -101,7 +102,7 @@ fn no_token_expires_while_the_api_server_is_there() {
         let issued = *issued.lock().unwrap_or_else(PoisonError::into_inner);
         let days = Duration::from_secs(DAYS * 86_400).as_secs_f64();
         let necessary = 1.0 + days / (86_400.0 * 0.82);
-        let factor = f64::from(u32::try_from(issued).expect("few")) / (necessary * 40.0);
+        let factor = f64::from(u32::try_from(issued).expect("they fit")) / (necessary * 1_000.0);
         assert!((0.95..=1.05).contains(&factor), "{issued} tokens, {factor:.3} of what is necessary");
         world.sim.clear_faults();
         world.stop_as(&leader).await;
