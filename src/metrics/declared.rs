@@ -136,9 +136,9 @@ declarations! {
     SERVICES_FAILING = Kind::Gauge, "gardener_resource_manager_network_policy_failing_services", [], "Services",
         "Services of which an annotation or a Gateway cannot be read: the policies it stood for stay as they were.";
     NODES_WAITING = Kind::Gauge, "gardener_resource_manager_nodes_waiting", ["for"], "nodes",
-        "Nodes that keep the taint for critical components, by what they wait for: daemon_sets, pods, csi_drivers.";
+        "Nodes that keep the taint for critical components, by what they wait for: daemon_sets, pods, csi_drivers; watches: nothing that is known, but a watch has not been heard of for a while.";
     NODE_SECONDS = Kind::Histogram(&NODE_JOINS), "gardener_resource_manager_node_join_seconds", [], "seconds",
-        "Time from the creation of a node until its critical components were ready and the taint was removed: of nodes that were created before the eyes of this process.";
+        "Time from the creation of a node until its critical components were ready and the taint was removed: of nodes that this process saw being created.";
     RESTS = Kind::Counter, "gardener_resource_manager_rests_total", ["controller"], "periods",
         "Periods at whose end there was nothing to do, so that nothing was reconciled.";
     ARBITER_STALLS = Kind::Counter, "gardener_resource_manager_arbiter_stalls_total", [], "stalls",

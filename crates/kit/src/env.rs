@@ -30,8 +30,9 @@ pub trait Observers {
     /// The observer of the duty `name` with `permits` permits.
     fn duty(&self, name: &'static str, permits: usize) -> Rc<dyn DutyObserver>;
 
-    /// A figure of a controller's own has this value now; of a figure that counts how often, it is one more case. The process knows figures by their name; one that has none of this
-    /// name looks away. `label` tells figures of one name apart.
+    /// A figure of a controller's own has this value now; where the process keeps a distribution under the name, the value is
+    /// added to it. The process knows figures by their name; one that has none of this name looks away. `label` tells
+    /// figures of one name apart.
     fn figure(&self, _name: &'static str, _label: &'static str, _value: f64) {}
 }
 

@@ -17,14 +17,14 @@ fn resource() -> Resource {
     Resource::new("", "v1", "Node", "nodes", false)
 }
 
-/// Errors that are told; of more the number is.
+/// Texts of a list that are told; of more the number is.
 const TOLD: usize = 10;
 
-/// Errors as one.
-fn together(errors: &[String]) -> String {
-    let told = errors.iter().take(TOLD).map(String::as_str).collect::<Vec<_>>().join("; ");
-    match errors.len().saturating_sub(TOLD) {
+/// Texts as one.
+fn together(texts: &[String], between: &str) -> String {
+    let told = texts.iter().take(TOLD).map(String::as_str).collect::<Vec<_>>().join(between);
+    match texts.len().saturating_sub(TOLD) {
         0 => told,
-        more => format!("{told}; and {more} more"),
+        more => format!("{told}{between}and {more} more"),
     }
 }

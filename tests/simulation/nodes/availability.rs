@@ -178,6 +178,53 @@ fn a_workload_that_should_have_changed_is_patched_again_three_times() {
     });
 }
 
+/// spec 41 C-T2: more nodes that join neither use up nor put off the attempts
+#[test]
+fn nodes_that_join_leave_the_attempts_as_they_are() {
+    world(1, |world| async move {
+        namespace(&world, "x", json!({format!("{PREFIX}failure-tolerance-type"): "node"}));
+        join(&world, "one");
+        deployment(&world, "web", SOFT);
+        start(&world).await;
+        seconds(3).await;
+        join(&world, "two");
+        run().await;
+        assert_eq!(patched(&world).len(), 1);
+        let mut patches = Vec::new();
+        for number in 0..30 {
+            join(&world, &format!("n{number}"));
+            seconds(1).await;
+            patches.push(patched(&world).len());
+        }
+
+        assert_eq!(patches.iter().sum::<usize>(), 3, "{patches:?}");
+        assert!(patches[..10].iter().sum::<usize>() < 3, "the last one is 21 s after the first: {patches:?}");
+    });
+}
+
+/// spec 41 C-T2
+#[test]
+fn a_workload_that_cannot_be_patched_again_does_not_hold_the_others() {
+    world(1, |world| async move {
+        namespace(&world, "x", json!({format!("{PREFIX}failure-tolerance-type"): "node"}));
+        join(&world, "one");
+        ["a", "b"].iter().for_each(|name| deployment(&world, name, SOFT));
+        start(&world).await;
+        seconds(3).await;
+        join(&world, "two");
+        run().await;
+        assert_eq!(patched(&world).len(), 2);
+        world.sim.set_faults(|request| match (request.verb.as_str(), request.name.as_str()) {
+            ("patch", "b") => Fault::FailBefore(Seen::forbidden(request)),
+            _ => Fault::None,
+        });
+        seconds(600).await;
+
+        let patched = patched(&world);
+        assert_eq!(patched.len(), 6, "three times each, and no more: {patched:?}");
+    });
+}
+
 /// spec 41 scenario 39
 #[test]
 fn without_the_webhook_nothing_is_patched() {

@@ -51,11 +51,11 @@ fn a_node_waits_for_its_daemon_set_then_its_pod_then_its_driver_and_no_longer() 
         let mut cni = pod(&world, "n1", "cni-1", Some("cni"));
         cni["metadata"]["annotations"] = json!({"node.gardener.cloud/wait-for-csi-node-x": "disk.csi.example"});
         put(&world, cni);
-        seconds(1).await;
+        seconds(2).await;
         assert_eq!(events(&world), told(&[UNSCHEDULED, UNREADY]));
 
         set_ready(&world, "cni-1");
-        seconds(1).await;
+        seconds(2).await;
         assert_eq!(events(&world), told(&[UNSCHEDULED, UNREADY, DRIVERS]));
         world.sim.clear_requests();
         seconds(600).await;
@@ -104,7 +104,7 @@ fn a_taint_that_is_put_back_is_looked_at_again() {
         world
             .sim
             .edit("nodes", "", "n1", |live| live["spec"]["taints"] = json!([{"key": TAINT, "effect": "NoExecute"}]));
-        seconds(1).await;
+        seconds(2).await;
         assert_eq!(events(&world), told(&[READY, UNSCHEDULED]));
 
         put(&world, pod(&world, "n1", "cni-1", Some("cni")));
@@ -226,5 +226,35 @@ fn pods_of_a_daemon_set_without_the_label_must_be_ready_if_they_have_it() {
         world.sim.edit("pods", SYSTEM, "cni-1", |live| live["metadata"]["labels"] = json!({CRITICAL: "false"}));
         seconds(1).await;
         assert_eq!(taints(&world, "n2"), [""; 0]);
+    });
+}
+
+/// spec 41 §A.6: the pods of a new node come one after the other
+#[test]
+fn what_a_node_waits_for_a_moment_is_not_told() {
+    world(1, |world| async move {
+        start(&world).await;
+        put(&world, daemon_set("cni"));
+        put(&world, node("n1"));
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        put(&world, pod(&world, "n1", "cni-1", Some("cni")));
+        seconds(60).await;
+
+        assert_eq!(events(&world), told(&[UNREADY]));
+    });
+}
+
+#[test]
+fn a_node_that_comes_again_under_its_name_is_told_of_anew() {
+    world(1, |world| async move {
+        start(&world).await;
+        put(&world, daemon_set("cni"));
+        put(&world, node("n1"));
+        seconds(5).await;
+        world.sim.remove("nodes", "", "n1");
+        put(&world, node("n1"));
+        seconds(5).await;
+
+        assert_eq!(events(&world), told(&[UNSCHEDULED, UNSCHEDULED]));
     });
 }

@@ -7,6 +7,9 @@ use kit::Observers;
 
 use super::obstacle::Obstacle;
 
+/// A node that waits for nothing that is known, while a watch is silent.
+pub(super) const WATCHES: &str = "watches";
+
 /// Which node waits for what.
 pub(super) struct Book {
     observers: Rc<dyn Observers>,
@@ -19,13 +22,12 @@ impl Book {
     /// Nobody waits.
     pub(super) fn new(observers: Rc<dyn Observers>) -> Self {
         let book = Self { observers, waiting: RefCell::default() };
-        Obstacle::KINDS.into_iter().for_each(|kind| book.show(kind));
+        Obstacle::KINDS.into_iter().chain([WATCHES]).for_each(|kind| book.show(kind));
         book
     }
 
     /// A node waits for this, or for nothing.
-    pub(super) fn enter(&self, node: &NamespacedName, obstacle: Option<&Obstacle>) {
-        let kind = obstacle.map(Obstacle::kind);
+    pub(super) fn enter(&self, node: &NamespacedName, kind: Option<&'static str>) {
         let before = match kind {
             Some(kind) => self.waiting.borrow_mut().insert(node.clone(), kind),
             None => self.waiting.borrow_mut().remove(node),

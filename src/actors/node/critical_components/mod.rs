@@ -21,15 +21,22 @@ pub mod pod;
 #[cfg(test)]
 mod tests;
 
-use std::{rc::Rc, time::Duration};
+use std::{rc::Rc, sync::Arc, time::Duration};
 
 use cluster::{
     Cluster, Context, How, Index, Projected, Record as _, Recorder, Reference, Resource, Want, Watch,
     object::NamespacedName,
 };
 use kit::{Causes, Controller, Duty, Failure, Observers, Outcome, Pass, Supervised, Wake, WeakSupervised};
+use tokio::time::Instant;
 
-use self::{book::Book, daemon_set::DaemonSet, node::Tainted, obstacle::Obstacle, pod::Pod};
+use self::{
+    book::{Book, WATCHES},
+    daemon_set::DaemonSet,
+    node::Tainted,
+    obstacle::Obstacle,
+    pod::Pod,
+};
 use crate::{
     actors::{ground::Ground, module},
     api::config::Config,
@@ -51,7 +58,7 @@ const ACTION: &str = "Reconcile";
 const READY: &str = "NodeCriticalComponentsReady";
 const READY_TEXT: &str = "All node-critical components got ready, removing taint";
 
-/// The node was created before the eyes of this process.
+/// This process saw the node being created.
 const JOINED: Causes = Causes::own(0);
 /// A pod on the node changed.
 const PODS: Causes = Causes::own(1);
@@ -59,6 +66,9 @@ const PODS: Causes = Causes::own(1);
 const DAEMON_SETS: Causes = Causes::own(2);
 /// A CSI driver was registered on the node, or went.
 const DRIVERS: Causes = Causes::own(3);
+
+/// An obstacle is told of when it has lasted so long: the pods of a new node come one after the other.
+const LASTING: Duration = Duration::from_secs(1);
 
 type Nodes = Watch<Projected<Option<Box<Tainted>>>>;
 
@@ -69,8 +79,8 @@ struct CriticalComponents {
     resync: Duration,
     target: Cluster,
     nodes: Nodes,
-    daemon_sets: Watch<Projected<DaemonSet>>,
-    pods: Watch<Projected<Pod>>,
+    daemon_sets: Watch<Projected<Arc<DaemonSet>>>,
+    pods: Watch<Projected<Arc<Pod>>>,
     drivers: Watch<Projected<Vec<Box<str>>>>,
     tainted: Index<()>,
     on_node: Index<Box<str>>,
@@ -79,10 +89,14 @@ struct CriticalComponents {
     book: Book,
 }
 
-/// What an actor remembers.
+/// What an actor remembers of a node.
 #[derive(Default)]
 struct Memory {
+    /// Another node of the same name has another one.
+    uid: Box<str>,
     told: Option<Obstacle>,
+    /// What is told if it still holds at this time.
+    to_tell: Option<(Obstacle, Instant)>,
     joined: bool,
 }
 
@@ -93,10 +107,10 @@ fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
     let nodes = watches.open(Want::new(super::resource(), |node| Projected::of(node, node::tainted(node))));
     let critical = format!("{CRITICAL}=true");
     let daemon_sets = Resource::new("apps", "v1", "DaemonSet", "daemonsets", true);
-    let want = Want::new(daemon_sets, |object| Projected::of(object, DaemonSet::of(object)));
+    let want = Want::new(daemon_sets, |object| Projected::of(object, Arc::new(DaemonSet::of(object))));
     let daemon_sets = watches.open(want.labelled(&*critical).within([NAMESPACE]));
     let pods = Resource::new("", "v1", "Pod", "pods", true);
-    let want = Want::new(pods, |pod| Projected::of(pod, Pod::of(pod)));
+    let want = Want::new(pods, |pod| Projected::of(pod, Arc::new(Pod::of(pod))));
     let pods = watches.open(want.labelled(&*critical).within([NAMESPACE]));
     let csi_nodes = Resource::new("storage.k8s.io", "v1", "CSINode", "csinodes", false);
     let drivers = watches.open(Want::new(csi_nodes, |object| Projected::of(object, node::drivers(object))));
@@ -192,9 +206,26 @@ impl CriticalComponents {
         obstacle::find(&node::Node { name, node }, &daemon_sets, &pods, &drivers)
     }
 
-    /// Tells of what a node waits for, once as long as that stays the same (spec 41, better 1).
-    fn tell(&self, reference: &Reference, obstacle: &Obstacle) {
-        let fields = obstacle.names().join(", ");
+    /// Tells of what a node waits for, once as long as that stays the same (spec 41, better 1). When to look again.
+    fn tell(&self, memory: &mut Memory, reference: &Reference, obstacle: Obstacle) -> Duration {
+        if memory.told.as_ref() == Some(&obstacle) {
+            memory.to_tell = None;
+            return self.backoff;
+        }
+        let now = self.target.clock().monotonic();
+        let since = memory.to_tell.take().filter(|(known, _)| *known == obstacle).map_or(now, |(_, since)| since);
+        let left = (since + LASTING).saturating_duration_since(now);
+        if left.is_zero() {
+            self.tell_now(reference, &obstacle);
+            memory.told = Some(obstacle);
+            return self.backoff;
+        }
+        memory.to_tell = Some((obstacle, since));
+        left.min(self.backoff)
+    }
+
+    fn tell_now(&self, reference: &Reference, obstacle: &Obstacle) {
+        let fields = obstacle.few_names();
         match obstacle {
             Obstacle::Unscheduled(_) => tracing::info!(daemonSets = fields, "{}", obstacle.what()),
             Obstacle::Unready(_) => tracing::info!(pods = fields, "{}", obstacle.what()),
@@ -238,6 +269,9 @@ impl Controller for CriticalComponents {
             self.book.enter(name, None);
             return Ok(Outcome::Retire);
         };
+        if memory.uid != node.uid {
+            *memory = Memory { uid: node.uid.clone(), ..Memory::default() };
+        }
         memory.joined |= pass.because_of(JOINED);
         let reference = Reference {
             api_version: "v1".into(),
@@ -247,17 +281,15 @@ impl Controller for CriticalComponents {
             uid: node.uid.to_string(),
         };
         let obstacle = self.obstacle(&name.name, &node);
-        self.book.enter(name, obstacle.as_ref());
+        let is_evidence = obstacle.is_some() || self.is_evidence();
+        self.book.enter(name, obstacle.as_ref().map_or(Some(WATCHES).filter(|_| !is_evidence), |it| Some(it.kind())));
         if let Some(obstacle) = obstacle {
-            pass.note(obstacle.text());
-            if memory.told.as_ref() != Some(&obstacle) {
-                self.tell(&reference, &obstacle);
-                memory.told = Some(obstacle);
-            }
-            tracing::debug!(backoff = ?self.backoff, "Checking node again after backoff");
-            return Ok(Outcome::After(self.backoff));
+            pass.note(format!("{}: {}", obstacle.what(), obstacle.few_names()));
+            let backoff = self.tell(memory, &reference, obstacle);
+            tracing::debug!(?backoff, "Checking node again after backoff");
+            return Ok(Outcome::After(backoff));
         }
-        if !self.is_evidence() {
+        if !is_evidence {
             pass.note("keeps the taint: a watch of pods, DaemonSets or CSINodes has not been heard of for a while");
             return Ok(Outcome::After(self.backoff));
         }
@@ -280,6 +312,7 @@ impl Controller for CriticalComponents {
                 (self.target.clock().wall() - created).total(jiff::Unit::Second).unwrap_or_default(),
             );
         }
-        Ok(Outcome::Retire)
+        // If the taint is gone, the next wake is that of the write, and ends this. A webhook may have put it back.
+        Ok(Outcome::After(self.backoff))
     }
 }

@@ -1,6 +1,6 @@
 //! What a node waits for: the three checks of spec 41 §A.4, and how people are told (§A.6).
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use cluster::object::NamespacedName;
 
@@ -20,11 +20,12 @@ pub enum Obstacle {
 /// What a node waits for; `None`: for nothing any more.
 pub fn find(
     node: &Node<'_>,
-    daemon_sets: &[(NamespacedName, DaemonSet)],
-    pods: &[(NamespacedName, Pod)],
+    daemon_sets: &[(NamespacedName, Arc<DaemonSet>)],
+    pods: &[(NamespacedName, Arc<Pod>)],
     drivers: &[Box<str>],
 ) -> Option<Obstacle> {
     let pods = relevant(pods);
+    let drivers: BTreeSet<&str> = drivers.iter().map(|driver| &**driver).collect();
     let scheduled: BTreeSet<&str> = pods.iter().filter_map(|(_, pod)| pod.daemon_set.as_deref()).collect();
     let is_missing = |set: &DaemonSet| {
         set.is_awaited
@@ -33,7 +34,8 @@ pub fn find(
     };
     let missing = daemon_sets.iter().filter(|(_, set)| is_missing(set)).map(|(name, _)| name.clone());
     let unready = pods.iter().filter(|(_, pod)| !pod.is_ready).map(|(name, _)| (*name).clone());
-    let required = pods.iter().flat_map(|(_, pod)| &pod.drivers).filter(|driver| !drivers.contains(driver)).cloned();
+    let required =
+        pods.iter().flat_map(|(_, pod)| &pod.drivers).filter(|driver| !drivers.contains(&***driver)).cloned();
     sorted(missing)
         .map(Obstacle::Unscheduled)
         .or_else(|| sorted(unready).map(Obstacle::Unready))
@@ -42,14 +44,12 @@ pub fn find(
 
 /// Pods that count. One that has ended does not, nor does one that is on its way out and has a ready successor (better 3):
 /// neither as something to wait for, nor as the pod of its DaemonSet.
-fn relevant(pods: &[(NamespacedName, Pod)]) -> Vec<(&NamespacedName, &Pod)> {
-    let running = pods.iter().filter(|(_, pod)| !pod.is_over);
-    let is_succeeded = |old: &Pod| {
-        let is_successor = |pod: &Pod| pod.is_ready && !pod.is_terminating && pod.daemon_set == old.daemon_set;
-        old.daemon_set.is_some() && running.clone().any(|(_, pod)| is_successor(pod))
-    };
-    let counting = running.clone().filter(|(_, pod)| !(pod.is_terminating && is_succeeded(pod)));
-    counting.map(|(name, pod)| (name, pod)).collect()
+fn relevant(pods: &[(NamespacedName, Arc<Pod>)]) -> Vec<(&NamespacedName, &Pod)> {
+    let running = pods.iter().map(|(name, pod)| (name, &**pod)).filter(|(_, pod)| !pod.is_over);
+    let successors = running.clone().filter(|(_, pod)| pod.is_ready && !pod.is_terminating);
+    let succeeded: BTreeSet<&str> = successors.filter_map(|(_, pod)| pod.daemon_set.as_deref()).collect();
+    let has_successor = |pod: &Pod| pod.daemon_set.as_deref().is_some_and(|set| succeeded.contains(set));
+    running.filter(|(_, pod)| !(pod.is_terminating && has_successor(pod))).collect()
 }
 
 /// In order, each once; `None` if there are none.
@@ -98,6 +98,11 @@ impl Obstacle {
             Self::Unscheduled(names) | Self::Unready(names) => names.iter().map(ToString::to_string).collect(),
             Self::Drivers(names) => names.iter().map(ToString::to_string).collect(),
         }
+    }
+
+    /// The first of them, and how many there are more.
+    pub fn few_names(&self) -> String {
+        crate::actors::node::together(&self.names(), ", ")
     }
 
     /// Text of the Event.

@@ -1,5 +1,7 @@
 //! Where a DaemonSet belongs, and what a node waits for: tables of spec 41 part A.
 
+use std::sync::Arc;
+
 use cluster::object::NamespacedName;
 use serde_json::{Value, json};
 
@@ -18,15 +20,15 @@ fn node(labels: &Value, more_taints: &[Value]) -> Tainted {
 }
 
 /// A critical DaemonSet that tolerates the taint; `spec` is brought into that of its template.
-fn daemon_set(name: &str, spec: Value) -> (NamespacedName, DaemonSet) {
+fn daemon_set(name: &str, spec: Value) -> (NamespacedName, Arc<DaemonSet>) {
     let mut template = json!({"tolerations": [{"key": TAINT, "operator": "Exists"}]});
     json_patch::merge(&mut template, &spec);
     let template = json!({"metadata": {"labels": {super::CRITICAL: "true"}}, "spec": template});
     let object = json!({"metadata": {"uid": format!("uid-{name}")}, "spec": {"template": template}});
-    (NamespacedName::new("kube-system", name), DaemonSet::of(&object))
+    (NamespacedName::new("kube-system", name), Arc::new(DaemonSet::of(&object)))
 }
 
-fn pod(name: &str, owner: Option<&str>, object: Value) -> (NamespacedName, Pod) {
+fn pod(name: &str, owner: Option<&str>, object: Value) -> (NamespacedName, Arc<Pod>) {
     let owners =
         owner.map(|uid| json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "controller": true, "uid": uid}]));
     let mut pod = json!({
@@ -34,7 +36,7 @@ fn pod(name: &str, owner: Option<&str>, object: Value) -> (NamespacedName, Pod) 
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     });
     json_patch::merge(&mut pod, &object);
-    (NamespacedName::new("kube-system", name), Pod::of(&pod))
+    (NamespacedName::new("kube-system", name), Arc::new(Pod::of(&pod)))
 }
 
 fn unready() -> Value {
@@ -43,8 +45,8 @@ fn unready() -> Value {
 
 fn obstacle(
     node: &Tainted,
-    sets: &[(NamespacedName, DaemonSet)],
-    pods: &[(NamespacedName, Pod)],
+    sets: &[(NamespacedName, Arc<DaemonSet>)],
+    pods: &[(NamespacedName, Arc<Pod>)],
     drivers: &[Box<str>],
 ) -> String {
     find(&Node { name: "n1", node }, sets, pods, drivers).map(|obstacle| obstacle.text()).unwrap_or_default()
@@ -174,7 +176,7 @@ fn a_daemon_set_is_there_if_a_pod_with_its_uid_is() {
     let unlabelled = DaemonSet::of(
         &json!({"metadata": {"uid": "u"}, "spec": {"template": {"spec": {"tolerations": [{"operator": "Exists"}]}}}}),
     );
-    assert_eq!(obstacle(&node, &[(NamespacedName::new("kube-system", "x"), unlabelled)], &[], &[]), "");
+    assert_eq!(obstacle(&node, &[(NamespacedName::new("kube-system", "x"), Arc::new(unlabelled))], &[], &[]), "");
 }
 
 /// spec 41 §A.4 C2, scenario 10, better 3

@@ -6,12 +6,13 @@
 
 pub mod decide;
 
-use std::{rc::Rc, time::Duration};
+use std::{collections::BTreeMap, rc::Rc, time::Duration};
 
 use cluster::{Cluster, Context, How, ListQuery, Projected, Resource, Target, Want, Watch, object};
 use futures::{StreamExt as _, stream};
 use kit::{Causes, Controller, Duty, Failure, Outcome, Pass, Supervised, Wake, Whole};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::burst::Burst;
 use crate::{
@@ -49,9 +50,10 @@ struct Memory {
     burst: Burst,
     /// Whether there were several nodes in the last run that succeeded.
     multiple_nodes: Option<bool>,
-    /// Workloads that should have changed and have not, and how often they were patched again.
+    /// Workloads that should have changed and have not, how often they were patched again, and when they are next.
     unchanged: Vec<Workload>,
     again: usize,
+    due: Option<Instant>,
 }
 
 /// A workload that is to be patched.
@@ -68,8 +70,16 @@ enum Patched {
     Settled,
     /// The workload should have changed, and has not.
     Unchanged(Workload),
-    /// It failed.
-    Failed(String),
+    /// It failed, with this error.
+    Failed(Workload, String),
+}
+
+/// What patches have done.
+#[derive(Default)]
+struct Reviewed {
+    unchanged: Vec<Workload>,
+    /// Errors, by workload.
+    failed: BTreeMap<String, String>,
 }
 
 fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
@@ -117,12 +127,12 @@ impl HighAvailability {
                         tolerance: tolerance.clone(),
                     });
                     let done = self.review(context, workloads.collect(), multiple_nodes).await;
-                    unchanged.extend(done.0);
-                    errors.extend(done.1);
+                    unchanged.extend(done.unchanged);
+                    errors.extend(done.failed.into_values());
                 }
             }
         }
-        if errors.is_empty() { Ok(unchanged) } else { Err(Failure::new(super::together(&errors))) }
+        if errors.is_empty() { Ok(unchanged) } else { Err(Failure::new(super::together(&errors, "; "))) }
     }
 
     /// The namespaces that are considered, and what each has to survive. Where the target is restricted to namespaces, others
@@ -146,24 +156,18 @@ impl HighAvailability {
         Ok(found)
     }
 
-    /// Patches workloads; those that are unchanged, and errors.
-    async fn review(
-        &self,
-        context: &Context,
-        workloads: Vec<Workload>,
-        multiple_nodes: bool,
-    ) -> (Vec<Workload>, Vec<String>) {
+    async fn review(&self, context: &Context, workloads: Vec<Workload>, multiple_nodes: bool) -> Reviewed {
         let patches = workloads.into_iter().map(|workload| self.patch(context, workload, multiple_nodes));
         let mut patches = stream::iter(patches).buffer_unordered(SIDE_BY_SIDE);
-        let (mut unchanged, mut errors) = (Vec::new(), Vec::new());
+        let mut reviewed = Reviewed::default();
         while let Some(patched) = patches.next().await {
             match patched {
                 Patched::Settled => {}
-                Patched::Unchanged(workload) => unchanged.push(workload),
-                Patched::Failed(error) => errors.push(error),
+                Patched::Unchanged(workload) => reviewed.unchanged.push(workload),
+                Patched::Failed(workload, error) => drop(reviewed.failed.insert(workload.at.to_string(), error)),
             }
         }
-        (unchanged, errors)
+        reviewed
     }
 
     /// An empty patch: the API server asks its webhooks, and that is all it is for (spec 41 §C.5).
@@ -172,7 +176,10 @@ impl HighAvailability {
             Ok(answer) if self.is_unchanged(&answer, &workload, multiple_nodes) => Patched::Unchanged(workload),
             Ok(_) => Patched::Settled,
             Err(error) if error.is_not_found() => Patched::Settled,
-            Err(error) => Patched::Failed(format!("failed to handle {}: {error}", workload.at)),
+            Err(error) => {
+                let text = format!("failed to handle {}: {error}", workload.at);
+                Patched::Failed(workload, text)
+            }
         }
     }
 
@@ -206,9 +213,6 @@ impl Controller for HighAvailability {
         if pass.because_of(EMPTY) {
             *memory = Memory { burst: std::mem::take(&mut memory.burst), ..Memory::default() };
         }
-        if let Some(left) = memory.burst.wait(pass.because_of(Causes::OBJECT), self.target.clock().monotonic()) {
-            return Ok(Outcome::After(left));
-        }
         let multiple_nodes = match self.nodes.store().len() {
             0 => {
                 *memory = Memory::default();
@@ -218,17 +222,26 @@ impl Controller for HighAvailability {
             count => count > 1,
         };
         let context = Context::new(pass.lane(), pass.deadline, NAME);
+        let now = self.target.clock().monotonic();
         if memory.multiple_nodes == Some(multiple_nodes) {
-            if memory.unchanged.is_empty() {
+            memory.burst = Burst::default();
+            let Some(due) = memory.due else {
                 tracing::debug!("Node count did not cross the single-node threshold, nothing to do");
                 return Ok(Outcome::Done);
+            };
+            let left = due.saturating_duration_since(now);
+            if !left.is_zero() {
+                return Ok(Outcome::After(left));
             }
-            let (unchanged, errors) = self.review(&context, memory.unchanged.clone(), multiple_nodes).await;
-            if !errors.is_empty() {
-                return Err(Failure::new(super::together(&errors)));
-            }
-            memory.unchanged = unchanged;
+            let again = std::mem::take(&mut memory.unchanged);
+            let reviewed = self.review(&context, again.clone(), multiple_nodes).await;
+            // What fails now has been patched before: it is one of those that are unchanged.
+            let failed = again.into_iter().filter(|workload| reviewed.failed.contains_key(&workload.at.to_string()));
+            memory.unchanged = reviewed.unchanged.into_iter().chain(failed).collect();
         } else {
+            if let Some(left) = memory.burst.wait(pass.because_of(Causes::OBJECT), now) {
+                return Ok(Outcome::After(left));
+            }
             tracing::info!(
                 multipleNodesAvailable = multiple_nodes,
                 "Re-triggering HA webhook for objects requiring adaptation"
@@ -237,16 +250,18 @@ impl Controller for HighAvailability {
             *memory = Memory { multiple_nodes: Some(multiple_nodes), unchanged, ..Memory::default() };
         }
         pass.note(if multiple_nodes { "several nodes" } else { "one node" });
+        memory.due = None;
         if memory.unchanged.is_empty() {
             return Ok(Outcome::Done);
         }
         let Some(wait) = AGAIN_AFTER.get(memory.again) else {
             let names: Vec<_> = memory.unchanged.drain(..).map(|workload| workload.at.to_string()).collect();
-            let objects = super::together(&names);
+            let objects = super::together(&names, ", ");
             tracing::warn!(objects, "the webhook for high availability leaves workloads as they are");
             return Ok(Outcome::Done);
         };
         memory.again += 1;
+        memory.due = Some(self.target.clock().monotonic() + *wait);
         Ok(Outcome::After(*wait))
     }
 }

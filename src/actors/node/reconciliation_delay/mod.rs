@@ -173,12 +173,13 @@ impl Controller for Delays {
         let context = Context::new(pass.lane(), pass.deadline, NAME);
         let writes = changes.iter().map(|change| self.write(&context, change));
         let written: Vec<_> = stream::iter(writes).buffer_unordered(SIDE_BY_SIDE).collect().await;
+        let count_written = written.iter().filter(|written| matches!(written, Ok(true))).count();
         let is_settled = written.iter().all(|written| !matches!(written, Ok(false)));
         let errors: Vec<_> = written.into_iter().filter_map(Result::err).collect();
 
-        pass.note(format!("{count} nodes, {} written in the last run", changes.len() - errors.len()));
+        pass.note(format!("{count} nodes, {count_written} written in the last run"));
         if !errors.is_empty() {
-            return Err(Failure::new(super::together(&errors)));
+            return Err(Failure::new(super::together(&errors, "; ")));
         }
         Ok(if is_settled { Outcome::Done } else { Outcome::Again })
     }
