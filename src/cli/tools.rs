@@ -388,8 +388,8 @@ fn policies() -> Command {
         .about("Show which NetworkPolicies a Service should have, and why")
         .long_about(
             "Show which NetworkPolicies the controller writes for a Service, and why. Nothing is written.\n\n\
-             In a cluster, STATE compares them with what is there: right, missing, differs, obsolete (the controller deletes \
-             it), or kept (it may come from an annotation or a Gateway that cannot be read at present). With -f, the \
+             In a cluster, STATE compares them with what is there: right, missing, differs, taken (another Service has the \
+             name), obsolete (the controller deletes it), or kept (it may come from an annotation or a Gateway that cannot be read at present). With -f, the \
              policies follow from files alone; without SERVICE, those of all Services in the files are shown.",
         )
         .after_long_help(epilogue(

@@ -245,10 +245,10 @@ fn policies(
     let yaml = options.yaml;
     let (service, namespace) = (options.service.as_deref(), options.namespace.as_deref());
     if !options.files.is_empty() {
-        let (snapshot, remarks) = policies::from_files(files)?;
+        let (snapshot, remarks) = policies::from_files(files, &rules, namespace)?;
         let services = policies::meant(&snapshot, service, namespace);
         let mut said = match services.is_empty() {
-            true => policies::missing(service),
+            true => policies::missing(&snapshot, service, namespace),
             false => policies::show(&snapshot, &services, &rules, policies::Shown { yaml, compared: false }),
         };
         said.remarks.splice(0..0, remarks);
@@ -263,7 +263,10 @@ fn policies(
         };
         let cluster = connect::read_only(client, Side::Target, Clock::system(), Random::from_entropy());
         Ok(match policies::gather(&cluster, &name, &rules).await? {
-            None => policies::missing(Some(&name.to_string())),
+            None => {
+                let text = format!("error: there is no Service {} in namespace {}", name.name, name.namespace);
+                Said { remarks: vec![text], code: DIFFERENT, ..Said::default() }
+            }
             Some(snapshot) => policies::show(&snapshot, &[name], &rules, policies::Shown { yaml, compared: true }),
         })
     })?

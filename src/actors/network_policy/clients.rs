@@ -88,11 +88,15 @@ impl Clients {
 
 /// The client labels that an object of one of these kinds carries, or the template of its pods.
 pub(super) fn labels_of(object: &Value) -> Vec<Box<str>> {
-    let place = match object["kind"].as_str() {
+    place_of(object).and_then(|place| carried(object, place)).map(Vec::from).unwrap_or_default()
+}
+
+/// Where the labels of pods are in an object of one of these kinds.
+pub(super) fn place_of(object: &Value) -> Option<&'static str> {
+    match object["kind"].as_str() {
         Some("Pod") => Some("/metadata/labels"),
         kind => TEMPLATES.iter().find(|(_, known, ..)| kind == Some(known)).map(|(.., place)| *place),
-    };
-    place.and_then(|place| carried(object, place)).map(Vec::from).unwrap_or_default()
+    }
 }
 
 /// The client labels with the value that counts.

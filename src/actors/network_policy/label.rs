@@ -1,5 +1,6 @@
 //! Labels of client pods (spec 40 §7.3, §7.4).
 
+use cluster::object::NamespacedName;
 use sha2::{Digest as _, Sha256};
 
 use super::port::Port;
@@ -43,6 +44,11 @@ pub fn to_own(base: &str) -> Key {
 /// For clients in other namespaces. An empty alias is one, too.
 pub fn to_shared(base: &str, namespace: &str, alias: Option<&str>) -> Key {
     Key(format!("{TO}{}-{base}", alias.unwrap_or(namespace)))
+}
+
+/// The name of a policy whose own name another Service has and wants (spec 40 §7.11).
+pub fn evading(name: &str, service: &NamespacedName) -> String {
+    format!("{name}-{}", short_hash(&service.to_string()))
 }
 
 /// The first hex digits of SHA-256.

@@ -12,6 +12,7 @@ use super::{
     exposure::{self, Backends, VirtualService},
     plan::{Namespace, Surroundings},
     policy::{Found, Policy},
+    rules::Rules,
     service::Service,
 };
 use crate::api::selector::{Labels, Selector};
@@ -70,29 +71,30 @@ impl Snapshot {
             ("networking.istio.io", "Gateway") => {
                 self.gateways.insert(name, exposure::gateway_selector(object));
             }
-            ("", "Pod") => {
-                let labels = object.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
-                let labels = labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
-                self.pods.insert((labels.collect(), name.namespace.as_str().into()));
-                self.add_clients(&name.namespace, object);
-            }
+            ("", "Pod") => self.add_pods(&name.namespace, object),
             (group, kind) if clients::TEMPLATES.iter().any(|known| (known.0, known.1) == (group, kind)) => {
-                self.add_clients(&name.namespace, object);
+                self.add_pods(&name.namespace, object);
             }
             _ => return false,
         }
         true
     }
 
-    fn add_clients(&mut self, namespace: &str, object: &Value) {
+    /// A pod, or what makes pods.
+    fn add_pods(&mut self, namespace: &str, object: &Value) {
         self.clients.extend(clients::labels_of(object).into_iter().map(|key| (namespace.into(), key)));
+        let labels = clients::place_of(object).and_then(|place| object.pointer(place)).and_then(Value::as_object);
+        let labels = labels.into_iter().flatten();
+        let labels = labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
+        self.pods.insert((labels.collect(), namespace.into()));
     }
 
-    /// Takes the namespaces that objects are in for granted; those that were missing.
-    pub fn assume_namespaces(&mut self) -> Vec<String> {
+    /// Takes the namespaces that objects are in, and that of the ingress controller, for granted; those that were missing.
+    pub fn assume_namespaces(&mut self, rules: &Rules) -> Vec<String> {
         let named = self.services.keys().map(|name| name.namespace.clone());
         let of_pods = self.pods.iter().map(|(_, namespace)| namespace.to_string());
-        let all: BTreeSet<String> = named.chain(of_pods).collect();
+        let edge = rules.ingress_controller.iter().map(|(namespace, _)| namespace.clone());
+        let all: BTreeSet<String> = named.chain(of_pods).chain(edge).collect();
         let missing: Vec<String> = all.into_iter().filter(|name| !self.namespaces.contains_key(name)).collect();
         for name in &missing {
             let object = serde_json::json!({"metadata": {"name": name}});
@@ -106,9 +108,15 @@ impl Snapshot {
         self.services.keys()
     }
 
-    /// The Gateways that VirtualServices name.
-    pub fn gateways_named(&self) -> BTreeSet<NamespacedName> {
-        self.virtual_services.values().flat_map(|service| service.gateways.iter().cloned()).collect()
+    /// The Gateways by which a Service is reached.
+    pub fn gateways_of(&self, service: &NamespacedName) -> BTreeSet<NamespacedName> {
+        let routes = self.virtual_services(service).into_iter().filter(|(name, _)| name.namespace == service.namespace);
+        routes.flat_map(|(_, virtual_service)| virtual_service.gateways).collect()
+    }
+
+    /// The Service whose labels a policy carries.
+    pub fn owner_of(&self, policy: &NamespacedName) -> Option<&NamespacedName> {
+        self.policies.get(policy)?.as_ref().map(|found| &found.owner)
     }
 
     /// The labels of all Gateways' pods.

@@ -81,7 +81,7 @@ impl NetworkPolicies {
                 Err(_) => true,
             };
             if wants_it {
-                policy.name.name = format!("{}-{}", policy.name.name, label::short_hash(&owner.to_string()));
+                policy.name.name = label::evading(&policy.name.name, owner);
             }
         }
         plan.desired.policies.sort_by(|one, other| one.name.cmp(&other.name));

@@ -23,7 +23,7 @@ struct Gathering<'a> {
     snapshot: Snapshot,
 }
 
-/// What the policies of a Service depend on; `None` if the Service does not exist.
+/// What the policies of a Service depend on; `None` if the Service does not exist and has left no policies.
 pub(in crate::commands) async fn gather(
     cluster: &Cluster,
     service: &NamespacedName,
@@ -31,12 +31,14 @@ pub(in crate::commands) async fn gather(
 ) -> Result<Option<Snapshot>, CommandError> {
     let context = Context::new(Lane::Live, Deadline::after(TIME), service.to_string());
     let mut gathering = Gathering { cluster, context, snapshot: Snapshot::default() };
-    if !gathering.one(core("Service", "services").at(&*service.namespace, &*service.name)).await? {
-        return Ok(None);
+    let selector = format!("{SERVICE_NAME}={},{SERVICE_NAMESPACE}={}", service.name, service.namespace);
+    let is_there = gathering.one(core("Service", "services").at(&*service.namespace, &*service.name)).await?;
+    gathering.list(&policies(), None, ListQuery::labelled(selector)).await?;
+    if !is_there {
+        let has_left_some = !gathering.snapshot.policies_of(service).is_empty();
+        return Ok(Some(gathering.snapshot).filter(|_| has_left_some));
     }
     gathering.what_is_around(service, rules).await?;
-    let selector = format!("{SERVICE_NAME}={},{SERVICE_NAMESPACE}={}", service.name, service.namespace);
-    gathering.list(&policies(), None, ListQuery::labelled(selector)).await?;
     gathering.policies_without_labels(service, rules).await?;
     Ok(Some(gathering.snapshot))
 }
@@ -51,7 +53,7 @@ impl Gathering<'_> {
             self.list(&ingresses, own.clone(), ListQuery::default()).await?;
         }
         self.list(&istio("VirtualService", "virtualservices"), own, ListQuery::default()).await?;
-        for gateway in self.snapshot.gateways_named() {
+        for gateway in self.snapshot.gateways_of(service) {
             self.one(istio("Gateway", "gateways").at(&*gateway.namespace, &*gateway.name)).await?;
         }
         if rules.only_for_matching_pods {

@@ -7,12 +7,13 @@ mod gather;
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
-use cluster::object::NamespacedName;
+use cluster::object::{self, NamespacedName};
 
 pub(super) use self::gather::gather;
-use super::{CommandError, DIFFERENT, Said, input::Source};
+use super::{CommandError, DIFFERENT, Said, input::Source, one_line};
 use crate::{
     actors::network_policy::{
+        label,
         plan::{Plan, plan},
         policy::{Direction, Policy},
         rules::Rules,
@@ -56,17 +57,27 @@ fn settings(config: Option<&Source>) -> Result<NetworkPolicyController, String> 
     settings.ok_or_else(|| "controllers.networkPolicy.enabled is not true — no policies are written".to_owned())
 }
 
-/// Objects of files, and what is to be said of them.
-pub(super) fn from_files(sources: &[Source]) -> Result<(Snapshot, Vec<String>), CommandError> {
+/// Objects of files, and what is to be said of them. Those without a namespace are in `namespace`.
+pub(super) fn from_files(
+    sources: &[Source],
+    rules: &Rules,
+    namespace: Option<&str>,
+) -> Result<(Snapshot, Vec<String>), CommandError> {
     let (mut snapshot, mut remarks) = (Snapshot::default(), Vec::new());
     for document in sources.iter().flat_map(Source::documents) {
         let object = document.content.map_err(|error| CommandError::Usage(format!("{}: {error}", document.place)))?;
-        let objects = object["items"].as_array().map_or(std::slice::from_ref(&object), Vec::as_slice);
-        objects.iter().for_each(|object| {
-            snapshot.add(object);
-        });
+        let objects = match object["items"].as_array() {
+            Some(items) => items.clone(),
+            None => vec![object],
+        };
+        for mut object in objects {
+            if object["metadata"].is_object() && object::namespace(&object).is_empty() {
+                object["metadata"]["namespace"] = namespace.unwrap_or("default").into();
+            }
+            snapshot.add(&object);
+        }
     }
-    let assumed = snapshot.assume_namespaces();
+    let assumed = snapshot.assume_namespaces(rules);
     if !assumed.is_empty() {
         let names = assumed.join(", ");
         remarks.push(format!(
@@ -102,20 +113,34 @@ pub(super) fn show(snapshot: &Snapshot, services: &[NamespacedName], rules: &Rul
                 continue;
             }
         };
-        objects.extend(plan.desired.policies.iter().map(|policy| policy.created(service)));
+        let wanted: Vec<Policy> =
+            plan.desired.policies.iter().map(|policy| evading(snapshot, service, policy)).collect();
+        objects.extend(wanted.iter().map(|policy| policy.created(service)));
         let before = rows.len();
-        rows.extend(plan.desired.policies.iter().map(|policy| row(snapshot, service, policy, shown)));
+        rows.extend(wanted.iter().map(|policy| row(snapshot, service, policy, shown)));
         if shown.compared {
-            rows.extend(left(snapshot, service, &plan));
+            rows.extend(left(snapshot, service, &plan, &wanted));
         }
         let is_right = rows.iter().skip(before).all(|row| matches!(row.state, "" | "right" | "kept"));
         if !is_right || !plan.failing.texts.is_empty() {
             said.code = DIFFERENT;
         }
+        if shown.yaml && !is_right {
+            said.remarks
+                .push(format!("{service}: not all of them are as they should be; without -o yaml STATE shows which"));
+        }
         remark(service, &plan, &mut said.remarks);
     }
     said.out = if shown.yaml { yaml::stream(&objects) } else { table(&rows, shown.compared) };
     said
+}
+
+/// The policy under the name it has while another Service has its own (spec 40 §7.11), if it is there under that.
+fn evading(snapshot: &Snapshot, service: &NamespacedName, policy: &Policy) -> Policy {
+    let mut evading = policy.clone();
+    evading.name.name = label::evading(&policy.name.name, service);
+    let is_taken = snapshot.owner_of(&policy.name).is_some_and(|owner| owner != service);
+    if is_taken && snapshot.has_policy(&evading.name) { evading } else { policy.clone() }
 }
 
 /// What is to be said of a Service beside its policies.
@@ -141,8 +166,10 @@ struct Row {
 }
 
 fn row(snapshot: &Snapshot, service: &NamespacedName, policy: &Policy, shown: Shown) -> Row {
+    let owner = snapshot.owner_of(&policy.name).filter(|owner| *owner != service);
     let state = match snapshot.state(policy, service) {
         _ if !shown.compared => "",
+        _ if owner.is_some() => "taken",
         State::Right => "right",
         State::Missing => "missing",
         State::Differs => "differs",
@@ -151,12 +178,16 @@ fn row(snapshot: &Snapshot, service: &NamespacedName, policy: &Policy, shown: Sh
         Direction::Ingress => "in",
         Direction::Egress => "out",
     };
-    Row { state, way, name: policy.name.clone(), why: policy.text(Wording::Present) }
+    let mut why = policy.text(Wording::Present);
+    if let Some(owner) = owner {
+        write!(why, " (Service {owner} has this name; while it needs it, ours gets a hash at its end.)").ok();
+    }
+    Row { state, way, name: policy.name.clone(), why }
 }
 
 /// Policies of the Service that it should not have.
-fn left(snapshot: &Snapshot, service: &NamespacedName, plan: &Plan) -> Vec<Row> {
-    let wanted: BTreeSet<_> = plan.desired.policies.iter().map(|policy| &policy.name).collect();
+fn left(snapshot: &Snapshot, service: &NamespacedName, plan: &Plan, wanted: &[Policy]) -> Vec<Row> {
+    let wanted: BTreeSet<_> = wanted.iter().map(|policy| &policy.name).collect();
     let there = snapshot.policies_of(service);
     let row = |name: &NamespacedName| {
         let (state, why) = match plan.failing.keeps(name, service, &there) {
@@ -176,18 +207,20 @@ fn table(rows: &[Row], compared: bool) -> String {
     let state = |state: &str| if compared { format!("{state:<8}  ") } else { String::new() };
     let mut text = format!("{}WAY  {:<width$}  NAME\n", state("STATE"), "NAMESPACE");
     for row in rows {
-        let NamespacedName { namespace, name } = &row.name;
+        // They may come from files.
+        let [namespace, name, why] = [&row.name.namespace, &row.name.name, &row.why].map(|text| one_line(text));
         writeln!(text, "{}{:<3}  {namespace:<width$}  {name}", state(row.state), row.way).ok();
-        writeln!(text, "{}     {}", state(""), row.why).ok();
+        writeln!(text, "{}     {why}", state("")).ok();
     }
     text
 }
 
-/// Whether a Service was found.
-pub(super) fn missing(service: Option<&str>) -> Said {
-    let text = match service {
-        Some(service) => format!("error: there is no Service {service}"),
-        None => "error: there is no Service in the files".to_owned(),
-    };
+/// That a Service was not found, and where it was looked for.
+pub(super) fn missing(snapshot: &Snapshot, service: Option<&str>, namespace: Option<&str>) -> Said {
+    let there: Vec<String> = snapshot.services().take(10).map(ToString::to_string).collect();
+    let there = if there.is_empty() { "there is none".to_owned() } else { format!("there are {}", there.join(", ")) };
+    let name = service.map(|service| format!(" {service}")).unwrap_or_default();
+    let place = namespace.map(|namespace| format!(" in namespace {namespace}")).unwrap_or_default();
+    let text = format!("error: the files have no Service{name}{place}: {there}");
     Said { remarks: vec![text], code: DIFFERENT, ..Said::default() }
 }

@@ -24,7 +24,7 @@ spec:
 
 fn said(texts: &[&str], service: Option<&str>) -> Said {
     let sources: Vec<Source> = texts.iter().map(|text| source("a.yaml", text)).collect();
-    let (snapshot, remarks) = from_files(&sources).unwrap();
+    let (snapshot, remarks) = from_files(&sources, &rules(None).unwrap(), None).unwrap();
     let mut said = show(&snapshot, &meant(&snapshot, service, None), &rules(None).unwrap(), OFFLINE);
     said.remarks.extend(remarks);
     said
@@ -77,7 +77,7 @@ fn a_service_without_policies_is_told_why() {
 fn a_service_is_meant_by_its_name_with_or_without_a_namespace() {
     let other = SERVICE.replace("namespace: ns", "namespace: other");
     let sources = [source("a.yaml", SERVICE), source("b.yaml", &other)];
-    let (snapshot, _) = from_files(&sources).unwrap();
+    let (snapshot, _) = from_files(&sources, &rules(None).unwrap(), None).unwrap();
     let table = [
         (None, None, "ns/web other/web"),
         (Some("web"), None, "ns/web other/web"),
@@ -89,6 +89,46 @@ fn a_service_is_meant_by_its_name_with_or_without_a_namespace() {
     for (service, namespace, expected) in table {
         let found: Vec<String> = meant(&snapshot, service, namespace).iter().map(NamespacedName::to_string).collect();
         assert_eq!(found.join(" "), expected, "{service:?} {namespace:?}");
+    }
+}
+
+/// spec 40 §7.11
+#[test]
+fn a_name_that_another_service_has_is_told() {
+    let other = "apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  namespace: ns
+  name: NAME
+  labels: {networking.resources.gardener.cloud/service-name: OWNER, networking.resources.gardener.cloud/service-namespace: ns}
+spec: {podSelector: {}}
+";
+    let policy = |name: &str, owner: &str| other.replace("NAME", name).replace("OWNER", owner);
+    let all = Shown { yaml: false, compared: true };
+    let shown = |policies: &[String]| {
+        let texts = std::iter::once(SERVICE).chain(policies.iter().map(String::as_str));
+        let sources: Vec<Source> = texts.map(|text| source("a.yaml", text)).collect();
+        let rules = rules(None).unwrap();
+        let (snapshot, _) = from_files(&sources, &rules, None).unwrap();
+        show(&snapshot, &meant(&snapshot, None, None), &rules, all).out
+    };
+    let name = "ingress-to-web-tcp-8080";
+    let taken = shown(&[policy(name, "other")]);
+    assert!(taken.contains("taken     in   ns         ingress-to-web-tcp-8080\n"), "{taken}");
+    assert!(taken.contains("(Service ns/other has this name; while it needs it, ours gets a hash at its end.)"));
+
+    let evading = crate::actors::network_policy::label::evading(name, &NamespacedName::new("ns", "web"));
+    let both = shown(&[policy(name, "other"), policy(&evading, "web")]);
+    assert!(both.contains(&format!("differs   in   ns         {evading}\n")) && !both.contains("obsolete"), "{both}");
+}
+
+#[test]
+fn objects_without_a_namespace_are_in_the_given_one() {
+    let sources = [source("a.yaml", &SERVICE.replace("  namespace: ns\n", ""))];
+    for (given, expected) in [(Some("ns"), "ns/web"), (None, "default/web")] {
+        let (snapshot, _) = from_files(&sources, &rules(None).unwrap(), given).unwrap();
+        let names: Vec<String> = snapshot.services().map(ToString::to_string).collect();
+        assert_eq!(names, [expected]);
     }
 }
 
@@ -128,7 +168,7 @@ mod in_a_cluster {
         let (sim, clock) = cluster_and_clock();
         put_yaml(&sim, SERVICE);
         let yaml = Shown { yaml: true, compared: false };
-        let (snapshot, _) = from_files(&[source("a.yaml", SERVICE)]).unwrap();
+        let (snapshot, _) = from_files(&[source("a.yaml", SERVICE)], &rules(None).unwrap(), None).unwrap();
         let wanted = show(&snapshot, &meant(&snapshot, None, None), &rules(None).unwrap(), yaml).out;
         for document in wanted.split("---\n").filter(|document| document.contains("from-world")) {
             put_yaml(&sim, document);
