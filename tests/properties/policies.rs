@@ -1,11 +1,18 @@
 //! What the policies of a Service allow, by a small evaluator of NetworkPolicies: exactly what its annotations say.
 
 use cluster::object::NamespacedName;
-use gardener_resource_manager::actors::network_policy::{
-    desired::{View, desired},
-    policy::Policy,
-    service::Service,
+use gardener_resource_manager::{
+    actors::network_policy::{
+        desired::{View, desired},
+        plan::plan,
+        policy::Policy,
+        rules::Rules,
+        service::Service,
+        snapshot::Snapshot,
+    },
+    api::config::{IngressControllerSelector, NetworkPolicyController},
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -22,6 +29,8 @@ struct Case {
     world: Option<Value>,
     /// Which namespaces are of the team.
     blue: [bool; 3],
+    /// Numbers of the Service's ports that an Ingress names, and that a VirtualService routes to.
+    exposed: [Vec<u16>; 2],
 }
 
 /// A pod: its namespace and labels.
@@ -40,20 +49,27 @@ fn case() -> impl Strategy<Value = Case> {
         Just(Some(json!([{ "port": "web" }, { "port": 7, "endPort": 60 }]))),
     ];
     let alias = prop::sample::select(vec![None, Some("all"), Some("")]);
-    (ports, any::<bool>(), alias, any::<bool>(), world, any::<[bool; 3]>()).prop_map(
-        |(ports, selects_blue, alias, has_probe, world, blue)| Case {
+    let numbers = || prop::sample::subsequence(vec![1, 2, 3, 4], 0..=4);
+    let exposed = (numbers(), numbers()).prop_map(|(ingress, route)| [ingress, route]);
+    (ports, any::<bool>(), alias, any::<bool>(), world, any::<[bool; 3]>(), exposed).prop_map(
+        |(ports, selects_blue, alias, has_probe, world, blue, exposed)| Case {
             ports,
             selects_blue,
             alias,
             has_probe,
             world,
             blue,
+            exposed,
         },
     )
 }
 
 impl Case {
     fn service(&self) -> Service {
+        Service::of(&self.object())
+    }
+
+    fn object(&self) -> Value {
         let mut annotations = json!({});
         let mut annotate = |key: &str, value: String| annotations[format!("{P}{key}")] = json!(value);
         if self.selects_blue {
@@ -71,10 +87,59 @@ impl Case {
         let number = |index: usize| u16::try_from(index).expect("few ports") + 1;
         let port = |(index, target): (usize, &Value)| json!({ "port": number(index), "targetPort": target });
         let ports: Vec<Value> = self.ports.iter().enumerate().map(port).collect();
-        Service::of(&json!({
+        json!({
+            "apiVersion": "v1", "kind": "Service",
             "metadata": { "namespace": "home", "name": "s", "annotations": annotations },
             "spec": { "selector": { "app": "s" }, "ports": ports },
-        }))
+        })
+    }
+
+    /// The whole cluster: the ingress controller is in `near`, the gateway of Istio has its pods in `far`.
+    fn planned(&self) -> Vec<Policy> {
+        let [ingress, route] = &self.exposed;
+        let path = |port: &u16| json!({ "backend": { "service": { "name": "s", "port": { "number": port } } } });
+        let paths: Vec<Value> = ingress.iter().map(path).collect();
+        let host = "s.home.svc.cluster.local";
+        let to = |port: &u16| json!({ "route": [{ "destination": { "host": host, "port": { "number": port } } }] });
+        let routes: Vec<Value> = route.iter().map(to).collect();
+        let mut snapshot = Snapshot::default();
+        let object = |api: &str, kind: &str, namespace: &str, name: &str, labels: Value, spec: Value| {
+            let metadata = json!({ "namespace": namespace, "name": name, "labels": labels });
+            json!({ "apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec })
+        };
+        for (name, is_blue) in NAMESPACES.iter().zip(self.blue) {
+            let labels = if is_blue { json!({ "team": "blue" }) } else { json!({}) };
+            snapshot.add(&object("v1", "Namespace", "", name, labels, json!({})));
+        }
+        let istio = "networking.istio.io/v1beta1";
+        let spec = json!({ "rules": [{ "http": { "paths": paths } }] });
+        snapshot.add(&object("networking.k8s.io/v1", "Ingress", "home", "i", json!({}), spec));
+        let spec = json!({ "gateways": ["near/g"], "http": routes });
+        snapshot.add(&object(istio, "VirtualService", "home", "v", json!({}), spec));
+        snapshot.add(&object(istio, "Gateway", "near", "g", json!({}), json!({ "selector": { "app": "gateway" } })));
+        snapshot.add(&object("v1", "Pod", "far", "p", json!({ "app": "gateway", "other": "x" }), json!({})));
+        snapshot.add(&self.object());
+        let pod_selector = LabelSelector {
+            match_labels: Some([("app".to_owned(), "edge".to_owned())].into()),
+            match_expressions: None,
+        };
+        let edge = IngressControllerSelector { namespace: "near".to_owned(), pod_selector };
+        let rules = Rules::new(&NetworkPolicyController {
+            concurrent_syncs: 1,
+            namespace_selectors: Vec::new(),
+            ingress_controller_selector: Some(edge),
+            only_for_matching_pods: false,
+            explicit_from_world_peers: true,
+        });
+        let plan = plan(&NamespacedName::new("home", "s"), &rules.expect("selectors of the API"), &snapshot);
+        plan.expect("the namespace is there").desired.policies
+    }
+
+    /// Whether one of these numbers is that of the port of the Service with this target.
+    fn has_number(&self, numbers: &[u16], target: &Value) -> bool {
+        let index = self.ports.iter().position(|port| port == target);
+        let number = index.and_then(|index| u16::try_from(index + 1).ok());
+        number.is_some_and(|number| numbers.contains(&number))
     }
 
     fn clients(&self) -> Vec<String> {
@@ -174,6 +239,27 @@ proptest! {
                     prop_assert_eq!(out, is_client, "{} {}={} to {}", namespace, key, value, port);
                     prop_assert_eq!(into, is_client || case.is_open_to_the_world(port), "{} {}={} to {}", namespace, key, value, port);
                     prop_assert!(!lets(&policies, "Ingress", &client, &server, port), "clients are no servers");
+                }
+            }
+        }
+    }
+
+    /// spec 40 §7.9, §7.10: the ingress controller and gateways reach what is exposed to them, from where they are
+    #[test]
+    fn exactly_what_is_exposed_is_reached_from_outside(case in case()) {
+        let policies = case.planned();
+        let server = Pod { namespace: "home", labels: json!({ "app": "s" }) };
+        let [ingress, route] = &case.exposed;
+        for namespace in NAMESPACES {
+            for (app, place, numbers) in [("edge", "near", ingress), ("gateway", "far", route), ("other", "", ingress)] {
+                let client = Pod { namespace, labels: json!({ "app": app }) };
+                for port in [json!(8080), json!("web"), json!(53), json!(9090), json!(7)] {
+                    let is_client = namespace == place && case.has_number(numbers, &port);
+                    let out = lets(&policies, "Egress", &client, &server, &port);
+                    let into = lets(&policies, "Ingress", &server, &client, &port);
+                    prop_assert_eq!(out, is_client, "{} in {} to {}", app, namespace, &port);
+                    let is_open = is_client || case.is_open_to_the_world(&port);
+                    prop_assert_eq!(into, is_open, "{} in {} to {}", app, namespace, &port);
                 }
             }
         }
