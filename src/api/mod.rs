@@ -8,9 +8,11 @@
 //! * [`origin`]: the annotation that names an object's owner.
 //! * [`config`]: the component configuration.
 //! * [`duration`]: durations as Go writes them.
+//! * [`field`]: errors of fields in the terms of Kubernetes, and what they are made from.
 //! * [`fields`]: fields of raw JSON objects, read and made.
 //! * [`integer`]: integers as Go reads them.
 //! * [`object`]: names and metadata of any object, from the layer below.
+//! * [`quantity`]: amounts of resources.
 //! * [`quote`]: text in quotes, with Go's escapes.
 
 pub mod age;
@@ -19,13 +21,14 @@ pub mod conditions;
 pub mod config;
 pub mod crd;
 pub mod duration;
+pub mod field;
 pub mod fields;
-pub(crate) mod formats;
 pub mod integer;
 pub mod istio;
 pub mod keys;
 pub mod managed_resource;
 pub mod origin;
+pub mod quantity;
 pub mod quote;
 pub mod selector;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Map, Value, json};
 
-use super::formats;
+use super::field::formats;
 
 /// Labels of an object, or those that a selector asks for.
 pub type Labels = BTreeMap<String, String>;

@@ -10,7 +10,7 @@
 //! * [`order`]: which objects come before which others
 //! * [`merge`]: manifest and live object → the object to send; with [`inject`] (the labels every object of a bundle gets)
 //!   and [`hpa`] (which objects an autoscaler scales)
-//! * [`settled`]: whether that object needs to be sent at all; with [`quantity`] (equal amounts in other words)
+//! * [`settled`]: whether that object needs to be sent at all; with [`quantity`](crate::api::quantity) (equal amounts in other words)
 
 pub mod checksum;
 pub mod decode;
@@ -21,5 +21,4 @@ pub mod merge;
 pub mod normalise;
 pub mod order;
 pub mod plan;
-pub mod quantity;
 pub mod settled;

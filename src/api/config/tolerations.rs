@@ -4,7 +4,7 @@ use super::{
     file::Toleration,
     finding::{FieldError, json},
 };
-use crate::api::{formats, quote::quoted};
+use crate::api::{field::formats, quote::quoted};
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 const OPERATORS: [&str; 2] = ["Equal", "Exists"];

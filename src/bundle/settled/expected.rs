@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{BESIDE_THE_BODY, Comparison, ForeignFields, equal};
-use crate::bundle::quantity;
+use crate::api::quantity;
 
 /// What decides about fields that only the live object has.
 struct Place<'a> {

@@ -16,7 +16,8 @@ use serde_json::{Map, Number, Value};
 
 pub use self::expected::expected;
 use self::owners::ForeignFields;
-use super::{identity, quantity};
+use super::identity;
+use crate::api::quantity;
 
 /// Fields that hold amounts of resources, in the kinds the API server itself serves.
 const AMOUNT_MAPS: [&str; 5] = ["requests", "limits", "capacity", "hard", "podFixed"];

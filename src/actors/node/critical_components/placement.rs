@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::api::formats;
+use crate::api::field::formats;
 
 /// What of a pod template says where its pods may be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -30,9 +30,9 @@ const SUFFIXES: [(&str, i32, i32); 16] = [
     ("Ei", 60, 0),
 ];
 
-/// An amount as `digits · 2^twos · 5^fives`, where `digits` is divisible by neither: equal amounts have equal fields.
+/// An amount: `digits · 2^twos · 5^fives`, where `digits` is divisible by neither: equal amounts have equal fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Quantity {
+pub struct Amount {
     negative: bool,
     digits: u128,
     twos: i32,
@@ -47,31 +47,12 @@ pub fn same_amount(a: &Value, b: &Value) -> bool {
     }
 }
 
-fn parse_value(value: &Value) -> Option<Quantity> {
+fn parse_value(value: &Value) -> Option<Amount> {
     match value {
-        Value::String(text) => parse(text),
-        Value::Number(number) => parse(&number.to_string()),
+        Value::String(text) => Amount::parse(text),
+        Value::Number(number) => Amount::parse(&number.to_string()),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
-}
-
-/// Reads `<sign><digits>[.<digits>]<suffix or exponent>`.
-fn parse(text: &str) -> Option<Quantity> {
-    let (negative, text) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, suffix) = text.split_at(end);
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let all = format!("{whole}{fraction}");
-    if all.is_empty() || all.len() > MAX_DIGITS || fraction.contains('.') {
-        return None;
-    }
-
-    let (twos, tens) = powers(suffix)?;
-    let tens = tens - i32::try_from(fraction.len()).ok()?;
-    Some(Quantity::normalised(negative, all.parse().ok()?, twos, tens))
 }
 
 /// The powers of 2 and of 10 that a suffix stands for.
@@ -83,9 +64,92 @@ fn powers(suffix: &str) -> Option<(i32, i32)> {
     (exponent.abs() <= MAX_EXPONENT).then_some((0, exponent))
 }
 
-// === impl Quantity ===
+// === impl Amount ===
 
-impl Quantity {
+impl Amount {
+    /// None.
+    pub const ZERO: Self = Self { negative: false, digits: 0, twos: 0, fives: 0 };
+
+    /// Reads `<sign><digits>[.<digits>]<suffix or exponent>`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (negative, text) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text.strip_prefix('+').unwrap_or(text)),
+        };
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, suffix) = text.split_at(end);
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let all = format!("{whole}{fraction}");
+        if all.is_empty() || all.len() > MAX_DIGITS || fraction.contains('.') {
+            return None;
+        }
+
+        let (twos, tens) = powers(suffix)?;
+        let tens = tens - i32::try_from(fraction.len()).ok()?;
+        Some(Self::normalised(negative, all.parse().ok()?, twos, tens))
+    }
+
+    /// Whether it is less than nothing.
+    pub fn is_negative(self) -> bool {
+        self.negative
+    }
+
+    /// Whether it is a whole number. What is finer than a thousandth is rounded up to one first.
+    pub fn is_whole(self) -> bool {
+        if self.twos >= 0 && self.fives >= 0 {
+            return true;
+        }
+        let (twos, fives) = (self.twos + 3, self.fives + 3);
+        if twos >= 0 && fives >= 0 {
+            return false;
+        }
+        let power = |base: u128, exponent: i32| base.checked_pow(exponent.max(0).unsigned_abs());
+        let thousandths = || {
+            let above = self.digits.checked_mul(power(2, twos)?)?.checked_mul(power(5, fives)?)?;
+            let below = power(2, -twos)?.checked_mul(power(5, -fives)?)?;
+            Some(above.div_ceil(below))
+        };
+        thousandths().is_some_and(|thousandths| thousandths % 1000 == 0)
+    }
+
+    /// As the API server writes it: the largest suffix that leaves no fraction, of the family that `text` has. What is beyond
+    /// the arithmetic stays as it is.
+    pub fn canonical(self, text: &str) -> String {
+        let suffix = text.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '+' | '-'));
+        let written = if suffix.ends_with('i') && self.is_beyond_1024() { self.binary() } else { None };
+        let written = written.or_else(|| self.decimal(suffix.starts_with(['e', 'E']) && suffix.len() > 1));
+        written.unwrap_or_else(|| text.to_owned())
+    }
+
+    fn is_beyond_1024(self) -> bool {
+        self.times(0, 0).is_none_or(|whole| whole >= 1024)
+    }
+
+    /// How often `2^twos * 5^fives` is in it, if that is a whole number.
+    fn times(self, twos: i32, fives: i32) -> Option<u128> {
+        let power = |base: u128, exponent: i32| base.checked_pow(u32::try_from(exponent).ok()?);
+        self.digits.checked_mul(power(2, self.twos - twos)?)?.checked_mul(power(5, self.fives - fives)?)
+    }
+
+    fn binary(self) -> Option<String> {
+        let family = SUFFIXES.iter().rev().filter(|(suffix, ..)| suffix.ends_with('i') || suffix.is_empty());
+        let mut found = family.filter_map(|(suffix, twos, _)| Some((self.times(*twos, 0)?, suffix)));
+        let (count, suffix) = found.next()?;
+        Some(format!("{}{count}{suffix}", if self.negative { "-" } else { "" }))
+    }
+
+    fn decimal(self, exponent: bool) -> Option<String> {
+        let family = SUFFIXES.iter().filter(|(suffix, ..)| !suffix.ends_with('i'));
+        let found = family.filter_map(|(suffix, _, tens)| Some((self.times(*tens, *tens)?, suffix, tens)));
+        let (count, suffix, tens) = found.max_by_key(|(.., tens)| **tens)?;
+        let sign = if self.negative { "-" } else { "" };
+        Some(match tens {
+            _ if count == 0 => "0".to_owned(),
+            tens if exponent && *tens != 0 => format!("{sign}{count}e{tens}"),
+            _ => format!("{sign}{count}{suffix}"),
+        })
+    }
+
     fn normalised(negative: bool, mut digits: u128, twos: i32, tens: i32) -> Self {
         if digits == 0 {
             return Self { negative: false, digits: 0, twos: 0, fives: 0 };
@@ -160,6 +224,32 @@ mod tests {
             ("10e-61".to_owned(), "1e-60".to_owned(), false),
         ] {
             assert_eq!(same_amount(&json!(a), &json!(b)), same, "{a} {b}");
+        }
+    }
+
+    /// spec 62 §9 rules 9 and 10
+    #[test]
+    fn an_amount_is_written_as_the_api_server_writes_it() {
+        for (text, canonical, whole, negative) in [
+            ("1500m", "1500m", false, false),
+            ("1.5", "1500m", false, false),
+            ("2000m", "2", true, false),
+            ("-1", "-1", true, true),
+            ("1000", "1k", true, false),
+            ("1.5Gi", "1536Mi", true, false),
+            ("0.5Ki", "512", true, false),
+            ("1e3", "1e3", true, false),
+            ("0", "0", true, false),
+            ("0Gi", "0", true, false),
+            ("0.9999999", "999999900n", true, false),
+            ("0.0001", "100u", false, false),
+        ] {
+            let amount = Amount::parse(text).unwrap();
+            assert_eq!(
+                (&*amount.canonical(text), amount.is_whole(), amount.is_negative()),
+                (canonical, whole, negative),
+                "{text}"
+            );
         }
     }
 

@@ -1,10 +1,11 @@
-//! Label keys and values as Kubernetes checks them (spec 62 §2.7). The texts are those of the API server.
+//! Names, label keys and label values as Kubernetes checks them (spec 62 §2.7). The texts are those of the API server.
 
 const NAME: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
+const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 
 /// What is wrong with a qualified name: an optional DNS subdomain and `/`, then a name of at most 63 bytes.
-pub(crate) fn qualified_name(value: &str) -> Vec<String> {
+pub fn qualified_name(value: &str) -> Vec<String> {
     let parts: Vec<_> = value.split('/').collect();
     let (prefix, name) = match parts.as_slice() {
         [name] => (None, *name),
@@ -20,7 +21,7 @@ pub(crate) fn qualified_name(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     match prefix {
         Some("") => errors.push("prefix part must be non-empty".to_owned()),
-        Some(prefix) => errors.extend(subdomain(prefix).into_iter().map(|text| format!("prefix part {text}"))),
+        Some(prefix) => errors.extend(dns_subdomain(prefix).into_iter().map(|text| format!("prefix part {text}"))),
         None => {}
     }
     if name.is_empty() {
@@ -35,7 +36,7 @@ pub(crate) fn qualified_name(value: &str) -> Vec<String> {
 }
 
 /// What is wrong with a label value: empty, or a name of at most 63 bytes.
-pub(crate) fn label_value(value: &str) -> Vec<String> {
+pub fn label_value(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > 63 {
         errors.push("must be no more than 63 bytes".to_owned());
@@ -57,7 +58,28 @@ fn name_form() -> String {
     )
 }
 
-fn subdomain(value: &str) -> Vec<String> {
+/// What is wrong with a DNS label: at most 63 bytes.
+pub fn dns_label(value: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    if value.len() > 63 {
+        errors.push("must be no more than 63 characters".to_owned());
+    }
+    if !is_label(value) {
+        errors.push(if dns_subdomain(value).is_empty() {
+            "must not contain dots".to_owned()
+        } else {
+            format!(
+                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start \
+                 and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
+                 '{LABEL}')"
+            )
+        });
+    }
+    errors
+}
+
+/// What is wrong with a DNS subdomain: labels of any length with dots between them, at most 253 bytes in all.
+pub fn dns_subdomain(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > 253 {
         errors.push("must be no more than 253 characters".to_owned());
@@ -80,7 +102,7 @@ fn is_name(value: &str) -> bool {
     ends(bytes.first()) && ends(bytes.last()) && bytes.iter().all(inner)
 }
 
-/// Matches one part of [`SUBDOMAIN`].
+/// Matches [`LABEL`].
 fn is_label(value: &str) -> bool {
     let bytes = value.as_bytes();
     let alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
@@ -121,6 +143,31 @@ mod tests {
         }
         let prefix = qualified_name("Example.com/a");
         assert!(prefix[0].starts_with("prefix part a lowercase RFC 1123 subdomain must consist"), "{prefix:?}");
+    }
+
+    /// spec 62 §2.7
+    #[test]
+    fn names_of_dns_are_lower_case_letters_digits_and_dashes() {
+        let (label, name) = ("a".repeat(64), format!("{}a", "a.".repeat(127)));
+        let form = |kind: &str| format!("a lowercase RFC 1123 {kind} must consist of");
+        for (value, of_label, of_name) in [
+            ("a-1", vec![], vec![]),
+            ("a.b", vec!["must not contain dots".to_owned()], vec![]),
+            ("A", vec![form("label")], vec![form("subdomain")]),
+            ("", vec![form("label")], vec![form("subdomain")]),
+            ("a..b", vec![form("label")], vec![form("subdomain")]),
+            (&label, vec!["must be no more than 63 characters".to_owned()], vec![]),
+            (
+                &name,
+                vec!["must be no more than 63 characters".to_owned(), form("label")],
+                vec!["must be no more than 253 characters".to_owned()],
+            ),
+        ] {
+            for (found, expected) in [(dns_label(value), of_label), (dns_subdomain(value), of_name)] {
+                assert_eq!(found.len(), expected.len(), "{value}: {found:?}");
+                assert!(found.iter().zip(&expected).all(|(found, expected)| found.starts_with(expected)), "{found:?}");
+            }
+        }
     }
 
     /// spec 62 §2.7

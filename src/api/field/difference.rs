@@ -1,0 +1,144 @@
+//! What has changed between two values, for messages that people read (spec 62 §2.5).
+
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
+use super::Json;
+
+/// Changes that are told.
+const MOST_CHANGES: usize = 10;
+/// Longest text that is repeated, in characters.
+const LONGEST: usize = 64;
+/// Content of these fields belongs to users or providers: it is not repeated.
+const CONFIDENTIAL: [&str; 8] = [
+    "userData",
+    "sshPublicKey",
+    "data",
+    "content",
+    "values",
+    "providerConfig",
+    "infrastructureProviderStatus",
+    "backupBucketProviderStatus",
+];
+
+/// The changes as `path: <new> != <old>`, ten at most, joined by commas.
+pub fn difference(new: &Json<'_>, old: &Json<'_>) -> String {
+    let mut changes = Vec::new();
+    compare(&mut String::new(), Some(new), Some(old), false, &mut changes);
+    changes.join(",")
+}
+
+/// Something that stands for content that must not be repeated: how long it is, and the beginning of its SHA-256.
+pub fn instead_of(content: &[u8]) -> String {
+    let sum = Sha256::digest(content);
+    let mut text = format!("<{} bytes, SHA-256 ", content.len());
+    for byte in &sum[..4] {
+        let _ = write!(text, "{byte:02x}"); // writing to a String never fails
+    }
+    text.push_str("…>");
+    text
+}
+
+fn compare(
+    path: &mut String,
+    new: Option<&Json<'_>>,
+    old: Option<&Json<'_>>,
+    confidential: bool,
+    changes: &mut Vec<String>,
+) {
+    if changes.len() == MOST_CHANGES || new == old {
+        return;
+    }
+    let length = path.len();
+    match (new, old) {
+        (Some(Json::Map(new)), Some(Json::Map(old))) => {
+            let find = |entries: &[(std::borrow::Cow<'_, str>, Json<'_>)], key: &str| {
+                entries.iter().position(|(name, _)| name == key)
+            };
+            let keys = new.iter().chain(old.iter().filter(|(key, _)| find(new, key).is_none())).map(|(key, _)| key);
+            for key in keys {
+                let _ = write!(path, "{}{key}", if length == 0 { "" } else { "." });
+                let is_confidential = confidential || CONFIDENTIAL.contains(&&**key);
+                let (new, old) = (find(new, key).map(|at| &new[at].1), find(old, key).map(|at| &old[at].1));
+                if is_confidential && new != old {
+                    changes.push(format!("{path}: {} != {}", hidden(new), hidden(old)));
+                } else {
+                    compare(path, new, old, is_confidential, changes);
+                }
+                path.truncate(length);
+                if changes.len() >= MOST_CHANGES {
+                    return;
+                }
+            }
+        }
+        (Some(Json::List(new)), Some(Json::List(old))) => {
+            for at in 0..new.len().max(old.len()) {
+                let _ = write!(path, "[{at}]");
+                match (new.get(at), old.get(at)) {
+                    (Some(new), Some(old)) => compare(path, Some(new), Some(old), confidential, changes),
+                    (new, old) => changes.push(format!("{path}: {} != {}", shown(new, true), shown(old, true))),
+                }
+                path.truncate(length);
+                if changes.len() >= MOST_CHANGES {
+                    return;
+                }
+            }
+        }
+        (new, old) => changes.push(format!("{path}: {} != {}", shown(new, false), shown(old, false))),
+    }
+}
+
+fn shown(value: Option<&Json<'_>>, of_list: bool) -> String {
+    match value {
+        None if of_list => "<no value>".to_owned(),
+        None => "<does not have key>".to_owned(),
+        Some(Json::Null) => "<nil pointer>".to_owned(),
+        Some(Json::Text(text)) if text.chars().nth(LONGEST).is_none() => text.to_string(),
+        Some(value @ (Json::Bool(_) | Json::Number(_))) => json(value),
+        Some(value) => instead_of(json(value).as_bytes()),
+    }
+}
+
+fn hidden(value: Option<&Json<'_>>) -> String {
+    match value {
+        None | Some(Json::Null) => shown(value, false),
+        Some(value) => instead_of(json(value).as_bytes()),
+    }
+}
+
+fn json(value: &Json<'_>) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(new: &str, old: &str) -> String {
+        difference(&serde_json::from_str(new).unwrap(), &serde_json::from_str(old).unwrap())
+    }
+
+    /// spec 62 §2.5
+    #[test]
+    fn a_change_is_told_with_its_path() {
+        assert_eq!(told(r#"{"a":{"b":2},"c":[1,2]}"#, r#"{"a":{"b":1},"c":[1]}"#), "a.b: 2 != 1,c[1]: 2 != <no value>");
+        assert_eq!(
+            told(r#"{"a":"x"}"#, r#"{"b":null}"#),
+            "a: x != <does not have key>,b: <does not have key> != <nil pointer>"
+        );
+        assert_eq!(told("{}", "{}"), "");
+        let many: String = (0..30).map(|key| format!(r#""{key}":0,"#)).collect();
+        assert_eq!(told(&format!(r#"{{{many}"x":1}}"#), "{}").split(',').count(), 10);
+    }
+
+    #[test]
+    fn content_of_users_is_not_repeated() {
+        let told = told(
+            r#"{"userData":"s3cret","files":[{"content":{"inline":{"data":"s3cret"}}}],"providerConfig":{"a":"s3cret"}}"#,
+            r#"{"userData":"0ther","files":[{"content":{}}]}"#,
+        );
+        assert!(!told.contains("s3cret") && !told.contains("0ther"), "{told}");
+        assert!(told.starts_with("userData: <8 bytes, SHA-256 "), "{told}");
+    }
+}

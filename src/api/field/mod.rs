@@ -1,0 +1,30 @@
+//! Errors of fields, in the terms of Kubernetes' `field.Error` (spec 62 §2): where, what kind of fault, which value, why.
+//!
+//! ```
+//! use gardener_resource_manager::api::field::{Errors, Path};
+//!
+//! let (spec, mut errors) = (Path::root("spec"), Errors::default());
+//! errors.required(&spec.child("region"), "field is required");
+//! assert_eq!(errors.to_string(), "spec.region: Required value: field is required");
+//! ```
+//!
+//! * `path.rs`: where; paths borrow from each other and cost nothing until an error names one.
+//! * `error.rs`: the kinds of errors, their texts, and how several become one.
+//! * `json.rs`: JSON as it came, borrowed from its bytes; `shapes.rs`: what fields are made of, read from it as Go reads them.
+//! * `formats.rs`: names of DNS, qualified names, label values; `net.rs`: addresses, networks; `url.rs`: references.
+//! * `difference.rs`: what has changed between two values, for messages.
+//!
+//! Nothing here knows of a kind, of HTTP or of a cluster.
+
+pub mod difference;
+pub mod error;
+pub mod formats;
+mod json;
+pub mod net;
+mod path;
+pub mod shapes;
+pub mod url;
+
+pub use error::{Error, Errors, Kind, Shown};
+pub use json::{Budget, Json, MOST_VALUES, TOO_MANY};
+pub use path::Path;
