@@ -102,9 +102,10 @@ fn review() -> Command {
 fn registration() -> Command {
     let places = Place::NAMED.map(|(name, _, help)| PossibleValue::new(name).help(help));
     Command::new("registration")
-        .about("Print the MutatingWebhookConfiguration to apply to the target cluster")
+        .about("Print the webhook configurations to apply to the target cluster")
         .long_about(
-            "Print the MutatingWebhookConfiguration to apply to the target cluster, as YAML.\n\n\
+            "Print the webhook configurations to apply to the target cluster, as YAML: the mutating webhooks, and in a \
+             cluster that runs control planes the validating ones.\n\n\
              Give the configuration of the program with --config: a webhook that is registered but not enabled answers \
              404, and the API server then refuses all objects it selects.",
         )

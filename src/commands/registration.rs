@@ -1,4 +1,4 @@
-//! `webhook registration`: the MutatingWebhookConfiguration of a deployment, without a cluster.
+//! `webhook registration`: the configurations of the webhooks of a deployment, without a cluster.
 
 use std::collections::BTreeSet;
 
@@ -37,8 +37,10 @@ pub(super) fn registration(
     }
     let mut enabled = place.entries(&if config.is_some() { WHATEVER_IS_ON } else { Circumstances::default() });
     let mut said = Said::default();
+    let webhooks = configured(config)?;
+    let validating: BTreeSet<&str> = registry::validating(&webhooks).iter().map(|entry| entry.path).collect();
     if config.is_some() {
-        let served = registry::mutating(&configured(config)?);
+        let served = registry::mutating(&webhooks);
         let paths: BTreeSet<&str> = served.iter().map(|entry| entry.path).collect();
         let known: BTreeSet<&str> = enabled.iter().map(|entry| entry.path()).collect();
         let without = served.iter().filter(|entry| !known.contains(entry.path));
@@ -46,14 +48,18 @@ pub(super) fn registration(
             without.map(|entry| format!("warning: webhooks.{} is not used in this place", entry.key)).collect();
         enabled.retain(|entry: &Entry| paths.contains(entry.path()));
     }
-    let configuration = registration::configuration(&Deployment {
+    let deployment = Deployment {
         mode: place.mode(),
         client: place.client(),
         prefix: options.prefix.clone(),
         namespace: options.namespace.clone(),
         enabled,
         ca_bundle: BASE64_STANDARD.encode(&ca.bytes),
-    });
-    said.out = yaml::stream(&[configuration]);
+    };
+    let configurations = [
+        Some(registration::configuration(&deployment)),
+        registration::validating(&deployment, |path| validating.contains(path)),
+    ];
+    said.out = yaml::stream(&configurations.into_iter().flatten().collect::<Vec<_>>());
     Ok(said)
 }

@@ -11,11 +11,13 @@ use crate::{
     },
     producer::yaml,
     webhooks::{
-        endpoint::Mutating,
+        endpoint::{Mutating, Validating},
+        exchange::Received,
         knowledge::Manifests,
         mutating::Request,
         registry::{self, Entry},
         review::{self, Body, Review, Verdict},
+        validating,
     },
 };
 
@@ -35,8 +37,12 @@ pub(super) struct Input<'a> {
 pub(super) fn review(input: &Input<'_>) -> Result<Said, CommandError> {
     let webhooks = configured(input.config)?;
     let entries = registry::mutating(&webhooks);
+    let validating = registry::validating(&webhooks);
     let mut manifests = Manifests::new(&registry::reads(&entries), registry::node_selector(&webhooks));
-    let entry = entry(input.path, entries)?;
+    if let Some(entry) = validating.iter().find(|entry| entry.path == input.path) {
+        return validate(entry, input.review, &manifests);
+    }
+    let entry = entry(input.path, entries, &validating)?;
     let review = decode(input.review)?;
     let mut said = Said::default();
     for document in input.objects.iter().flat_map(Source::documents) {
@@ -49,7 +55,7 @@ pub(super) fn review(input: &Input<'_>) -> Result<Said, CommandError> {
 
     let verdict = review::attempt(&*entry.endpoint.mutator, &review, &manifests);
     let verdict = verdict.map_err(|lookup| CommandError::Usage(format!("the webhook asks for {lookup:?}")))?;
-    tell(&verdict, &review, &mut said);
+    tell(&verdict, &review.operation, &mut said);
     if let Verdict::Patched(patch) = &verdict {
         said.out = patched(&entry, &review, &manifests, patch);
     } else if let (Some(object), OK) = (&review.object, said.code) {
@@ -58,15 +64,37 @@ pub(super) fn review(input: &Input<'_>) -> Result<Said, CommandError> {
     Ok(said)
 }
 
+/// What a validating webhook says; of an object that breaks rules each error is a line.
+fn validate(entry: &Entry<Validating>, source: &Source, manifests: &Manifests) -> Result<Said, CommandError> {
+    let received = Received { body: body(source)?, content_type: "application/json".to_owned() };
+    let usage = |text: String| CommandError::Usage(format!("{}: {text}", source.name));
+    let review = validating::decode(&received).map_err(|refusal| usage(refusal.message))?;
+    let verdict = match entry.endpoint.validator.judge(&review, manifests) {
+        Ok(verdict) => verdict,
+        Err(failure) => Verdict::Errored { code: 500, message: failure.text().to_owned() },
+    };
+    let mut said = Said::default();
+    if let Verdict::Invalid(status) = &verdict {
+        said.out = status.details.causes.iter().map(|cause| format!("{}: {}\n", cause.field, cause.message)).collect();
+        said.remarks.push(format!("denied with code {}: errors: {}", status.code, status.details.causes.len()));
+        said.code = DIFFERENT;
+    } else {
+        tell(&verdict, "", &mut said);
+    }
+    Ok(said)
+}
+
 /// The verdict in one line; its exit code.
-fn tell(verdict: &Verdict, review: &Review, said: &mut Said) {
+fn tell(verdict: &Verdict, operation: &str, said: &mut Said) {
     let (code, message) = verdict.told();
     let (line, exit_code) = match verdict {
-        Verdict::Allowed if review.operation == "DELETE" => ("allowed: a deletion".to_owned(), OK),
+        Verdict::Allowed if operation == "DELETE" => ("allowed: a deletion".to_owned(), OK),
         Verdict::Allowed => ("allowed, nothing to change".to_owned(), OK),
         Verdict::Patched(_) => ("allowed, changed".to_owned(), OK),
         Verdict::Unexpected(message) => (format!("allowed, not its business: {message}"), OK),
-        Verdict::Denied(_) | Verdict::Status(_) => (format!("denied with code {code}: {message}"), DIFFERENT),
+        Verdict::Denied(_) | Verdict::Status(_) | Verdict::Invalid(_) => {
+            (format!("denied with code {code}: {message}"), DIFFERENT)
+        }
         Verdict::ReadFailed { .. } | Verdict::Errored { .. } => {
             (format!("not decided, code {code}: {message}"), DIFFERENT)
         }
@@ -101,7 +129,7 @@ pub(super) fn configured(config: Option<&Source>) -> Result<Webhooks, CommandErr
     loaded.map(|loaded| loaded.config.webhooks).map_err(|error| CommandError::Usage(format!("{name}: {error}")))
 }
 
-/// All mutating webhooks with the defaults of their settings.
+/// All admission webhooks with the defaults of their settings.
 fn everything() -> Draft {
     let mut draft = Draft::default();
     // It is never asked for, but validated.
@@ -119,6 +147,8 @@ fn everything() -> Draft {
         &mut webhooks.pod_topology_spread_constraints.enabled,
         &mut webhooks.vpa_in_place_updates.enabled,
         &mut webhooks.token_invalidator.enabled,
+        &mut webhooks.crd_deletion_protection.enabled,
+        &mut webhooks.extension_validation.enabled,
         &mut draft.file.controllers.token_invalidator.enabled, // they are on together
     ] {
         *enabled = true;
@@ -126,25 +156,34 @@ fn everything() -> Draft {
     draft
 }
 
-fn entry(path: &str, mut entries: Vec<Entry<Mutating>>) -> Result<Entry<Mutating>, CommandError> {
+fn entry(
+    path: &str,
+    mut entries: Vec<Entry<Mutating>>,
+    others: &[Entry<Validating>],
+) -> Result<Entry<Mutating>, CommandError> {
     match entries.iter().position(|entry| entry.path == path) {
         Some(index) => Ok(entries.swap_remove(index)),
         None => {
-            let paths: Vec<_> = entries.iter().map(|entry| entry.path).collect();
+            let others = others.iter().map(|entry| entry.path);
+            let paths: Vec<_> = entries.iter().map(|entry| entry.path).chain(others).collect();
             let paths = if paths.is_empty() { "none".to_owned() } else { paths.join(", ") };
             Err(CommandError::Usage(format!("no webhook is served at {path}; enabled are: {paths}")))
         }
     }
 }
 
-/// A manifest stands for the review of its creation.
 fn decode(source: &Source) -> Result<Review, CommandError> {
-    let usage = |text: String| CommandError::Usage(format!("{}: {text}", source.name));
-    let value = parse(&source.bytes).ok_or_else(|| usage("is neither JSON nor YAML".to_owned()))?;
+    let refused = |refusal: review::Refusal| CommandError::Usage(format!("{}: {}", source.name, refusal.message));
+    review::decode(&body(source)?, "application/json").map_err(refused)
+}
+
+/// A manifest stands for the review of its creation.
+fn body(source: &Source) -> Result<Body, CommandError> {
+    let neither = || CommandError::Usage(format!("{}: is neither JSON nor YAML", source.name));
+    let value = parse(&source.bytes).ok_or_else(neither)?;
     let is_review = value.get("request").is_some() || value["kind"] == "AdmissionReview";
     let value = if is_review { value } else { creation(value) };
-    let body = Body::Whole(Bytes::from(value.to_string()));
-    review::decode(&body, "application/json").map_err(|refusal| usage(refusal.message))
+    Ok(Body::Whole(Bytes::from(value.to_string())))
 }
 
 fn creation(object: Value) -> Value {

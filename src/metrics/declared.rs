@@ -124,7 +124,9 @@ declarations! {
     MAILBOX_OVERFLOWS = Kind::Counter, "gardener_resource_manager_mailbox_overflows_total", ["mailbox"], "messages",
         "Messages that were refused because the mailbox was full.";
     WEBHOOK_FAILURES = Kind::Counter, "gardener_resource_manager_webhook_failures_total", ["webhook", "cause"], "reviews",
-        "Reviews that were not allowed, by cause: denied (by a rule), status (of the target, e.g. an object that does not exist), namespace, autoscalers, nodes (could not be read for high availability), undecodable (the object), internal, panic.";
+        "Reviews that were not allowed, by cause: denied (by a rule), status (of the target, e.g. an object that does not exist), invalid (an object that breaks rules), namespace, autoscalers, nodes (could not be read for high availability), undecodable (the object), internal, panic.";
+    WEBHOOK_DENIALS = Kind::Counter, "gardener_resource_manager_webhook_denials_total", ["webhook", "resource"], "reviews",
+        "Requests that a validating webhook denied, by resource: deletions without a confirmation, objects that break rules.";
     AUTHORIZER_DECISIONS = Kind::Counter, "gardener_resource_manager_authorizer_decisions_total", ["webhook", "resource", "decision"], "reviews",
         "Reviews of an authorizer by what they are about (a resource that it decides on, or other) and decision: allow, deny, no_opinion, error.";
     GARBAGE = Kind::Gauge, "gardener_resource_manager_garbage", ["state"], "objects",

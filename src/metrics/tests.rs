@@ -315,6 +315,7 @@ fn every_declared_metric_is_rendered_with_its_help_and_type() {
     let metrics = metrics();
     metrics.controller("health", 1);
     metrics.webhook("/webhooks/a").decided("pods", "allow");
+    metrics.webhook("/webhooks/a").denied("workers");
     let store = metrics.store("source", "Secret", Instant::now());
     metrics.gate("source");
     metrics.request(Some(200), "GET", "a:443");

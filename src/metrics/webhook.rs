@@ -7,8 +7,8 @@ use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, I
 use super::{NO_LABELS, declared};
 
 /// Why reviews are not allowed.
-pub const FAILURE_CAUSES: [&str; 8] =
-    ["denied", "status", "namespace", "autoscalers", "nodes", "undecodable", "internal", "panic"];
+pub const FAILURE_CAUSES: [&str; 9] =
+    ["denied", "status", "invalid", "namespace", "autoscalers", "nodes", "undecodable", "internal", "panic"];
 
 /// What requests to an authorizer are about.
 pub const DECIDED_RESOURCES: [&str; 7] =
@@ -28,6 +28,7 @@ pub struct WebhookMetrics {
     panics: IntCounter,
     failures: IntCounterVec,
     decisions: IntCounterVec,
+    denials: IntCounterVec,
 }
 
 pub(super) struct Families {
@@ -37,6 +38,7 @@ pub(super) struct Families {
     panics: IntCounter,
     failures: IntCounterVec,
     decisions: IntCounterVec,
+    denials: IntCounterVec,
 }
 
 // === impl Families ===
@@ -50,6 +52,7 @@ impl Families {
             panics: declared::WEBHOOK_PANICS.counters(registry).with_label_values(&NO_LABELS),
             failures: declared::WEBHOOK_FAILURES.counters(registry),
             decisions: declared::AUTHORIZER_DECISIONS.counters(registry),
+            denials: declared::WEBHOOK_DENIALS.counters(registry),
         }
     }
 
@@ -67,6 +70,7 @@ impl Families {
             panics: self.panics.clone(),
             failures: self.failures.clone(),
             decisions: self.decisions.clone(),
+            denials: self.denials.clone(),
         }
     }
 }
@@ -96,6 +100,11 @@ impl WebhookMetrics {
     /// An authorizer came to a decision, one of [`DECISIONS`], on one of [`DECIDED_RESOURCES`].
     pub fn decided(&self, resource: &str, decision: &str) {
         self.decisions.with_label_values(&[&*self.path, resource, decision]).inc();
+    }
+
+    /// A validating webhook denied a request about this resource.
+    pub fn denied(&self, resource: &str) {
+        self.denials.with_label_values(&[&*self.path, resource]).inc();
     }
 
     /// The handler panicked; count the answer besides.

@@ -84,11 +84,12 @@ mod tests {
         let mut config = Config::default();
         config.webhooks.kubernetes_service_host = Some(KubernetesServiceHost { host: String::new() });
         config.webhooks.crd_deletion_protection = true;
+        config.debugging.profiling = true;
 
         let absent = Absent::of(&config);
 
         assert!(absent.controllers.iter().all(|name| !root::controllers().any(|existing| existing == *name)));
-        assert_eq!(absent.webhooks, ["crdDeletionProtection"]);
-        assert!(absent.settings.is_empty());
+        assert!(absent.webhooks.is_empty(), "all that can be enabled exist");
+        assert_eq!(absent.settings, ["debugging.enableProfiling"]);
     }
 }

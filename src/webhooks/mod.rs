@@ -11,6 +11,7 @@
 //! * `exchange.rs`: what comes over HTTP and goes back, before and after any JSON.
 //! * `mutating/`: the mutating webhooks, one file each, as pure functions (spec 50, spec 51). Start with
 //!   [`mutating::Mutator`].
+//! * `validating/`: the validating webhooks: deletion protection (spec 60), and the rules of extension objects (spec 62).
 //! * `authorizing/`: the authorization webhook for node agents (spec 61).
 //! * `registry.rs`: which webhooks there are; a new one is one file in its family, its key in `KEYS` there, and a line for a
 //!   mutating webhook, a function of its own for an authorizer.
@@ -35,6 +36,7 @@ pub mod review;
 pub mod server;
 #[cfg(any(test, feature = "sim"))]
 pub mod testing;
+pub mod validating;
 pub mod view;
 
 pub use crate::api::fields;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     authorizing::node_agent::{self, NodeAgents},
-    endpoint::{Authorizing, Endpoint, Mutating},
+    endpoint::{Authorizing, Endpoint, Mutating, Validating},
     mutating::{
         Mutator,
         endpoint_slice_hints::{self, EndpointSliceHints},
@@ -21,11 +21,15 @@ use super::{
     },
     projection::Reads,
     review::FailurePolicy,
+    validating::{
+        deletion::{self, DeletionProtection},
+        extensions,
+    },
 };
 use crate::api::config::Webhooks;
 
 /// Configuration keys of the webhooks that exist; as in [`crate::api::config::Config::enabled_webhooks`].
-pub const KEYS: [&str; 12] = [
+pub const KEYS: [&str; 14] = [
     "projectedTokenMount",
     "highAvailabilityConfig",
     "podSchedulerName",
@@ -38,6 +42,8 @@ pub const KEYS: [&str; 12] = [
     "vpaInPlaceUpdates",
     "tokenInvalidator",
     "nodeAgentAuthorizer",
+    "crdDeletionProtection",
+    "extensionValidation",
 ];
 
 /// A webhook that is served.
@@ -55,7 +61,8 @@ pub struct Entry<E = Arc<dyn Endpoint>> {
 
 /// The webhooks that a configuration enables.
 pub fn enabled(config: &Webhooks) -> Vec<Entry> {
-    mutating(config).into_iter().map(Entry::erased).chain(node_agents(config)).collect()
+    let validating = validating(config).into_iter().map(Entry::erased);
+    mutating(config).into_iter().map(Entry::erased).chain(node_agents(config)).chain(validating).collect()
 }
 
 /// The mutating webhooks that a configuration enables, in the order of spec 50 §1; then that of spec 31.
@@ -99,6 +106,24 @@ pub fn mutating(config: &Webhooks) -> Vec<Entry<Mutating>> {
         entry("tokenInvalidator", token_invalidator::PATH, Fail, &[], invalidator),
     ];
     all.into_iter().flatten().collect()
+}
+
+/// The validating webhooks that a configuration enables (spec 60).
+pub fn validating(config: &Webhooks) -> Vec<Entry<Validating>> {
+    let deletion = config.crd_deletion_protection.then(|| Entry {
+        key: "crdDeletionProtection",
+        path: deletion::PATH,
+        reads: Vec::new(),
+        endpoint: Validating { validator: Arc::new(DeletionProtection) },
+    });
+    let extensions = config.extension_validation.then(extensions::all).into_iter().flatten();
+    let extensions = extensions.map(|extension| Entry {
+        key: "extensionValidation",
+        path: extension.path,
+        reads: Vec::new(),
+        endpoint: Validating { validator: Arc::new(extension) },
+    });
+    deletion.into_iter().chain(extensions).collect()
 }
 
 fn node_agents(config: &Webhooks) -> Option<Entry> {
@@ -173,6 +198,8 @@ mod tests {
             vpa_in_place_updates: true,
             token_invalidator: true,
             endpoint_slice_hints: true,
+            crd_deletion_protection: true,
+            extension_validation: true,
             ..crate::api::config::Config::default().webhooks
         }
     }
@@ -213,7 +240,8 @@ mod tests {
 
             let served = enabled(&webhooks);
 
-            let keys: Vec<_> = served.iter().map(|entry| entry.key).collect();
+            let mut keys: Vec<_> = served.iter().map(|entry| entry.key).collect();
+            keys.dedup(); // extension validation has a path for each kind
             assert_eq!(keys, KEYS);
             let authorizer = &served[11];
             assert_eq!(authorizer.path, "/webhooks/auth/nodeagent");
@@ -221,6 +249,24 @@ mod tests {
                 |read: &&Reads| matches!(read, Reads::ObjectsOf(_, namespace) if namespace == "shoot--a--b");
             assert_eq!(authorizer.reads.iter().filter(of_machines).count(), machines);
             assert_eq!(authorizer.reads.len(), 4 + machines);
+        }
+    }
+
+    /// spec 60 scenario 21
+    /// spec 60 §3, spec 62 §1
+    #[test]
+    fn validating_webhooks_are_served_if_they_are_enabled() {
+        let off = Webhooks { crd_deletion_protection: false, extension_validation: false, ..everything() };
+        assert!(validating(&off).is_empty());
+        let protection = Webhooks { crd_deletion_protection: true, ..off.clone() };
+        assert_eq!(validating(&protection).iter().map(|entry| entry.path).collect::<Vec<_>>(), [deletion::PATH]);
+        let extensions = validating(&Webhooks { extension_validation: true, ..off });
+        assert_eq!(extensions.len(), 14);
+        for (entry, extension) in extensions.iter().zip(extensions::all()) {
+            let kind = extension.kind;
+            let rule = format!("/validate-{}-v1alpha1-{}", kind.group.replace('.', "-"), kind.kind.to_lowercase());
+            let of_the_chart = kind.kind == "Etcd" && entry.path == "/validate-extensions-gardener-cloud-v1alpha1-etcd";
+            assert!(entry.path == rule || of_the_chart, "{}", entry.path);
         }
     }
 

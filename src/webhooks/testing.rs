@@ -22,7 +22,7 @@ use super::{
         token_mount::{SERVICE_ACCOUNTS, ServiceAccount},
     },
     projection::{AnyProjection, Fields, Projection},
-    view::{Annotations, Failure, Recency, Scaled, View},
+    view::{Annotations, Collection, Failure, Recency, Scaled, View},
 };
 use crate::api::object::{GroupVersionKind, NamespacedName};
 
@@ -37,6 +37,7 @@ pub struct TestView {
     autoscalers: BTreeMap<String, i64>,
     nodes: usize,
     tolerations: Arc<Vec<Value>>,
+    unconfirmed: Option<NamespacedName>,
     failures: BTreeMap<String, Failure>,
     reads: Mutex<Vec<String>>,
 }
@@ -108,6 +109,13 @@ impl TestView {
     pub fn tolerations_of_nodes(mut self, tolerations: &str) -> Self {
         let Value::Array(tolerations) = object(tolerations) else { panic!("no list: {tolerations}") };
         self.tolerations = Arc::new(tolerations);
+        self
+    }
+
+    /// With an object whose deletion is not confirmed, in every collection.
+    #[must_use]
+    pub fn unconfirmed(mut self, namespace: &str, name: &str) -> Self {
+        self.unconfirmed = Some(NamespacedName::new(namespace, name));
         self
     }
 
@@ -185,6 +193,10 @@ impl View for TestView {
 
     fn tolerations_of_nodes(&self) -> Result<Arc<Vec<Value>>, Failure> {
         self.read("taints of Nodes".to_owned(), Arc::clone(&self.tolerations))
+    }
+
+    fn unconfirmed(&self, collection: &Collection) -> Result<Option<NamespacedName>, Failure> {
+        self.read(format!("{} of {:?}", collection.plural, collection.namespace), self.unconfirmed.clone())
     }
 }
 

@@ -57,6 +57,33 @@ pub trait View {
     /// # Errors
     /// [`Failure::Look`], or why they cannot be read.
     fn tolerations_of_nodes(&self) -> Result<Arc<Vec<Value>>, Failure>;
+
+    /// The first object of a collection whose deletion is not confirmed (spec 60 §2.3). It is read live; the answer may be as
+    /// old as a second. A view without a cluster fails.
+    ///
+    /// # Errors
+    /// [`Failure::Look`], or why it cannot be read; [`Failure::Status`] with code 404 if there is no such kind.
+    fn unconfirmed(&self, _: &Collection) -> Result<Option<NamespacedName>, Failure> {
+        let message = "the other objects of the collection are known to a cluster only".to_owned();
+        Err(Failure::Errored { code: 500, message })
+    }
+}
+
+/// Objects that are deleted together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Collection {
+    /// API group.
+    pub group: String,
+    /// Version.
+    pub version: String,
+    /// Kind.
+    pub kind: String,
+    /// Its name in paths of the API.
+    pub plural: String,
+    /// Namespace; empty: of all, or of none.
+    pub namespace: String,
+    /// Which of them count; `None`: all.
+    pub label_selector: Option<&'static str>,
 }
 
 /// How recent an answer must be.
@@ -105,6 +132,8 @@ pub enum Lookup {
     Autoscalers(String),
     /// The first list of the Nodes, which is under way.
     Nodes,
+    /// LIST of a collection that is about to be deleted.
+    Collection(Box<Collection>),
 }
 
 /// Why a webhook does not come to a result (spec 50 §2.4).
@@ -259,6 +288,7 @@ impl Lookup {
         match self {
             Self::Object { name, .. } => cut(&name.to_string()).into_owned(),
             Self::Autoscalers(namespace) => cut(namespace).into_owned(),
+            Self::Collection(collection) => cut(&collection.namespace).into_owned(),
             Self::List(_) | Self::Objects(_) | Self::Nodes => String::new(),
         }
     }

@@ -82,7 +82,8 @@ impl Admin {
         Ok(admin)
     }
 
-    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<(u16, Value)> {
+    /// Sends a request; status and answer.
+    pub(crate) async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<(u16, Value)> {
         let bytes = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
         let content_type = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
         let request =

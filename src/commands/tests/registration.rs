@@ -41,9 +41,12 @@ webhooks: {seccompProfile: {enabled: true}, systemComponentsConfig: {enabled: tr
 
 #[test]
 fn without_a_configuration_it_has_what_such_a_place_usually_enables() {
-    let said = registered("seed", None, CA).unwrap();
-
+    let said = registered("shoot", None, CA).unwrap();
     assert!(names(&said).contains(&"projected-token-mount".to_owned()), "{:?}", names(&said));
+
+    let seed = registered("seed", None, CA).unwrap().out;
+    assert!(seed.contains("name: projected-token-mount") && seed.contains("kind: ValidatingWebhookConfiguration"));
+    assert!(seed.contains("name: crd-deletion-protection.resources.gardener.cloud"), "{seed}");
 }
 
 #[test]

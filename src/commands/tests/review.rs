@@ -86,3 +86,19 @@ fn input_that_cannot_be_read_is_named_and_not_quoted() {
     assert!(mistyped.starts_with("review: couldn't decode the AdmissionReview"), "{mistyped}");
     assert!(!mistyped.contains("hidden"), "{mistyped}");
 }
+
+/// spec 60 §2.3, spec 62 §2.2
+#[test]
+fn a_validating_webhook_says_what_is_wrong() {
+    let worker = "{apiVersion: extensions.gardener.cloud/v1alpha1, kind: Worker, metadata: {namespace: ns, name: w}, spec: {type: t}}";
+
+    let said = reviewed("/validate-extensions-gardener-cloud-v1alpha1-worker", worker, None, "").unwrap();
+
+    let errors =
+        "spec.region: Required value: field is required\nspec.secretRef.name: Required value: field is required\n";
+    assert_eq!((said.code, &*said.out), (DIFFERENT, errors));
+    assert_eq!(said.remarks, ["denied with code 422: errors: 2"]);
+
+    let said = reviewed("/webhooks/validate-crd-deletion", worker, None, "").unwrap();
+    assert_eq!((said.code, said.remarks), (OK, vec!["allowed, not its business: operation is not DELETE".to_owned()]));
+}

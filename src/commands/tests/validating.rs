@@ -209,3 +209,16 @@ fn an_edited_immutable_secret_is_noticed() {
 
     assert!(found[0].contains("warning: the checksum in the name is not that of the data, "), "{found:#?}");
 }
+
+/// spec 62 §4
+#[test]
+fn extension_objects_are_held_against_their_rules() {
+    let worker = "apiVersion: extensions.gardener.cloud/v1alpha1\nkind: Worker\nmetadata: {namespace: ns, name: w}\n\
+        spec: {type: t, region: r, secretRef: {name: s}, pools: [{name: p, machineType: m}]}\n";
+    let found = findings(worker);
+
+    let error = "spec.pools[0].machineImage.name: Required value: field is required";
+    assert!(found.len() == 2 && found[0].contains(error), "{found:?}");
+    let found = findings(&worker.replace("type: t", "type: 5"));
+    assert!(found.len() == 1 && found[0].contains("spec.type is not of its type"), "{found:?}");
+}

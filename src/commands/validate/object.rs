@@ -13,10 +13,12 @@ use crate::{
     bundle::{inject, merge},
     commands::bundles::is_list,
     producer::{decode::LabelWarning, unique},
+    webhooks::validating::extensions::Extension,
 };
 
 /// Maps of the API whose values are strings: an unquoted boolean or number in them is refused by the API server.
 const TEXT_MAPS: [&str; 5] = ["matchLabels", "nodeSelector", "selector", "labels", "annotations"];
+const SEE_EXTENSIONS: &str = "the webhook extensionValidation refuses it";
 /// Deepest level that is looked at.
 const DEPTH: usize = 100;
 
@@ -41,7 +43,25 @@ pub(super) fn check(manifest: &Value, warnings: &[LabelWarning]) -> Vec<Issue> {
     data(manifest, &mut issues);
     texts(manifest, &mut String::new(), DEPTH, &mut issues);
     kind(manifest, &mut issues);
+    extension(manifest, &mut issues);
     issues
+}
+
+/// What the webhook for extension objects would say of its creation (spec 62).
+fn extension(manifest: &Value, issues: &mut Vec<Issue>) {
+    let Some(GroupVersionKind { group, kind, .. }) = GroupVersionKind::of(manifest) else { return };
+    let Some(extension) = Extension::find(&group, &kind) else { return };
+    let text = manifest.to_string();
+    let checked = match serde_json::from_str(&text) {
+        Ok(object) => extension.check(&object),
+        Err(_) => return, // it was read from a manifest
+    };
+    match checked {
+        Ok(checked) => {
+            issues.extend(checked.errors.iter().map(|error| Issue::error(error.to_string(), SEE_EXTENSIONS)))
+        }
+        Err(text) => issues.push(Issue::error(text, SEE_EXTENSIONS)),
+    }
 }
 
 /// What names the object.

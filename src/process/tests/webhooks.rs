@@ -75,3 +75,30 @@ fn a_replica_that_does_not_lead_authorizes() {
         first.process.stop(PATIENCE).await;
     });
 }
+
+/// spec 60 scenario 20
+#[test]
+fn a_replica_that_does_not_lead_protects_from_deletion() {
+    world(|world| async move {
+        let mut config = elected();
+        config.webhooks.crd_deletion_protection = true;
+        let first = world.start_beside("first", config.clone());
+        world.held_by("first").await;
+        let second = world.start_beside("second", config.clone());
+        let (readiness, query) = (second.vitals.readiness(), ProbeQuery::default());
+        testing::eventually("it is ready", LIMIT, || readiness.aggregate(&query).status == 200).await;
+        let resource = json!({"group": "extensions.gardener.cloud", "version": "v1alpha1", "resource": "workers"});
+        let review = json!({"request": {"operation": "DELETE", "resource": resource, "name": "w", "oldObject": {}}});
+        let body = Body::Whole(review.to_string().into());
+        let received = Received { body, content_type: "application/json".to_owned() };
+        let served = registry::enabled(&config.webhooks);
+
+        let answers = Answers::default();
+        let answer = served[0].endpoint.answer(&received, &second.process.knowledge().sight(&answers)).unwrap();
+
+        let answer: Value = serde_json::from_slice(&answer.reply.body).unwrap();
+        assert_eq!(answer["response"]["status"]["code"], 403);
+        second.process.stop(PATIENCE).await;
+        first.process.stop(PATIENCE).await;
+    });
+}

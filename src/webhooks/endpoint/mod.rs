@@ -4,20 +4,24 @@
 //! bytes mean, how an error is told and what a panic costs is the family's own contract.
 //!
 //! * `mutating.rs`: the [`Mutator`](super::mutating::Mutator)s, between reviews and patches.
+//! * `validating.rs`: the [`Validator`](super::validating::Validator)s, between reviews and verdicts.
 //! * `authorizing.rs`: the [`Authorizer`](super::authorizing::Authorizer)s.
 
 mod authorizing;
 mod mutating;
 #[cfg(test)]
 pub(super) mod testing;
+mod validating;
 
 pub use authorizing::Authorizing;
 pub use mutating::Mutating;
+pub use validating::Validating;
 
 use super::{
     authorizing::Authorized,
     exchange::{Received, Reply},
     review::Judged,
+    validating::Validated,
     view::{Lookup, View},
 };
 
@@ -51,8 +55,8 @@ pub struct Conclusion {
 /// What is told of an answer, by family.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Account {
-    /// An AdmissionReview.
-    Admission(Judged),
+    /// An AdmissionReview; of a validating webhook there is more to tell.
+    Admission(Judged, Option<Validated>),
     /// A SubjectAccessReview.
     Authorization(Authorized),
 }

@@ -26,7 +26,7 @@ pub struct Mutating {
 impl Mutating {
     fn refuse(refusal: Refusal) -> Conclusion {
         of_review(&refusal.identity);
-        Conclusion { reply: refusal.reply(), account: Account::Admission(Judged::Refused(refusal)) }
+        Conclusion { reply: refusal.reply(), account: Account::Admission(Judged::Refused(refusal), None) }
     }
 
     /// The object of the review is gone when it returns.
@@ -34,12 +34,12 @@ impl Mutating {
         let reply = reply(&review.identity, &verdict, self.failure_policy);
         let Review { identity: _, operation, namespace, name, kind: _, object: _ } = review;
         let judged = Judged::Reviewed { operation, namespace, name, verdict };
-        Conclusion { reply, account: Account::Admission(judged) }
+        Conclusion { reply, account: Account::Admission(judged, None) }
     }
 }
 
 /// Says in the span of the request which review it is.
-fn of_review(identity: &Identity) {
+pub(super) fn of_review(identity: &Identity) {
     Span::current().record("uid", &*identity.uid);
 }
 

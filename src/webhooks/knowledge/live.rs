@@ -7,12 +7,12 @@
 
 use std::{cell::RefCell, collections::BTreeMap, mem, panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
-use cluster::{ApiError, Cluster, Context, ListQuery, Record, Side, Status, StoreState, Watch};
+use cluster::{ApiError, Cluster, Context, ListQuery, Record, Resource, Side, Status, StoreState, Watch};
 use futures::FutureExt as _;
 use kit::{Deadline, Lane, Signal};
 use tokio::{
     sync::{mpsc, oneshot},
-    time::timeout_at,
+    time::{Instant, timeout_at},
 };
 
 use super::{index::Limits, kind_of, records, too_late};
@@ -20,7 +20,8 @@ use crate::{
     api::object::NamespacedName,
     webhooks::{
         projection::{AnyProjection, Fields},
-        view::{ApiStatus, Cause, Details, Failure, Lookup, Recency},
+        validating::deletion::is_confirmed,
+        view::{ApiStatus, Cause, Collection, Details, Failure, Lookup, Recency},
     },
 };
 
@@ -38,6 +39,8 @@ pub enum LiveAnswer {
     Listed,
     /// The autoscalers of a namespace.
     Autoscalers(Autoscalers),
+    /// The first object of a collection whose deletion is not confirmed.
+    Unconfirmed(Option<NamespacedName>),
     /// It cannot be read.
     Failed(Failure),
 }
@@ -67,7 +70,13 @@ pub(super) struct Reader {
     /// The watches whose first list may be asked for.
     first_lists: BTreeMap<Lookup, FirstList>,
     waiting: RefCell<BTreeMap<Lookup, Waiting>>,
+    /// Collections whose deletion is confirmed as a whole, and when that was asked.
+    confirmed: RefCell<BTreeMap<Collection, Instant>>,
 }
+
+/// The objects of a collection are deleted one by one, and each asks for all of them: so long one answer does. That something
+/// is not confirmed is not remembered: whoever confirms it now may go on at once.
+const REMEMBERED: Duration = Duration::from_secs(1);
 
 /// Reads of the same that are under way at once.
 const MOST_READS: usize = 2;
@@ -99,12 +108,16 @@ impl FirstList {
 
 impl Reader {
     pub(super) fn new(source: Cluster, target: Cluster, first_lists: BTreeMap<Lookup, FirstList>) -> Rc<Self> {
-        Rc::new(Self { source, target, first_lists, waiting: RefCell::default() })
+        Rc::new(Self { source, target, first_lists, waiting: RefCell::default(), confirmed: RefCell::default() })
     }
 
     /// Answers questions until nobody can ask any more.
     pub(super) async fn run(self: Rc<Self>, mut questions: mpsc::Receiver<Question>) {
         while let Some(Question { lookup, reply }) = questions.recv().await {
+            if self.is_confirmed(&lookup) {
+                reply.send(LiveAnswer::Unconfirmed(None)).ok();
+                continue;
+            }
             let mut all = self.waiting.borrow_mut();
             let waiting = all.entry(lookup.clone()).or_default();
             waiting.next.push(reply);
@@ -143,6 +156,7 @@ impl Reader {
             Lookup::Object { projection, name, recency: _ } => self.object(&context, *projection, name).await,
             Lookup::List(projection) => self.objects(&context, *projection).await,
             Lookup::Autoscalers(namespace) => self.autoscalers(&context, namespace).await,
+            Lookup::Collection(collection) => self.collection(&context, collection).await,
             Lookup::Objects(_) | Lookup::Nodes => return self.listed(lookup, context.deadline).await,
         };
         known.unwrap_or_else(|error| {
@@ -195,6 +209,31 @@ impl Reader {
         }
         all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         Ok(LiveAnswer::Objects(all))
+    }
+
+    fn is_confirmed(&self, lookup: &Lookup) -> bool {
+        let Lookup::Collection(collection) = lookup else { return false };
+        self.confirmed.borrow().get(&**collection).is_some_and(|asked| asked.elapsed() < REMEMBERED)
+    }
+
+    /// Of a collection only metadata is read, to the first object that is not confirmed.
+    async fn collection(&self, context: &Context, collection: &Collection) -> Result<LiveAnswer, ApiError> {
+        let asked = Instant::now();
+        let Collection { group, version, kind, plural, namespace, label_selector } = collection;
+        let scope = (!namespace.is_empty()).then(|| namespace.clone());
+        let resource = Resource::new(group, version, kind, plural, scope.is_some());
+        let label_selector = label_selector.map(str::to_owned);
+        let query = ListQuery { label_selector, metadata_only: true, ..ListQuery::default() };
+        let mut pages = self.source.pages(context.clone(), resource, scope, query);
+        while let Some(page) = pages.next().await {
+            if let Some(object) = page?.items.iter().find(|object| !is_confirmed(object)) {
+                return Ok(LiveAnswer::Unconfirmed(Some(NamespacedName::of(object))));
+            }
+        }
+        let mut confirmed = self.confirmed.borrow_mut();
+        confirmed.retain(|_, asked| asked.elapsed() < REMEMBERED);
+        confirmed.insert(collection.clone(), asked);
+        Ok(LiveAnswer::Unconfirmed(None))
     }
 
     async fn autoscalers(&self, context: &Context, namespace: &str) -> Result<LiveAnswer, ApiError> {
@@ -267,7 +306,9 @@ impl LiveAnswer {
         match (self, lookup) {
             (Self::Object(found), Lookup::Object { recency: Recency::Known, .. }) => found.is_some(),
             (Self::Listed, _) => true,
-            (Self::Object(_) | Self::Objects(_) | Self::Autoscalers(_) | Self::Failed(_), _) => false,
+            (Self::Object(_) | Self::Objects(_) | Self::Autoscalers(_) | Self::Unconfirmed(_) | Self::Failed(_), _) => {
+                false
+            }
         }
     }
 }

@@ -35,6 +35,7 @@ use tokio::{
 };
 
 use super::view::{ApiStatus, Details, Failure, Lookup};
+use crate::api::quote::shown;
 pub use caches::Caches;
 use caches::Stores;
 pub use live::LiveAnswer;
@@ -50,18 +51,23 @@ pub struct Knowledge {
 }
 
 /// Version and kind of what is looked up, for error texts.
-fn kind_of(lookup: &Lookup) -> (&'static str, &'static str) {
+fn kind_of(lookup: &Lookup) -> (&str, &str) {
     match lookup {
         Lookup::Object { projection, .. } | Lookup::List(projection) | Lookup::Objects(projection) => {
             (projection.objects().version, projection.objects().kind)
         }
         Lookup::Autoscalers(_) => ("v1", "HorizontalPodAutoscaler"),
         Lookup::Nodes => ("v1", "Node"),
+        Lookup::Collection(collection) => (&collection.version, &collection.kind),
     }
 }
 
 /// The time of a read is over: the row "informer does not sync" of spec 50 §2.7.
 fn too_late(lookup: &Lookup) -> Failure {
+    if let Lookup::Collection(collection) = lookup {
+        let message = format!("listing {} took too long; try again", shown(&collection.plural));
+        return Failure::Errored { code: 500, message };
+    }
     let (version, kind) = kind_of(lookup);
     Failure::Status(Box::new(ApiStatus {
         code: 504,

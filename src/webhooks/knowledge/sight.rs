@@ -14,7 +14,7 @@ use crate::{
     api::object::NamespacedName,
     webhooks::{
         projection::{AnyProjection, Fields, Objects, Within},
-        view::{Failure, Lookup, Recency, Scaled, View},
+        view::{Collection, Failure, Lookup, Recency, Scaled, View},
     },
 };
 
@@ -54,9 +54,12 @@ impl Answers {
     fn of_object(&self, wanted: &'static dyn AnyProjection, of: &NamespacedName) -> Option<(&LiveAnswer, &Lookup)> {
         self.0.iter().rev().find_map(|(asked, known)| match asked {
             Lookup::Object { projection, name, .. } if name == of && *projection == wanted => Some((known, asked)),
-            Lookup::Object { .. } | Lookup::List(_) | Lookup::Objects(_) | Lookup::Autoscalers(_) | Lookup::Nodes => {
-                None
-            }
+            Lookup::Object { .. }
+            | Lookup::List(_)
+            | Lookup::Objects(_)
+            | Lookup::Autoscalers(_)
+            | Lookup::Nodes
+            | Lookup::Collection(_) => None,
         })
     }
 }
@@ -184,5 +187,12 @@ impl View for Sight<'_> {
 
     fn tolerations_of_nodes(&self) -> Result<Arc<Vec<Value>>, Failure> {
         self.nodes(|nodes| nodes.taints.read().unwrap_or_else(PoisonError::into_inner).tolerations())
+    }
+
+    fn unconfirmed(&self, collection: &Collection) -> Result<Option<NamespacedName>, Failure> {
+        let first = |known: &LiveAnswer| {
+            if let LiveAnswer::Unconfirmed(first) = known { Some(first.clone()) } else { None }
+        };
+        self.answer(Lookup::Collection(Box::new(collection.clone())), first)
     }
 }

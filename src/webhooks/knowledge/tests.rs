@@ -1,5 +1,6 @@
 //! What webhooks know, on the simulated API server.
 
+mod collections;
 mod live;
 mod stores;
 

@@ -1,9 +1,10 @@
-//! Registrations: which requests API servers send to the mutating webhooks (spec 50 §3). They are part of what a webhook
+//! Registrations: which requests API servers send to the mutating and validating webhooks (spec 50 §3, spec 60 §4). They are part of what a webhook
 //! does, because handlers do not look at skip labels themselves.
 //!
 //! The program never writes these objects, whoever deploys it does. [`configuration`] makes the whole object for a
 //! [`Deployment`], so that the command `webhook registration`, tests and the examples in `deploy/webhooks/` say the same.
 //!
+//! * `validating.rs`: the validating webhooks, which are the same in every deployment that has them.
 //! * `entries.rs`: one row for each entry: name, path, rules, selectors, policies.
 //! * `place.rs`: which deployment of Gardener has which entries.
 //! * `selector.rs`: label selectors.
@@ -13,6 +14,7 @@ mod place;
 mod selector;
 #[cfg(test)]
 mod tests;
+mod validating;
 
 use std::collections::BTreeSet;
 
@@ -56,6 +58,12 @@ pub enum Client {
     Url,
     /// By Service: it runs in the same cluster.
     Service,
+}
+
+/// The complete `ValidatingWebhookConfiguration` of a deployment; `None`: it has none (spec 60 §4). `is_served`: of a path.
+pub fn validating(deployment: &Deployment, is_served: impl Fn(&str) -> bool) -> Option<Value> {
+    let configuration = (deployment.mode == Mode::Runtime).then(|| validating::configuration(deployment, is_served))?;
+    configuration["webhooks"].as_array().is_some_and(|webhooks| !webhooks.is_empty()).then_some(configuration)
 }
 
 /// The complete `MutatingWebhookConfiguration` of a deployment.

@@ -362,23 +362,66 @@ fn each_place_has_the_entries_of_the_specification() {
     }
 }
 
+/// spec 60 §4
+#[test]
+fn deletions_and_extension_objects_are_sent_in_clusters_that_run_control_planes() {
+    let all = super::validating(&deployment(Mode::Runtime), |_| true).unwrap();
+    let webhooks = all["webhooks"].as_array().unwrap();
+    let names: Vec<_> = webhooks.iter().map(|webhook| webhook["name"].as_str().unwrap()).collect();
+    let of = |plural: &str| format!("validation.extensions.{plural}.resources.gardener.cloud");
+
+    assert_eq!(all["metadata"]["name"], "gardener-resource-manager");
+    assert_eq!(all["metadata"]["labels"]["remediation.webhook.shoot.gardener.cloud/exclude"], "true");
+    assert_eq!(names.len(), 15);
+    let protection = ["crd-deletion-protection", "cr-deletion-protection"];
+    assert_eq!(names[..2], protection.map(|name| format!("{name}.resources.gardener.cloud")));
+    assert!(names.contains(&&*of("etcds")) && names.contains(&&*of("bastions")) && names.contains(&&*of("workers")));
+    for webhook in webhooks {
+        assert_eq!((&webhook["failurePolicy"], &webhook["matchPolicy"]), (&json!("Fail"), &json!("Exact")));
+        assert_eq!((&webhook["sideEffects"], &webhook["timeoutSeconds"]), (&json!("None"), &json!(10)));
+        assert_eq!(
+            (&webhook["namespaceSelector"], &webhook["admissionReviewVersions"]),
+            (&json!({}), &json!(["v1beta1", "v1"]))
+        );
+        assert_eq!(webhook.get("reinvocationPolicy"), None, "spec 60 §4.1");
+    }
+    assert_eq!(shown(&webhooks[0]["objectSelector"]), "gardener.cloud/deletion-protected=true");
+    assert_eq!(webhooks[1]["objectSelector"], json!({}));
+    let protected = json!([
+        { "apiGroups": ["druid.gardener.cloud"], "apiVersions": ["v1alpha1"], "resources": ["etcds"], "operations": ["DELETE"] },
+        { "apiGroups": ["extensions.gardener.cloud"], "apiVersions": ["v1alpha1"], "operations": ["DELETE"], "resources": [
+            "backupbuckets", "backupentries", "bastions", "containerruntimes", "controlplanes", "dnsrecords", "extensions",
+            "infrastructures", "networks", "operatingsystemconfigs", "selfhostedshootexposures", "workers",
+        ]},
+    ]);
+    assert_eq!(webhooks[1]["rules"], protected);
+
+    assert_eq!(super::validating(&deployment(Mode::Shoot), |_| true), None);
+    assert_eq!(super::validating(&deployment(Mode::Runtime), |_| false), None);
+}
+
 /// The files are renewed with `RENEW_EXAMPLES=1 cargo test --lib webhooks::registration`.
 #[test]
 fn the_examples_are_up_to_date() {
     for (file, place, namespace) in
         [("runtime.yaml", Place::GardenRuntime, "garden"), ("shoot.yaml", Place::HostedShoot, "shoot--demo--a")]
     {
-        let example = configuration(&Deployment {
+        let deployment = Deployment {
             mode: place.mode(),
             client: place.client(),
             prefix: String::new(),
             namespace: namespace.into(),
             enabled: place.entries(&EVERYTHING),
             ca_bundle: "<Base64 of the CA certificates in PEM>".into(),
-        });
+        };
+        let examples = [Some(configuration(&deployment)), super::validating(&deployment, |_| true)];
         let options = serde_saphyr::ser_options! { prefer_block_scalars: false, compact_list_indent: true };
-        let yaml = serde_saphyr::to_string_with_options(&example, options).unwrap();
-        let expected = format!("{HEADER}{yaml}");
+        let written = examples.iter().flatten().map(|example| {
+            let yaml = serde_saphyr::to_string_with_options(example, options.clone()).unwrap();
+            assert_eq!(object(&yaml), *example, "{file} means what was rendered");
+            yaml
+        });
+        let expected = format!("{HEADER}{}", written.collect::<Vec<_>>().join("---\n"));
         let path = format!("{}/deploy/webhooks/{file}", env!("CARGO_MANIFEST_DIR"));
         if std::env::var_os("RENEW_EXAMPLES").is_some() {
             std::fs::write(&path, &expected).unwrap();
@@ -386,7 +429,6 @@ fn the_examples_are_up_to_date() {
 
         let actual = std::fs::read_to_string(&path).unwrap_or_default();
 
-        assert_eq!(object(&expected), example, "{file} means what was rendered");
         assert!(
             actual == expected,
             "deploy/webhooks/{file} is out of date. Renew it with:\n\

@@ -35,7 +35,7 @@ impl Identity {
     }
 
     /// Of a review that says neither its version nor its kind (spec 50 §2.3 rule 2).
-    pub(super) fn or_default(mut self) -> Self {
+    pub(in crate::webhooks) fn or_default(mut self) -> Self {
         if self.api_version.is_empty() && self.kind.is_empty() {
             self.api_version = "admission.k8s.io/v1".to_owned();
             self.kind = "AdmissionReview".to_owned();

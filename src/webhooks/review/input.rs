@@ -72,6 +72,15 @@ struct KindDocument {
 /// # Errors
 /// Rows 1 to 5 of spec 50 §2.2.
 pub fn decode(body: &Body, content_type: &str) -> Result<Review, Refusal> {
+    let bytes = checked(body, content_type)?;
+    match serde_json::from_slice::<Keyed<Document>>(bytes) {
+        Ok(Keyed(document)) => Ok(document.into()),
+        Err(error) => Err(Refusal { identity: Identity::found_in(bytes), code: 400, message: fault(&error) }),
+    }
+}
+
+/// Rows 1 to 4 of spec 50 §2.2.
+pub(in crate::webhooks) fn checked<'a>(body: &'a Body, content_type: &str) -> Result<&'a [u8], Refusal> {
     let refusal = |identity, code, message: String| Err(Refusal { identity, code, message });
     let bytes = match body {
         Body::None => return refusal(Identity::default(), 400, EMPTY.to_owned()),
@@ -83,14 +92,11 @@ pub fn decode(body: &Body, content_type: &str) -> Result<Review, Refusal> {
         let message = format!("contentType={content_type}, expected {JSON}");
         return refusal(Identity::found_in(bytes), 400, message);
     }
-    match serde_json::from_slice::<Keyed<Document>>(bytes) {
-        Ok(Keyed(document)) => Ok(document.into()),
-        Err(error) => refusal(Identity::found_in(bytes), 400, fault(&error)),
-    }
+    Ok(bytes)
 }
 
 /// Where the fault is, without what stands there: it may be anybody's secret.
-fn fault(error: &serde_json::Error) -> String {
+pub(in crate::webhooks) fn fault(error: &serde_json::Error) -> String {
     let what = match error.classify() {
         // The text of any other error begins otherwise, whatever it quotes.
         Category::Data if error.to_string().starts_with(TOO_MANY) => TOO_MANY,

@@ -432,7 +432,8 @@ fn each_failure_has_a_cause_that_metrics_know() {
     let Failure::Status(status) = Failure::not_found("ServiceAccount", "x") else { panic!("no status") };
     let table = [
         (Verdict::Denied(String::new()), "denied"),
-        (Verdict::Status(status), "status"),
+        (Verdict::Status(status.clone()), "status"),
+        (Verdict::Invalid(status), "invalid"),
         (failed(Read::Namespace), "namespace"),
         (failed(Read::Autoscalers), "autoscalers"),
         (failed(Read::Nodes), "nodes"),

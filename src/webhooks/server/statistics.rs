@@ -15,6 +15,7 @@ use crate::{
         authorizing::{Asked, Authorized, Decision, Ruling},
         endpoint::Account,
         review::{Judged, Verdict},
+        validating::{Validated, deletion::LOGGER},
     },
 };
 
@@ -68,7 +69,12 @@ impl Statistics {
     /// A request has an answer.
     pub(super) fn answered(&self, account: &Account) {
         match account {
-            Account::Admission(judged) => self.judged(judged),
+            Account::Admission(judged, validated) => {
+                if let Some(validated) = validated {
+                    self.validated(judged, validated);
+                }
+                self.judged(judged);
+            }
             Account::Authorization(authorized) => self.authorized(authorized),
         }
     }
@@ -96,6 +102,13 @@ impl Statistics {
                 self.denied.fetch_add(1, Ordering::Relaxed);
                 tracing::info!(operation, namespace, name, code, detail = message, "Review denied");
             }
+            Verdict::Invalid(status) => {
+                self.denied.fetch_add(1, Ordering::Relaxed);
+                let causes = status.details.causes.len();
+                tracing::info!(operation, namespace, name, code, causes, "Review denied");
+                // It may quote the object (spec 62 trap 8).
+                tracing::debug!(operation, namespace, name, code, detail = &*cut(message), "Object is invalid");
+            }
             Verdict::ReadFailed { .. } | Verdict::Errored { .. } => {
                 self.failed(message);
                 tracing::info!(operation, namespace, name, code, detail = message, "Review not decided");
@@ -106,6 +119,23 @@ impl Statistics {
                 self.failed("panicked");
                 tracing::error!(operation, namespace, name, "A webhook panicked");
             }
+        }
+    }
+
+    /// Spec 60 §2.5, and denials by resource.
+    fn validated(&self, judged: &Judged, validated: &Validated) {
+        let Validated { resource, is_denied, deletion } = validated;
+        if *is_denied {
+            self.metrics.denied(resource);
+        }
+        let (Some(deletion), Judged::Reviewed { namespace, .. }) = (deletion, judged) else { return };
+        let operation = if deletion.is_collection { "DELETECOLLECTION" } else { "DELETE" };
+        tracing::info!(logger = LOGGER, resource, operation, namespace, "Handling request");
+        let object = &*cut(&deletion.object);
+        match deletion.is_confirmed {
+            Some(true) => tracing::info!(logger = LOGGER, object, "Deletion is confirmed - allowing deletion"),
+            Some(false) => tracing::info!(logger = LOGGER, object, "Deletion is not confirmed - preventing deletion"),
+            None => {}
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! * `pods.rs`: what is created comes out mutated.
 //! * `high_availability.rs`: which writes the API server sends, and in which version.
+//! * `validating.rs`: what is refused.
 //! * `certificate.rs`: the serving certificate is renewed under load.
 //!
 //! Start reading at [`Rig`].
@@ -9,6 +10,7 @@
 mod certificate;
 mod high_availability;
 mod pods;
+mod validating;
 
 use std::time::Duration;
 
@@ -60,15 +62,20 @@ fn dry(collection: &str) -> String {
 impl Rig {
     /// Nothing is registered yet.
     async fn start() -> Result<Self> {
-        let cluster = ControlPlane::start(Options::default()).await?;
-        let admin = Admin::prepare(&cluster, "bundles").await?;
-        let config = json!({ "webhooks": {
+        Self::with(json!({
             "projectedTokenMount": { "enabled": true, "expirationSeconds": 43200 },
             "highAvailabilityConfig": { "enabled": true },
             "seccompProfile": { "enabled": true },
             "vpaInPlaceUpdates": { "enabled": true },
-        } });
-        let grm = Grm::start(&cluster, config).await?;
+        }))
+        .await
+    }
+
+    /// With these webhooks.
+    async fn with(webhooks: Value) -> Result<Self> {
+        let cluster = ControlPlane::start(Options::default()).await?;
+        let admin = Admin::prepare(&cluster, "bundles").await?;
+        let grm = Grm::start(&cluster, json!({ "webhooks": webhooks })).await?;
         let labels = json!({ ROLE: "shoot", CONSIDER: "true" });
         admin.create("/api/v1/namespaces", &namespace(NAMESPACE, &labels)).await?;
         Ok(Self { admin, grm, _cluster: cluster })
@@ -76,21 +83,29 @@ impl Rig {
 
     /// The object that is deployed with the program, but for the address: there is no DNS for its Service.
     fn registration(&self, enabled: &[Entry], ca_bundle: &str) -> Value {
-        let mut registration = configuration(&Deployment {
+        let mut registration = configuration(&self.deployment(enabled, ca_bundle));
+        self.address(&mut registration);
+        registration
+    }
+
+    fn deployment(&self, enabled: &[Entry], ca_bundle: &str) -> Deployment {
+        Deployment {
             mode: Mode::Runtime,
             client: Client::Service,
             prefix: String::new(),
             namespace: NAMESPACE.to_owned(),
             enabled: enabled.iter().copied().collect(),
             ca_bundle: BASE64_STANDARD.encode(ca_bundle),
-        });
+        }
+    }
+
+    fn address(&self, registration: &mut Value) {
         for entry in registration["webhooks"].as_array_mut().into_iter().flatten() {
             let config = &mut entry["clientConfig"];
             let path = config["service"]["path"].as_str().unwrap_or_default();
             let url = format!("https://127.0.0.1:{}{path}", self.grm.webhook_port());
             *config = json!({ "url": url, "caBundle": config["caBundle"] });
         }
-        registration
     }
 
     /// Registers, and waits until that is in force: API servers learn of it a little later.

@@ -1,0 +1,68 @@
+//! A validating webhook as an endpoint.
+
+use std::sync::Arc;
+
+use super::{Account, Conclusion, Endpoint, mutating::of_review};
+use crate::webhooks::{
+    exchange::Received,
+    panics::caught,
+    review::{FailurePolicy, Judged, Refusal, Verdict, reply},
+    validating::{Review, Validated, Validator, decode},
+    view::{Failure, Lookup, View},
+};
+
+/// Answers AdmissionReviews with what a [`Validator`] says of them.
+#[derive(Clone)]
+pub struct Validating {
+    /// Who says it.
+    pub validator: Arc<dyn Validator>,
+}
+
+// === impl Validating ===
+
+impl Validating {
+    fn refuse(refusal: Refusal) -> Conclusion {
+        of_review(&refusal.identity);
+        Conclusion { reply: refusal.reply(), account: Account::Admission(Judged::Refused(refusal), None) }
+    }
+
+    fn conclude(&self, review: &Review<'_>, verdict: Verdict) -> Conclusion {
+        let validated = match &verdict {
+            // Whoever panicked is not asked again.
+            Verdict::Panicked(_) => Validated { resource: "other", is_denied: false, deletion: None },
+            verdict => self.validator.account(review, verdict),
+        };
+        let reply = reply(&review.identity, &verdict, FailurePolicy::Fail);
+        let judged = Judged::Reviewed {
+            operation: review.operation.to_string(),
+            namespace: review.namespace.to_string(),
+            name: review.name.to_string(),
+            verdict,
+        };
+        Conclusion { reply, account: Account::Admission(judged, Some(validated)) }
+    }
+}
+
+impl Endpoint for Validating {
+    fn answer(&self, received: &Received, view: &dyn View) -> Result<Conclusion, Lookup> {
+        let review = match decode(received) {
+            Ok(review) => review,
+            Err(refusal) => return Ok(Self::refuse(refusal)),
+        };
+        of_review(&review.identity);
+        let verdict = match caught(|| self.validator.judge(&review, view)) {
+            Ok(Ok(verdict)) => verdict,
+            Ok(Err(Failure::Look(lookup))) => return Err(lookup),
+            Ok(Err(failure)) => Verdict::Errored { code: 500, message: failure.text().to_owned() },
+            Err(panic) => Verdict::Panicked(panic),
+        };
+        Ok(self.conclude(&review, verdict))
+    }
+
+    fn give_up(&self, received: &Received, why: &str) -> Conclusion {
+        match decode(received) {
+            Ok(review) => self.conclude(&review, Verdict::Errored { code: 500, message: why.to_owned() }),
+            Err(refusal) => Self::refuse(refusal),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Deletion protection: what holds a cluster together is deleted only with a confirmation (spec 60 §2).
+
+use serde_json::Value;
+
+use super::{Resource, Review, Validated, Validator};
+use crate::{
+    api::field::Json,
+    webhooks::{
+        review::Verdict,
+        view::{Collection, Failure, View},
+    },
+};
+
+/// Path of the webhook.
+pub const PATH: &str = "/webhooks/validate-crd-deletion";
+/// Under which name it logs.
+pub const LOGGER: &str = "webhook.crd-deletion-protection";
+
+const CONFIRMATION: &str = "confirmation.gardener.cloud/deletion";
+const DENIAL: &str = r#"must have a "confirmation.gardener.cloud/deletion" annotation to delete"#;
+const TRUTHS: [&str; 6] = ["1", "t", "T", "true", "TRUE", "True"];
+
+const DEFINITIONS: &str = "customresourcedefinitions";
+/// Only these definitions count when a collection of them is deleted.
+const PROTECTED_DEFINITIONS: &str = "gardener.cloud/deletion-protected=true";
+
+const API_EXTENSIONS: &str = "apiextensions.k8s.io";
+const EXTENSIONS: &str = "extensions.gardener.cloud";
+/// What is protected: group, versions, plurals (spec 60 §2.2). Bastions are not, although the registration sends them.
+const PROTECTED: [(&str, &[&str], &[&str]); 3] = [
+    (API_EXTENSIONS, &["v1", "v1beta1"], &[DEFINITIONS]),
+    ("druid.gardener.cloud", &["v1alpha1"], &["etcds"]),
+    (
+        EXTENSIONS,
+        &["v1alpha1"],
+        &[
+            "backupbuckets",
+            "backupentries",
+            "containerruntimes",
+            "controlplanes",
+            "dnsrecords",
+            "extensions",
+            "infrastructures",
+            "networks",
+            "operatingsystemconfigs",
+            "selfhostedshootexposures",
+            "workers",
+        ],
+    ),
+];
+
+/// Protects resources from being deleted without a confirmation.
+#[derive(Debug, Clone, Copy)]
+pub struct DeletionProtection;
+
+/// What is logged of a deletion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deletion {
+    /// Whether a collection is deleted.
+    pub is_collection: bool,
+    /// Name of the object of the request; empty if it has none.
+    pub object: String,
+    /// Whether the deletion is confirmed; `None` if that could not be found out.
+    pub is_confirmed: Option<bool>,
+}
+
+impl Validator for DeletionProtection {
+    fn judge(&self, review: &Review<'_>, view: &dyn View) -> Result<Verdict, Failure> {
+        if *review.operation != *"DELETE" {
+            return Ok(Verdict::Unexpected("operation is not DELETE".to_owned()));
+        }
+        if protected(&review.resource).is_none() {
+            return Ok(Verdict::Unexpected("resource is not deletion-protected".to_owned()));
+        }
+        let object = if review.old_object.is_null() { &review.object } else { &review.old_object };
+        if !matches!(object, Json::Map(_) | Json::Null) {
+            return Ok(errored("couldn't decode the object: it is no map"));
+        }
+        let is_collection = review.name.is_empty();
+        match (is_collection, object.is_null()) {
+            (false, true) => return Ok(errored("no object found in admission request")),
+            (true, true) => {}
+            // The object of a collection counts first: what is not confirmed needs no list.
+            (_, false) if !is_confirmed_here(object) => return Ok(denied(&review.namespace, name(object))),
+            (false, false) => return Ok(Verdict::Allowed),
+            (true, false) => {}
+        }
+        match view.unconfirmed(&collection(review)) {
+            Ok(None) => Ok(Verdict::Allowed),
+            Ok(Some(found)) => Ok(denied(&found.namespace, &found.name)),
+            Err(Failure::Status(status)) if status.code == 404 => {
+                Ok(Verdict::Unexpected("object was not found".to_owned()))
+            }
+            Err(look @ Failure::Look(_)) => Err(look),
+            Err(other) => Ok(errored(other.text())),
+        }
+    }
+
+    fn account(&self, review: &Review<'_>, verdict: &Verdict) -> Validated {
+        let resource = protected(&review.resource).filter(|_| *review.operation == *"DELETE");
+        let is_confirmed = match verdict {
+            Verdict::Allowed => Some(true),
+            Verdict::Denied(_) => Some(false),
+            _ => None,
+        };
+        let object = if review.old_object.is_null() { &review.object } else { &review.old_object };
+        let deletion = resource.map(|_| Deletion {
+            is_collection: review.name.is_empty(),
+            object: if review.name.is_empty() { name(object).to_owned() } else { review.name.to_string() },
+            is_confirmed,
+        });
+        Validated { resource: resource.unwrap_or("other"), is_denied: is_confirmed == Some(false), deletion }
+    }
+}
+
+/// Whether an object of a list says that it may be deleted.
+pub fn is_confirmed(object: &Value) -> bool {
+    object["metadata"]["annotations"][CONFIRMATION].as_str().is_some_and(|value| TRUTHS.contains(&value))
+}
+
+/// The same of an object of a request. Nothing else of it needs to make sense.
+fn is_confirmed_here(object: &Json<'_>) -> bool {
+    let annotations = object.get("metadata").and_then(|metadata| metadata.get("annotations"));
+    let value = annotations.and_then(|annotations| annotations.get(CONFIRMATION)).and_then(Json::as_text);
+    value.is_some_and(|value| TRUTHS.contains(&value))
+}
+
+/// The plural, if it is protected.
+fn protected(resource: &Resource<'_>) -> Option<&'static str> {
+    let Resource { group, version, resource } = resource;
+    let (_, _, plurals) =
+        PROTECTED.iter().find(|(protected, versions, _)| **protected == **group && versions.contains(&&**version))?;
+    plurals.iter().find(|plural| **plural == &**resource).copied()
+}
+
+fn collection(review: &Review<'_>) -> Collection {
+    let Resource { group, version, resource } = &review.resource;
+    let of_definitions = **resource == *DEFINITIONS;
+    Collection {
+        group: group.to_string(),
+        version: version.to_string(),
+        kind: review.kind.to_string(),
+        plural: resource.to_string(),
+        namespace: if of_definitions { String::new() } else { review.namespace.to_string() },
+        label_selector: of_definitions.then_some(PROTECTED_DEFINITIONS),
+    }
+}
+
+fn name<'a>(object: &'a Json<'_>) -> &'a str {
+    let name = object.get("metadata").and_then(|metadata| metadata.get("name"));
+    name.and_then(Json::as_text).unwrap_or_default()
+}
+
+/// Clients look for the first sentence; the second says which object of a collection it is about.
+fn denied(namespace: &str, name: &str) -> Verdict {
+    let object = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
+    Verdict::Denied(match name {
+        "" => DENIAL.to_owned(),
+        _ => format!("{DENIAL}. It is missing, or not true, at {}", crate::api::quote::shown(&object)),
+    })
+}
+
+fn errored(message: &str) -> Verdict {
+    Verdict::Errored { code: 500, message: message.to_owned() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! Bastion (spec 62 §4).
+
+use serde::Deserialize;
+
+use super::rules::{Kind, Nothing, Object, Rules, SPEC, immutable_shown, immutable_text, required, required_if};
+use crate::api::field::{
+    Errors, Shown,
+    difference::instead_of,
+    shapes::{Bytes, List, Opaque, Part, Text},
+};
+
+pub(super) struct Bastion;
+
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Spec<'a> {
+    #[serde(borrow)]
+    r#type: Text<'a>,
+    class: Option<Text<'a>>,
+    provider_config: Option<Opaque<'a>>,
+    user_data: Bytes,
+    ingress: List<Part<Ingress<'a>>>,
+}
+
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Ingress<'a> {
+    #[serde(borrow)]
+    ip_block: Part<IpBlock<'a>>,
+}
+
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+struct IpBlock<'a> {
+    #[serde(borrow)]
+    cidr: Text<'a>,
+    except: List<Text<'a>>,
+}
+
+impl Rules for Bastion {
+    type Spec<'a> = Spec<'a>;
+    type Status<'a> = Nothing;
+
+    const KIND: Kind =
+        Kind { kind: "Bastion", group: super::GROUP, plural: "bastions", namespaced: true, noun: "bastion" };
+
+    fn check(object: &Object<'_, Self>, errors: &mut Errors) {
+        let spec = &object.spec;
+        required(&SPEC.child("type"), &spec.r#type, errors);
+        required_if(spec.user_data.0.is_empty(), &SPEC.child("userData"), errors);
+        required_if(spec.ingress.is_empty(), &SPEC.child("ingress"), errors);
+    }
+
+    fn check_update<'a>(new: &Object<'a, Self>, old: &Object<'a, Self>, errors: &mut Errors) {
+        immutable_text(&SPEC.child("type"), &new.spec.r#type, &old.spec.r#type, errors);
+        // It may have secrets in it.
+        let shown = instead_of(&new.spec.user_data.0);
+        let changed = new.spec.user_data != old.spec.user_data;
+        immutable_shown(changed, &SPEC.child("userData"), Shown::Instead(&shown), errors);
+    }
+}

@@ -1,0 +1,107 @@
+//! DNSRecord (spec 62 §5, §2.8).
+
+use serde::Deserialize;
+
+use super::rules::{
+    Kind, Nothing, Object, Rules, SPEC, SecretReference, immutable, immutable_text, required, required_if,
+};
+use crate::api::field::{
+    Errors, Path, Shown,
+    formats::{dns_label, dns_subdomain},
+    net::{NO_ADDRESS, address},
+    shapes::{List, Opaque, Part, Text},
+};
+
+const TYPES: [&str; 4] = ["A", "AAAA", "CNAME", "TXT"];
+
+pub(super) struct DnsRecord;
+
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Spec<'a> {
+    #[serde(borrow)]
+    r#type: Text<'a>,
+    class: Option<Text<'a>>,
+    provider_config: Option<Opaque<'a>>,
+    secret_ref: Part<SecretReference<'a>>,
+    region: Option<Text<'a>>,
+    zone: Option<Text<'a>>,
+    name: Text<'a>,
+    record_type: Text<'a>,
+    values: List<Text<'a>>,
+    ttl: Option<i64>,
+}
+
+impl Rules for DnsRecord {
+    type Spec<'a> = Spec<'a>;
+    type Status<'a> = Nothing;
+
+    const KIND: Kind =
+        Kind { kind: "DNSRecord", group: super::GROUP, plural: "dnsrecords", namespaced: true, noun: "dns record" };
+
+    fn check(object: &Object<'_, Self>, errors: &mut Errors) {
+        let spec = &object.spec;
+        required(&SPEC.child("type"), &spec.r#type, errors);
+        required(&SPEC.child("secretRef").child("name"), &spec.secret_ref.name, errors);
+        for (field, value) in [("region", &spec.region), ("zone", &spec.zone)] {
+            if value.as_ref().is_some_and(|value| value.is_empty()) {
+                errors.invalid(&SPEC.child(field), Shown::Text(""), "field cannot be empty if specified");
+            }
+        }
+        let record_type = &*spec.record_type;
+        let prefix = if record_type == "TXT" { "_" } else { "*." };
+        check_domain(&SPEC.child("name"), spec.name.strip_prefix(prefix).unwrap_or(&spec.name), errors);
+        if !TYPES.contains(&record_type) {
+            errors.unsupported(&SPEC.child("recordType"), Shown::Json(&spec.record_type), &TYPES);
+        }
+        check_values(spec, errors);
+        if let Some(ttl) = spec.ttl.filter(|ttl| !(0..=i64::from(i32::MAX)).contains(ttl)) {
+            let detail = "must be between 0 and 2147483647, inclusive";
+            errors.invalid(&SPEC.child("ttl"), Shown::Integer(ttl), detail);
+        }
+    }
+
+    fn check_update<'a>(new: &Object<'a, Self>, old: &Object<'a, Self>, errors: &mut Errors) {
+        immutable_text(&SPEC.child("type"), &new.spec.r#type, &old.spec.r#type, errors);
+        immutable_text(&SPEC.child("name"), &new.spec.name, &old.spec.name, errors);
+        immutable(&SPEC.child("recordType"), &new.spec.record_type, &old.spec.record_type, errors);
+    }
+}
+
+/// Rules 7 to 11. An address may be of either family, whatever the type of the record says.
+fn check_values(spec: &Spec<'_>, errors: &mut Errors) {
+    let values = SPEC.child("values");
+    required_if(spec.values.is_empty(), &values, errors);
+    if *spec.record_type == *"CNAME" && spec.values.len() > 1 {
+        errors.invalid(&values, Shown::Json(&spec.values), "CNAME records must have a single value");
+    }
+    for (at, value) in spec.values.iter().enumerate() {
+        match &*spec.record_type {
+            "A" | "AAAA" if address(value).is_none() => {
+                errors.invalid(&values.at(at), Shown::Text(value), NO_ADDRESS);
+            }
+            "CNAME" => check_domain(&values.at(at), value, errors),
+            _ => {}
+        }
+    }
+}
+
+/// Spec 62 §2.8: a name of at least two labels.
+fn check_domain(field: &Path<'_>, value: &str, errors: &mut Errors) {
+    if value.is_empty() {
+        return errors.required(field, "");
+    }
+    let value = value.strip_suffix('.').unwrap_or(value);
+    let wrong = dns_subdomain(value);
+    if !wrong.is_empty() {
+        return errors.invalid(field, Shown::Text(value), wrong.join(","));
+    }
+    if !value.contains('.') {
+        let detail = "should be a domain with at least two segments separated by dots";
+        return errors.invalid(field, Shown::Text(value), detail);
+    }
+    let labels = value.split('.').map(|label| (label, dns_label(label)));
+    if let Some((label, wrong)) = labels.into_iter().find(|(_, wrong)| !wrong.is_empty()) {
+        errors.invalid(field, Shown::Text(label), wrong.join(","));
+    }
+}

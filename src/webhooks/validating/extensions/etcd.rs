@@ -1,0 +1,95 @@
+//! Etcd, of etcd-druid (spec 62 §10). What is not read here is left to the schema of its CRD.
+
+use serde::Deserialize;
+
+use super::rules::{Kind, Nothing, Object, Rules, SPEC, immutable, immutable_shown, immutable_text};
+use crate::api::field::{
+    Errors, Shown,
+    shapes::{Part, Text, means_the_same},
+};
+
+const PROVIDERS: [&str; 16] = [
+    "aws",
+    "S3",
+    "stackit",
+    "azure",
+    "ABS",
+    "gcp",
+    "GCS",
+    "alicloud",
+    "OSS",
+    "openstack",
+    "Swift",
+    "dell",
+    "ECS",
+    "openshift",
+    "OCS",
+    "Local",
+];
+
+pub(super) struct Etcd;
+
+/// The fields with rules.
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Spec<'a> {
+    #[serde(borrow)]
+    backup: Part<Backup<'a>>,
+    member_name_prefix: Option<Text<'a>>,
+}
+
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+struct Backup<'a> {
+    #[serde(borrow)]
+    store: Option<Part<Store<'a>>>,
+}
+
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+struct Store<'a> {
+    #[serde(borrow)]
+    prefix: Text<'a>,
+    provider: Option<Text<'a>>,
+}
+
+impl Rules for Etcd {
+    type Spec<'a> = Spec<'a>;
+    type Status<'a> = Nothing;
+
+    const KIND: Kind =
+        Kind { kind: "Etcd", group: "druid.gardener.cloud", plural: "etcds", namespaced: true, noun: "etcd" };
+
+    fn check(object: &Object<'_, Self>, errors: &mut Errors) {
+        let Some(store) = &object.spec.backup.store else { return };
+        let (path, metadata) = (SPEC.child("backup"), &object.metadata);
+        let path = path.child("store");
+        if !store.prefix.contains(&*metadata.namespace) || !store.prefix.contains(&*metadata.name) {
+            let shown = Shown::Text(&store.prefix);
+            errors.invalid(&path.child("prefix"), shown, "must contain object name and namespace");
+        }
+        let provider = store.provider.as_deref().unwrap_or_default();
+        if !provider.is_empty() && provider != "local" && !PROVIDERS.contains(&provider) {
+            let detail = format!("unsupported storage provider: '{provider}'");
+            errors.invalid(&path.child("provider"), Shown::Text(provider), detail);
+        }
+    }
+
+    fn check_update<'a>(new: &Object<'a, Self>, old: &Object<'a, Self>, errors: &mut Errors) {
+        let (new, old) = (&new.spec, &old.spec);
+        if let (Some(new), Some(old)) = (&new.backup.store, &old.backup.store) {
+            let path = SPEC.child("backup");
+            immutable_text(&path.child("store").child("prefix"), &new.prefix, &old.prefix, errors);
+        }
+        immutable(&SPEC.child("memberNamePrefix"), &new.member_name_prefix, &old.member_name_prefix, errors);
+    }
+
+    /// All fields count, those without rules, too.
+    fn has_changed<'a>(new: &Object<'a, Self>, old: &Object<'a, Self>) -> bool {
+        !means_the_same(new.spec_as_it_came(), old.spec_as_it_came())
+    }
+
+    fn refuse_change(new: &Object<'_, Self>, _: &Object<'_, Self>, errors: &mut Errors) {
+        immutable_shown(true, &SPEC, Shown::Json(new.spec_as_it_came()), errors);
+    }
+}

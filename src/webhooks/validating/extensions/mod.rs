@@ -1,0 +1,193 @@
+//! Extension objects that no controller could work with are refused (spec 62).
+//!
+//! ```text
+//! Review ─► Extension::judge ─► Object<R>::read ─► rules.rs: create or update ─► Errors ─► an API status
+//! ```
+//!
+//! * `rules.rs`: what a kind is ([`Rules`]), the order of rules, and rules that many kinds have.
+//! * `metadata.rs`: the rules of metadata.
+//! * One file or folder for each kind.
+//!
+//! A new kind is one file and a line in [`all`].
+
+mod backup_bucket;
+mod backup_entry;
+mod bastion;
+mod container_runtime;
+mod control_plane;
+mod dns_record;
+mod etcd;
+mod extension;
+mod infrastructure;
+mod metadata;
+mod network;
+mod operating_system_config;
+mod rules;
+mod self_hosted_shoot_exposure;
+mod worker;
+
+#[cfg(test)]
+mod tests;
+
+use self::rules::{Object, Rules, create, update};
+pub use rules::Kind;
+
+use super::{Review, Validated, Validator};
+use crate::{
+    api::field::{Errors, Json},
+    webhooks::{
+        review::Verdict,
+        view::{ApiStatus, Cause, Details, Failure, View},
+    },
+};
+
+const GROUP: &str = "extensions.gardener.cloud";
+/// Where a chart sends Etcds by mistake (spec 60 §4.1).
+const OTHER_PATH_OF_ETCD: &str = "/validate-extensions-gardener-cloud-v1alpha1-etcd";
+
+/// Checks the objects of one kind.
+#[derive(Debug, Clone, Copy)]
+pub struct Extension {
+    /// Its names.
+    pub kind: Kind,
+    /// Path of its webhook.
+    pub path: &'static str,
+    create: for<'a> fn(&'a Json<'a>) -> Result<Checked, String>,
+    update: for<'a> fn(&'a Json<'a>, &'a Json<'a>) -> Result<Checked, String>,
+    decode: for<'a> fn(&'a Json<'a>) -> Result<(), String>,
+}
+
+/// An object that was checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// `metadata.name`.
+    pub name: String,
+    /// What is wrong with it.
+    pub errors: Errors,
+}
+
+/// All kinds, in the order of their names; one of them has two paths.
+#[rustfmt::skip]
+pub fn all() -> [Extension; 14] {
+    [
+        of::<backup_bucket::BackupBucket>("/validate-extensions-gardener-cloud-v1alpha1-backupbucket"),
+        of::<backup_entry::BackupEntry>("/validate-extensions-gardener-cloud-v1alpha1-backupentry"),
+        of::<bastion::Bastion>("/validate-extensions-gardener-cloud-v1alpha1-bastion"),
+        of::<container_runtime::ContainerRuntime>("/validate-extensions-gardener-cloud-v1alpha1-containerruntime"),
+        of::<control_plane::ControlPlane>("/validate-extensions-gardener-cloud-v1alpha1-controlplane"),
+        of::<dns_record::DnsRecord>("/validate-extensions-gardener-cloud-v1alpha1-dnsrecord"),
+        of::<etcd::Etcd>("/validate-druid-gardener-cloud-v1alpha1-etcd"),
+        of::<etcd::Etcd>(OTHER_PATH_OF_ETCD),
+        of::<extension::Extension>("/validate-extensions-gardener-cloud-v1alpha1-extension"),
+        of::<infrastructure::Infrastructure>("/validate-extensions-gardener-cloud-v1alpha1-infrastructure"),
+        of::<network::Network>("/validate-extensions-gardener-cloud-v1alpha1-network"),
+        of::<operating_system_config::OperatingSystemConfig>("/validate-extensions-gardener-cloud-v1alpha1-operatingsystemconfig"),
+        of::<self_hosted_shoot_exposure::SelfHostedShootExposure>("/validate-extensions-gardener-cloud-v1alpha1-selfhostedshootexposure"),
+        of::<worker::Worker>("/validate-extensions-gardener-cloud-v1alpha1-worker"),
+    ]
+}
+
+fn of<R: Rules>(path: &'static str) -> Extension {
+    Extension { kind: R::KIND, path, create: created::<R>, update: updated::<R>, decode: decoded::<R> }
+}
+
+fn created<'a, R: Rules>(object: &'a Json<'a>) -> Result<Checked, String> {
+    let object = Object::<R>::read(object)?;
+    Ok(object.checked(|errors| create(&object, errors)))
+}
+
+fn updated<'a, R: Rules>(new: &'a Json<'a>, old: &'a Json<'a>) -> Result<Checked, String> {
+    let (new, old) = (Object::<R>::read(new)?, Object::<R>::read(old)?);
+    Ok(new.checked(|errors| update(&new, &old, errors)))
+}
+
+fn decoded<'a, R: Rules>(object: &'a Json<'a>) -> Result<(), String> {
+    Object::<R>::read(object).map(drop)
+}
+
+// === impl Object ===
+
+impl<R: Rules> Object<'_, R> {
+    fn checked(&self, check: impl FnOnce(&mut Errors)) -> Checked {
+        let mut errors = Errors::default();
+        check(&mut errors);
+        Checked { name: self.metadata.name.to_string(), errors }
+    }
+}
+
+// === impl Extension ===
+
+impl Extension {
+    /// Whom objects of this group and kind are the matter of.
+    pub fn find(group: &str, kind: &str) -> Option<Self> {
+        all().into_iter().find(|extension| (extension.kind.group, extension.kind.kind) == (group, kind))
+    }
+
+    /// Checks an object as if it were to be created.
+    ///
+    /// # Errors
+    /// Why it is no object of the kind.
+    pub fn check(&self, object: &Json<'_>) -> Result<Checked, String> {
+        (self.create)(object)
+    }
+
+    /// Spec 62 §2.3.
+    fn decide(&self, review: &Review<'_>) -> Result<Checked, String> {
+        let needed = |object: &Json<'_>| if object.is_null() { Err(NO_CONTENT.to_owned()) } else { Ok(()) };
+        match &*review.operation {
+            "CREATE" => {
+                needed(&review.object)?;
+                (self.create)(&review.object)
+            }
+            "UPDATE" => {
+                needed(&review.object)?;
+                (self.decode)(&review.object)?;
+                needed(&review.old_object)?;
+                (self.update)(&review.object, &review.old_object)
+            }
+            "DELETE" => {
+                needed(&review.old_object)?;
+                (self.decode)(&review.old_object).map(|()| Checked::default())
+            }
+            "CONNECT" => Ok(Checked::default()),
+            other => Err(format!("unknown operation {}", crate::api::quote::shown(other))),
+        }
+    }
+}
+
+const NO_CONTENT: &str = "there is no content to decode";
+
+impl Validator for Extension {
+    fn judge(&self, review: &Review<'_>, _: &dyn View) -> Result<Verdict, Failure> {
+        match self.decide(review) {
+            Ok(checked) if checked.errors.is_empty() => Ok(Verdict::Allowed),
+            Ok(checked) => Ok(Verdict::Invalid(Box::new(self.refusal(&checked)))),
+            Err(message) => Ok(Verdict::Errored { code: 400, message }),
+        }
+    }
+
+    fn account(&self, _: &Review<'_>, verdict: &Verdict) -> Validated {
+        Validated { resource: self.kind.plural, deletion: None, is_denied: matches!(verdict, Verdict::Invalid(_)) }
+    }
+}
+
+impl Extension {
+    /// Spec 62 §2.2.
+    fn refusal(&self, Checked { name, errors }: &Checked) -> ApiStatus {
+        let Kind { kind, group, .. } = self.kind;
+        let causes = errors.iter().map(|error| Cause {
+            reason: error.kind.reason().to_owned(),
+            message: error.message.clone(),
+            field: error.field.clone(),
+        });
+        let details = Details {
+            name: name.clone(),
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            causes: causes.collect(),
+            ..Details::default()
+        };
+        let message = format!("{kind}.{group} \"{name}\" is invalid: {errors}");
+        ApiStatus { code: 422, reason: "Invalid".to_owned(), message, details }
+    }
+}

@@ -1,0 +1,186 @@
+//! Spec 62 §2: operations, order, the answer, objects that are being deleted.
+
+use super::*;
+
+const KINDS: [&str; 13] = [
+    "BackupBucket",
+    "BackupEntry",
+    "Bastion",
+    "ContainerRuntime",
+    "ControlPlane",
+    "DNSRecord",
+    "Etcd",
+    "Extension",
+    "Infrastructure",
+    "Network",
+    "OperatingSystemConfig",
+    "SelfHostedShootExposure",
+    "Worker",
+];
+
+/// spec 62 §1
+#[test]
+fn a_good_object_of_each_kind_is_allowed() {
+    for kind in KINDS {
+        let object = good(kind);
+        assert_eq!(created(&object), Vec::<String>::new(), "{kind}");
+        assert_eq!(updated(&object, &object), Vec::<String>::new(), "{kind}");
+    }
+    assert_eq!(all().map(|extension| extension.kind.kind).iter().filter(|kind| !KINDS.contains(kind)).count(), 0);
+}
+
+/// spec 62 scenario 1
+/// spec 62 §2.2
+#[test]
+fn a_refusal_is_a_complete_status() {
+    let object = json!({ "metadata": { "name": "bucket" } });
+    let Verdict::Invalid(status) = judged("BackupBucket", "CREATE", &object, &Value::Null) else { panic!("allowed") };
+
+    assert_eq!((status.code, &*status.reason), (422, "Invalid"));
+    let [one, two, three] = ["spec.type", "spec.region", "spec.secretRef.name"];
+    let text = "Required value: field is required";
+    let message = format!(
+        "BackupBucket.extensions.gardener.cloud \"bucket\" is invalid: [{one}: {text}, {two}: {text}, {three}: {text}]"
+    );
+    assert_eq!(status.message, message);
+    let causes = serde_json::to_value(&status.details).unwrap();
+    let cause = |field: &str| json!({ "reason": "FieldValueRequired", "message": text, "field": field });
+    let expected = json!({
+        "name": "bucket", "group": "extensions.gardener.cloud", "kind": "BackupBucket",
+        "causes": [cause(one), cause(two), cause(three)],
+    });
+    assert_eq!(causes, expected);
+}
+
+/// spec 62 scenarios 32, 33
+/// spec 62 §2.3
+#[test]
+fn an_operation_needs_its_objects() {
+    let (ok, none) = (good("Worker"), Value::Null);
+    let bad = with(ok.clone(), [("/spec", json!({}))]);
+    let no_content = vec!["400 there is no content to decode".to_owned()];
+    let no_map = vec!["400 couldn't decode the Worker: it is no map".to_owned()];
+    let unknown = |operation: &str| vec![format!("400 unknown operation \"{operation}\"")];
+    for (operation, new, old, expected) in [
+        ("CREATE", &none, &none, no_content.clone()),
+        ("CREATE", &json!("text"), &none, no_map.clone()),
+        ("CREATE", &ok, &json!(5), Vec::new()),
+        ("UPDATE", &ok, &none, no_content.clone()),
+        ("UPDATE", &ok, &json!(5), no_map.clone()),
+        ("UPDATE", &none, &ok, no_content.clone()),
+        ("DELETE", &none, &bad, Vec::new()),
+        ("DELETE", &none, &none, no_content),
+        ("DELETE", &ok, &json!([]), no_map),
+        ("CONNECT", &none, &none, Vec::new()),
+        ("EXPLODE", &ok, &none, unknown("EXPLODE")),
+        ("", &ok, &ok, unknown("")),
+    ] {
+        assert_eq!(told(judged("Worker", operation, new, old)), expected, "{operation} {new} {old}");
+    }
+}
+
+/// spec 62 §2.3, spec 60 §3
+#[test]
+fn what_is_not_of_its_type_or_kind_cannot_be_decoded() {
+    let of = |pointer: &str, value: Value| created(&with(good("Worker"), [(pointer, value)]));
+    let wrong = |path: &str| vec![format!("400 couldn't decode the Worker: {path} is not of its type")];
+    assert_eq!(of("/spec/type", json!(5)), wrong("spec.type"));
+    assert_eq!(of("/spec/pools", json!({})), wrong("spec.pools"));
+    assert_eq!(of("/spec/pools/0/minimum", json!("1")), wrong("spec.pools[0].minimum"));
+    assert_eq!(of("/spec/sshPublicKey", json!("%")), wrong("spec.sshPublicKey"));
+    assert_eq!(of("/metadata/generation", json!(1.5)), wrong("metadata.generation"));
+    assert_eq!(of("/spec/pools/0/nodeTemplate", json!({ "capacity": { "cpu": "many" } })).len(), 1);
+    let other =
+        vec!["400 couldn't decode the Worker: the object says that it is of another kind or version".to_owned()];
+    for (pointer, value) in [("/apiVersion", "extensions.gardener.cloud/v1"), ("/kind", "Network")] {
+        let object = with(good("Worker"), [(pointer, json!(value))]);
+        assert_eq!(told(judged("Worker", "CREATE", &object, &Value::Null)), other);
+    }
+    let nameless = with(good("Worker"), [("/apiVersion", json!("")), ("/spec/class", json!(null))]);
+    assert!(created(&nameless).is_empty());
+}
+
+/// spec 62 scenario 34
+/// spec 62 §2.4
+#[test]
+fn an_error_of_both_passes_is_told_once_and_has_two_causes() {
+    let old = good("Worker");
+    let new = with(old.clone(), [("/metadata/labels", json!({ "a b": "c" })), ("/spec/region", json!(""))]);
+
+    let Verdict::Invalid(status) = judged("Worker", "UPDATE", &new, &old) else { panic!("allowed") };
+
+    let fields: Vec<_> = status.details.causes.iter().map(|cause| &*cause.field).collect();
+    assert_eq!(fields, ["metadata.labels", "spec.region", "metadata.labels", "spec.region"]);
+    assert_eq!(status.message.matches("metadata.labels: ").count(), 1);
+    assert_eq!(status.message.matches("spec.region: ").count(), 2, "two texts");
+}
+
+/// spec 62 scenarios 3, 4
+/// spec 62 §2.5
+#[test]
+fn the_spec_of_an_object_that_is_being_deleted_stands_still() {
+    let deleting = [
+        ("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z")),
+        ("/metadata/finalizers", json!(["a.io/x", "a.io/y"])),
+    ];
+    for kind in KINDS.into_iter().filter(|kind| *kind != "Etcd") {
+        let old = with(good(kind), deleting.clone());
+        let new = with(old.clone(), [("/spec/type", json!("new"))]);
+        let errors = updated(&new, &old);
+        let noun = extension(kind).kind.noun;
+        let expected = format!(
+            "spec: Forbidden: cannot update {noun} spec if deletion timestamp is set. Requested changes: type: new != t"
+        );
+        assert_eq!(errors, [expected], "{kind}");
+
+        let finalized = with(old.clone(), [("/metadata/finalizers", json!(["a.io/x"]))]);
+        assert!(updated(&finalized, &old).is_empty(), "{kind}");
+    }
+}
+
+/// spec 62 scenario 5
+/// spec 62 §2.5
+#[test]
+fn the_spec_of_an_etcd_that_is_being_deleted_stands_still() {
+    let old = with(good("Etcd"), [("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z"))]);
+    let errors = updated(&with(old.clone(), [("/spec/replicas", json!(3))]), &old);
+    assert_eq!(errors.len(), 1);
+    assert!(errors[0].starts_with("spec: Invalid value: {") && errors[0].ends_with("}: field is immutable"));
+    assert!(errors[0].contains("\"replicas\":3"), "{errors:?}");
+    let same = with(old.clone(), [("/spec/etcd", json!({})), ("/spec/labels", json!(null))]);
+    assert!(updated(&same, &old).is_empty());
+}
+
+/// spec 62 §2.6
+#[test]
+fn what_means_the_same_has_not_changed() {
+    let pool = |capacity: &str, ttl: &str| {
+        with(
+            good("Worker"),
+            [
+                ("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z")),
+                ("/spec/pools/0/nodeTemplate", json!({ "capacity": { "cpu": capacity } })),
+                ("/spec/pools/0/machineControllerManager", json!({ "machineDrainTimeout": ttl })),
+            ],
+        )
+    };
+    assert!(updated(&pool("1500m", "60s"), &pool("1.5", "1m0s")).is_empty());
+    let empty = with(pool("1", "1m"), [("/spec/pools/0/labels", json!({})), ("/spec/pools/0/zones", json!([]))]);
+    assert!(updated(&empty, &pool("1", "1m")).is_empty());
+    assert_eq!(updated(&pool("2", "1m"), &pool("1", "1m")).len(), 1);
+    let config = |value: Value| with(pool("1", "1m"), [("/spec/providerConfig", value)]);
+    assert!(updated(&config(json!({ "a": 1, "b": 2 })), &config(json!({ "b": 2, "a": 1 }))).is_empty());
+    assert_eq!(updated(&config(json!({ "a": [] })), &config(json!({}))).len(), 1, "content counts as it is");
+}
+
+/// spec 62 "Better than upstream"
+#[test]
+fn a_rule_that_is_younger_than_an_object_does_not_keep_its_finalizers() {
+    let old = with(
+        good("Worker"),
+        [("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z")), ("/spec/pools/0/name", json!(""))],
+    );
+    assert!(updated(&old, &old).is_empty());
+    let alive = spec_with("Worker", [("/pools/0/name", json!(""))]);
+    assert_eq!(updated(&alive, &alive), required(["spec.pools[0].name"]), "as long as it lives, it counts");
+}
