@@ -1,6 +1,6 @@
 //! What has changed between two values, for messages that people read (spec 62 §2.5).
 
-use std::fmt::Write as _;
+use std::{borrow::Cow, collections::HashMap, fmt::Write as _};
 
 use sha2::{Digest as _, Sha256};
 
@@ -53,14 +53,12 @@ fn compare(
     let length = path.len();
     match (new, old) {
         (Some(Json::Map(new)), Some(Json::Map(old))) => {
-            let find = |entries: &[(std::borrow::Cow<'_, str>, Json<'_>)], key: &str| {
-                entries.iter().position(|(name, _)| name == key)
-            };
-            let keys = new.iter().chain(old.iter().filter(|(key, _)| find(new, key).is_none())).map(|(key, _)| key);
-            for key in keys {
+            let (now, before): (HashMap<&str, &Json<'_>>, HashMap<&str, &Json<'_>>) = (by_key(new), by_key(old));
+            let gone = old.iter().filter(|(key, _)| !now.contains_key(&**key));
+            for key in new.iter().chain(gone).map(|(key, _)| key) {
                 let _ = write!(path, "{}{key}", if length == 0 { "" } else { "." });
                 let is_confidential = confidential || CONFIDENTIAL.contains(&&**key);
-                let (new, old) = (find(new, key).map(|at| &new[at].1), find(old, key).map(|at| &old[at].1));
+                let (new, old) = (now.get(&**key).copied(), before.get(&**key).copied());
                 if is_confidential && new != old {
                     changes.push(format!("{path}: {} != {}", hidden(new), hidden(old)));
                 } else {
@@ -87,6 +85,10 @@ fn compare(
         }
         (new, old) => changes.push(format!("{path}: {} != {}", shown(new, false), shown(old, false))),
     }
+}
+
+fn by_key<'b, 'a>(entries: &'b [(Cow<'a, str>, Json<'a>)]) -> HashMap<&'b str, &'b Json<'a>> {
+    entries.iter().map(|(key, value)| (&**key, value)).collect()
 }
 
 fn shown(value: Option<&Json<'_>>, of_list: bool) -> String {

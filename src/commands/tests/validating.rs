@@ -213,7 +213,7 @@ fn an_edited_immutable_secret_is_noticed() {
 /// spec 62 §4
 #[test]
 fn extension_objects_are_held_against_their_rules() {
-    let worker = "apiVersion: extensions.gardener.cloud/v1alpha1\nkind: Worker\nmetadata: {namespace: ns, name: w}\n\
+    let worker = "apiVersion: extensions.gardener.cloud/v1alpha1\nkind: Worker\nmetadata: {name: w}\n\
         spec: {type: t, region: r, secretRef: {name: s}, pools: [{name: p, machineType: m}]}\n";
     let found = findings(worker);
 

@@ -73,11 +73,11 @@ impl Validator for DeletionProtection {
             return Ok(Verdict::Unexpected("resource is not deletion-protected".to_owned()));
         }
         let object = if review.old_object.is_null() { &review.object } else { &review.old_object };
-        if !matches!(object, Json::Map(_) | Json::Null) {
+        let (is_collection, is_map) = (review.name.is_empty(), matches!(object, Json::Map(_)));
+        if !is_collection && !is_map && !object.is_null() {
             return Ok(errored("couldn't decode the object: it is no map"));
         }
-        let is_collection = review.name.is_empty();
-        match (is_collection, object.is_null()) {
+        match (is_collection, !is_map) {
             (false, true) => return Ok(errored("no object found in admission request")),
             (true, true) => {}
             // The object of a collection counts first: what is not confirmed needs no list.

@@ -151,6 +151,7 @@ fn a_collection_goes_as_a_whole_or_not_at_all() {
     assert_eq!(told(&with(all.clone(), "oldObject", json!(null)), &confirmed), "allowed");
     assert_eq!(confirmed.reads(), ["infrastructures of \"ns\"", "infrastructures of \"ns\""]);
 
+    assert_eq!(told(&with(all.clone(), "oldObject", json!("text")), &mixed), denied("ns/other"), "it is passed over");
     let unconfirmed = with(all, "oldObject", json!({ "metadata": { "name": "x" } }));
     let untouched = TestView::new();
     assert_eq!(told(&unconfirmed, &untouched), denied("ns/x"));

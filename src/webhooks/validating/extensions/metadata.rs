@@ -165,7 +165,7 @@ fn check_texts(metadata: &Metadata<'_>, errors: &mut Errors) {
 
 fn check_owners(metadata: &Metadata<'_>, errors: &mut Errors) {
     let owners = METADATA.child("ownerReferences");
-    let mut controller: Option<String> = None;
+    let (mut controller, mut told): (Option<String>, bool) = (None, false);
     for owner in metadata.owner_references.iter() {
         let (group, version) = group_version(&owner.api_version);
         if version.is_empty() {
@@ -184,13 +184,14 @@ fn check_owners(metadata: &Metadata<'_>, errors: &mut Errors) {
             let this = format!("{}/{}", &*owner.kind, &*owner.name);
             match &controller {
                 None => controller = Some(this),
+                // Once is enough: each shows the whole list.
+                Some(_) if told => {}
                 Some(first) => {
                     let detail = format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
                     );
                     errors.invalid(&owners, Shown::Json(&metadata.owner_references), detail);
-                    // One is enough: each shows the whole list.
-                    return;
+                    told = true;
                 }
             }
         }

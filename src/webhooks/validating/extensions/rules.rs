@@ -8,6 +8,7 @@ use crate::api::field::{
     difference::difference,
     shapes::{Part, Text},
 };
+use crate::api::quote::cut;
 
 /// Detail of a field that must be there.
 pub(super) const REQUIRED: &str = "field is required";
@@ -191,7 +192,8 @@ struct Body<S, T> {
 fn read<'a, T: Deserialize<'a>>(json: &'a Json<'a>, kind: &str) -> Result<T, String> {
     T::deserialize(json).or_else(|_| {
         // Only now is the way to the fault worth its price. What stands there is nobody's business.
-        serde_path_to_error::deserialize(json)
-            .map_err(|error| format!("couldn't decode the {kind}: {} is not of its type", error.path()))
+        serde_path_to_error::deserialize(json).map_err(|error| {
+            format!("couldn't decode the {kind}: {} is not of its type", cut(&error.path().to_string()))
+        })
     })
 }

@@ -83,6 +83,8 @@ fn owners_are_complete_and_one_of_them_controls() {
     let controls = |name: &str| owner(json!({ "name": name, "controller": true }));
     let two = of(json!([controls("a"), controls("b")]));
     let text = "Only one reference can have Controller set to true. Found \"true\" in references for K/a and K/b";
+    let four = of(json!([controls("a"), controls("b"), controls("c"), {}]));
+    assert_eq!(four.len(), 5, "it is told once, and the others are checked, too: {four:?}");
     assert!(
         two.len() == 1 && two[0].starts_with("metadata.ownerReferences: Invalid value: [{") && two[0].ends_with(text)
     );
