@@ -61,6 +61,7 @@
 //! * `metrics/`: one registry of counters; all parts of the process hold typed handles of it.
 //! * `dashboard/`: the page that shows every actor, and the servers of page, metrics and probes.
 //! * `logging/`: records as JSON or text on stderr.
+//! * `profiling/`: CPU and heap profiles of the running process.
 //! * `traces/`: spans for a collector of OpenTelemetry.
 //! * `process/`: from options to a running tree of actors, and back to an exit code.
 //! * `demo/`: the demonstration (feature `sim`): a story told step by step, with the program at work in it.
@@ -118,5 +119,6 @@ pub mod logging;
 pub mod metrics;
 pub mod process;
 pub mod producer;
+pub(crate) mod profiling;
 pub mod traces;
 pub mod webhooks;

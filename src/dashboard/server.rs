@@ -23,6 +23,7 @@ use crate::{
         probes::{Answer, Checks, ProbeQuery},
     },
     metrics::Metrics,
+    profiling,
 };
 
 pub use super::feed::{Leadership, LeadershipFn, NowFn, ProcessInfo};
@@ -35,6 +36,8 @@ pub struct ServerOptions {
     pub probes: Option<Bind>,
     /// `server.metrics`; `None`: no such server.
     pub metrics: Option<Bind>,
+    /// Whether the metrics server has `/debug/pprof` (spec 70 §9.3).
+    pub profiling: bool,
     /// Shown in the dashboard's header.
     pub process: ProcessInfo,
 }
@@ -153,8 +156,12 @@ pub fn serve(options: ServerOptions, sources: Arc<Sources>) -> Result<ServerHand
     let sources = web::Data::from(sources);
 
     let for_metrics = sources.clone();
+    let profiled = options.profiling.then(|| sources.census.clone());
     let metrics_routes = move |config: &mut web::ServiceConfig| {
         config.app_data(for_metrics.clone()).app_data(dashboard.clone()).configure(metrics_routes);
+        if let Some(census) = &profiled {
+            profiling::routes(config, census.clone());
+        }
     };
     let probe_routes = move |config: &mut web::ServiceConfig| {
         config.app_data(sources.clone()).configure(probe_routes);

@@ -2,6 +2,7 @@
 //!
 //! * `record.rs`: a record as text, pure: JSON or tab-separated;
 //! * `layer.rs`: collects a record's fields from the event and the spans around it;
+//! * `switch.rs`: more records, and fewer again, while the process runs;
 //! * `writer.rs`: a thread and a bounded queue before the stream, so that a stalled reader of stderr stalls nobody.
 //!
 //! Rules for those who log:
@@ -20,6 +21,7 @@
 
 mod layer;
 mod record;
+mod switch;
 mod writer;
 
 #[cfg(test)]
@@ -31,13 +33,15 @@ use jiff::Timestamp;
 use tracing::{Metadata, Subscriber, level_filters::LevelFilter};
 use tracing_subscriber::{
     Registry,
-    filter::filter_fn,
+    filter::{FilterFn, filter_fn},
     layer::{Layer, SubscriberExt as _},
     registry::LookupSpan,
+    reload,
     util::{SubscriberInitExt as _, TryInitError},
 };
 
 pub use record::is_own_target;
+pub use switch::Switch;
 pub use writer::Handle;
 
 /// The least important records that are written: `logLevel`.
@@ -67,6 +71,9 @@ pub enum Format {
 #[error("unknown value {0:?}")]
 pub struct UnknownValue(String);
 
+/// A level as a filter. All levels are filters of one type, so that one can take the place of another.
+type LevelFilterFn = FilterFn<fn(&Metadata<'_>) -> bool>;
+
 /// A receiver of spans.
 pub type SpanLayer<S> = Box<dyn Layer<S> + Send + Sync>;
 
@@ -74,7 +81,7 @@ pub type SpanLayer<S> = Box<dyn Layer<S> + Send + Sync>;
 pub type NowFn = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Sends all records of the process to stderr, and its spans to `spans`. Keep the handle until the end: dropping it writes
-/// what still waits.
+/// what still waits. The switch changes `level` later.
 ///
 /// # Errors
 ///
@@ -84,10 +91,10 @@ pub fn init(
     format: Format,
     now: NowFn,
     spans: Option<SpanLayer<Registry>>,
-) -> Result<Handle, TryInitError> {
-    let (layer, handle) = layer(level, format, now, std::io::stderr());
+) -> Result<(Handle, Switch), TryInitError> {
+    let (layer, handle, switch) = switchable(level, format, now, std::io::stderr());
     tracing_subscriber::registry().with(spans).with(layer).try_init()?;
-    Ok(handle)
+    Ok((handle, switch))
 }
 
 /// The receiver of records alone, with another stream than stderr.
@@ -101,8 +108,23 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     let (sender, handle) = writer::start(stream);
-    let filter = filter_fn(move |metadata| level.admits(metadata)).with_max_level_hint(level.most_verbose());
-    (layer::LogLayer::new(format, now, sender).with_filter(filter), handle)
+    (layer::LogLayer::new(format, now, sender).with_filter(level.filter()), handle)
+}
+
+/// The receiver of records with a level that can be changed.
+fn switchable<S>(
+    level: Level,
+    format: Format,
+    now: NowFn,
+    stream: impl Write + Send + 'static,
+) -> (impl Layer<S> + Send + Sync + 'static, Handle, Switch)
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    let (sender, handle) = writer::start(stream);
+    let (filter, changes) = reload::Layer::new(level.filter());
+    let switch = Switch::new(level, move |level: Level| changes.reload(level.filter()).is_ok());
+    (layer::LogLayer::new(format, now, sender).with_filter(filter), handle, switch)
 }
 
 /// Logs panics as records of level `error` instead of the default text, which is not one line.
@@ -129,6 +151,16 @@ impl Level {
         let own = record::is_own_target(metadata.target());
         let limit = if own { self.most_verbose() } else { self.most_verbose().min(LevelFilter::INFO) };
         *metadata.level() <= limit
+    }
+
+    /// Lets pass what this level admits.
+    fn filter(self) -> LevelFilterFn {
+        let admits: fn(&Metadata<'_>) -> bool = match self {
+            Self::Debug => |metadata| Self::Debug.admits(metadata),
+            Self::Info => |metadata| Self::Info.admits(metadata),
+            Self::Error => |metadata| Self::Error.admits(metadata),
+        };
+        filter_fn(admits).with_max_level_hint(self.most_verbose())
     }
 
     fn most_verbose(self) -> LevelFilter {

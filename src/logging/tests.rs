@@ -223,3 +223,29 @@ fn records_of_a_pass_say_which_it_is_and_so_does_its_failure() {
     assert!(ids[0] == ids[1] && ids[2] == ids[3] && ids[0] != ids[2], "{ids:?}");
     assert_eq!(ids[0].as_str().map(str::len), Some(36));
 }
+
+/// Spec 70 §10's levels, changed while the process runs.
+#[test]
+fn the_switch_turns_debug_on_and_off_again() {
+    let stream = Captured::default();
+    let now: NowFn = Arc::new(|| "2024-05-01T10:11:12.345Z".parse().unwrap());
+    let (layer, handle, mut switch) = switchable(Level::Error, Format::Json, now, stream.clone());
+    let log = || {
+        tracing::debug!("d");
+        tracing::error!("e");
+    };
+
+    with_default(Registry::default().with(layer), || {
+        log();
+        switch.toggle();
+        log();
+        switch.toggle();
+        log();
+    });
+
+    assert!(handle.finish(Duration::from_secs(5)));
+    let text = String::from_utf8(stream.0.lock().unwrap().clone()).unwrap();
+    let messages: Vec<_> = records(&text).iter().map(|record| record["msg"].as_str().unwrap().to_owned()).collect();
+    let change = "The level of the log changes";
+    assert_eq!(messages, ["e", change, "d", "e", change, "e"]);
+}

@@ -64,7 +64,10 @@ impl Absent {
             ("targetClientConnection.acceptContentTypes", target.accept_content_types.is_some()),
             ("targetClientConnection.contentType", target.content_type.is_some()),
             ("targetClientConnection.disableCachedClient", target.cache_disabled),
-            ("debugging.enableProfiling", config.debugging.profiling),
+            (
+                "debugging.enableContentionProfiling",
+                config.debugging.profiling && config.debugging.contention_profiling,
+            ),
         ];
         Self {
             controllers: missing(config.enabled_controllers(), &root::controllers().collect::<Vec<_>>()),
@@ -85,11 +88,12 @@ mod tests {
         config.webhooks.kubernetes_service_host = Some(KubernetesServiceHost { host: String::new() });
         config.webhooks.crd_deletion_protection = true;
         config.debugging.profiling = true;
+        config.debugging.contention_profiling = true;
 
         let absent = Absent::of(&config);
 
         assert!(absent.controllers.iter().all(|name| !root::controllers().any(|existing| existing == *name)));
         assert!(absent.webhooks.is_empty(), "all that can be enabled exist");
-        assert_eq!(absent.settings, ["debugging.enableProfiling"]);
+        assert_eq!(absent.settings, ["debugging.enableContentionProfiling"]);
     }
 }

@@ -28,7 +28,7 @@ use crate::{
     http::probes::Checks,
     logging,
     metrics::Metrics,
-    traces,
+    profiling, traces,
     webhooks::{
         registry,
         server::{Bound, CertificateError, Presence, ServerError, ServerParts, WebhookServer, read_certificate},
@@ -74,20 +74,24 @@ pub fn run(options: &RunOptions) -> i32 {
         Ok(loaded) => loaded,
         Err(error) => return refuse_start(&error),
     };
+    let heap_profiles = if loaded.config.debugging.profiling { profiling::prepare() } else { Ok(()) };
     let (level, format) = log_settings(loaded.config.logging);
     let (spans, traces) = match traces::start(&|variable| std::env::var(variable).ok()) {
         Ok((spans, traces)) => (spans, Ok(traces)),
         Err(error) => (None, Err(error)),
     };
-    let log = match logging::init(level, format, Arc::new(Clock::system_wall), spans) {
-        Ok(log) => Arc::new(log),
+    let (log, switch) = match logging::init(level, format, Arc::new(Clock::system_wall), spans) {
+        Ok((log, switch)) => (Arc::new(log), switch),
         Err(error) => return refuse(&error.to_string()),
     };
     logging::log_panics();
     if let Err(error) = &traces {
         tracing::warn!(%error, "There are no traces");
     }
-    let result = start(options, &loaded, &log);
+    if let Err(error) = &heap_profiles {
+        tracing::warn!(%error, "There are no heap profiles");
+    }
+    let result = start(options, &loaded, &log, switch);
     if let Err(error) = &result {
         report(error);
     }
@@ -98,7 +102,26 @@ pub fn run(options: &RunOptions) -> i32 {
     i32::from(result.is_err())
 }
 
-fn start(options: &RunOptions, loaded: &Loaded, log: &Arc<logging::Handle>) -> Result<(), RunError> {
+/// Prints the configuration that the command line means, and what is odd about it; the exit code.
+pub fn print_config(options: &RunOptions) -> i32 {
+    match cli::load(options, &cli::load::read_file) {
+        Ok(loaded) => {
+            for warning in &loaded.warnings {
+                writeln!(io::stderr(), "{}: {}", warning.path, warning.message()).ok();
+            }
+            print(&loaded.to_yaml());
+            0
+        }
+        Err(error) => refuse_start(&error),
+    }
+}
+
+fn start(
+    options: &RunOptions,
+    loaded: &Loaded,
+    log: &Arc<logging::Handle>,
+    switch: logging::Switch,
+) -> Result<(), RunError> {
     announce::start(options, loaded);
     // One provider for all TLS; an error would mean that there is one already.
     rustls::crypto::ring::default_provider().install_default().ok();
@@ -106,7 +129,7 @@ fn start(options: &RunOptions, loaded: &Loaded, log: &Arc<logging::Handle>) -> R
     let connections = connections(&loaded.config, &options.environment, options.is_flag_mode())?;
     // The pool's threads decode bundles.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().thread_stack_size(json::STACK).build()?;
-    System::with_tokio_rt(|| runtime).block_on(serve(options, loaded.config.clone(), connections, log.clone()))
+    System::with_tokio_rt(|| runtime).block_on(serve(options, loaded.config.clone(), connections, log.clone(), switch))
 }
 
 /// Servers first, then everything else; returns when all of it has ended.
@@ -115,8 +138,9 @@ async fn serve(
     config: Config,
     connections: Connections,
     log: Arc<logging::Handle>,
+    mut switch: logging::Switch,
 ) -> Result<(), RunError> {
-    let mut signals = signals::listen(move |why| end(why, &log))?;
+    let mut signals = signals::listen(move |why| end(why, &log), move || switch.toggle())?;
     let census = Census::default();
     let metrics = Metrics::new(&options.version.version, census.clone());
     metrics.config_hash(&config.hash());
@@ -251,6 +275,7 @@ pub(crate) fn serve_http(
     let options = ServerOptions {
         probes: config.servers.health_probes.as_ref().map(bind),
         metrics: config.servers.metrics.as_ref().map(bind),
+        profiling: config.debugging.profiling,
         process,
     };
     server::serve(options, Arc::new(sources))

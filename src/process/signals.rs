@@ -1,4 +1,5 @@
-//! Signals (spec 70 §13): the first asks for a graceful stop, the second ends the process at once.
+//! Signals (spec 70 §13): the first SIGTERM or SIGINT asks for a graceful stop, the second ends the process at once. SIGUSR1
+//! turns the level `debug` of the log on and off.
 //!
 //! They have a thread of their own, so that a process whose controllers hang still ends in time.
 
@@ -28,16 +29,26 @@ pub(super) enum Impatience {
     GracePeriod,
 }
 
-/// Listens for SIGTERM and SIGINT from now on. `end` must end the process.
+/// Listens for SIGTERM, SIGINT and SIGUSR1 from now on. `end` must end the process, `toggle` is called for each SIGUSR1.
 ///
 /// # Errors
 /// When the system does not let us.
-pub(super) fn listen(end: impl FnOnce(Impatience) + Send + 'static) -> io::Result<Signals> {
+pub(super) fn listen(
+    end: impl FnOnce(Impatience) + Send + 'static,
+    mut toggle: impl FnMut() + Send + 'static,
+) -> io::Result<Signals> {
     let (sender, first) = watch::channel(false);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (mut terminate, mut interrupt) = {
+    let (mut terminate, mut interrupt, mut user) = {
         let _inside = runtime.enter();
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+        let listen = |kind: fn() -> SignalKind| signal(kind());
+        (listen(SignalKind::terminate)?, listen(SignalKind::interrupt)?, listen(SignalKind::user_defined1)?)
+    };
+    let toggling = async move {
+        while user.recv().await.is_some() {
+            toggle();
+        }
+        std::future::pending::<()>().await;
     };
     let watch = async move {
         either(&mut terminate, &mut interrupt).await;
@@ -46,7 +57,13 @@ pub(super) fn listen(end: impl FnOnce(Impatience) + Send + 'static) -> io::Resul
         let ended = tokio::time::timeout(GRACE_PERIOD + SLACK, second).await;
         end(if ended.is_ok() { Impatience::SecondSignal } else { Impatience::GracePeriod });
     };
-    std::thread::Builder::new().name("signals".to_owned()).spawn(move || runtime.block_on(watch))?;
+    let both = async move {
+        tokio::select! {
+            () = watch => {}
+            () = toggling => {}
+        }
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || runtime.block_on(both))?;
     Ok(Signals { first })
 }
 

@@ -98,10 +98,44 @@ async fn metrics_are_prometheus_text() {
 
 /// spec 70 scenario 31, profiling disabled
 #[actix_web::test]
-async fn there_is_no_profiling() {
+async fn there_are_no_profiles_unless_they_are_enabled() {
     assert_eq!(get("/debug/pprof").await.0, 404);
     assert_eq!(get("/debug/pprof/").await.0, 404);
     assert_eq!(get("/debug/pprof/profile?seconds=1").await.0, 404);
+}
+
+/// spec 70 scenario 31, profiling enabled; §9.3
+#[actix_web::test]
+async fn profiles_are_below_debug_pprof_of_the_metrics_server() {
+    let any = Bind { address: String::new(), port: 0 };
+    let options = ServerOptions { probes: Some(any.clone()), metrics: Some(any), profiling: true, process: process() };
+    let servers = serve(options, sources()).unwrap();
+    let ask = async |address: Option<SocketAddr>, path: &str| {
+        let mut answer = Vec::new();
+        connect(address.unwrap(), path).await.read_to_end(&mut answer).await.unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
+    };
+
+    for (path, status, contained) in [
+        ("/debug/pprof", "302", "location: /debug/pprof/"),
+        ("/debug/pprof/", "200", "profile?seconds=30"),
+        ("/debug/pprof/actors", "200", "Starting      managedresource"),
+        ("/debug/pprof/goroutine?debug=1", "200", "actors: 1"),
+        ("/debug/pprof/symbol?0x0", "200", "num_symbols: 1"),
+        ("/debug/pprof/allocator", "200", "allocated"),
+        ("/debug/pprof/profile?seconds=1", "200", "content-type: application/octet-stream"),
+        ("/debug/pprof/profile?seconds=x", "400", "seconds must be a whole number from 1 to 600"),
+        ("/debug/pprof/heap", "404", "the allocator takes no samples"),
+        ("/debug/pprof/trace?seconds=1", "404", "OTEL_EXPORTER_OTLP_ENDPOINT"),
+        ("/debug/pprof/mutex", "404", "404 page not found"),
+    ] {
+        let answer = ask(servers.metrics_address(), path).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{path}: {answer}");
+        assert!(answer.contains(contained), "{path}: {answer}");
+    }
+    let answer = ask(servers.probes_address(), "/debug/pprof/").await;
+    assert!(answer.starts_with("HTTP/1.1 404 "), "never on the probes' port: {answer}");
+    servers.stop().await;
 }
 
 #[actix_web::test]
@@ -172,7 +206,7 @@ async fn connect(address: SocketAddr, path: &str) -> TcpStream {
 #[actix_web::test]
 async fn both_servers_answer_on_their_sockets_and_stop_with_open_streams() {
     let any = Bind { address: String::new(), port: 0 };
-    let options = ServerOptions { probes: Some(any.clone()), metrics: Some(any), process: process() };
+    let options = ServerOptions { probes: Some(any.clone()), metrics: Some(any), profiling: false, process: process() };
     let handles = serve(options, sources()).unwrap();
 
     let mut probe = String::new();
@@ -199,9 +233,11 @@ async fn a_taken_address_is_an_error_that_names_it() {
     let port = taken.local_addr().unwrap().port();
     let bind = |port| Bind { address: "127.0.0.1".to_owned(), port };
 
-    let error =
-        serve(ServerOptions { probes: Some(bind(0)), metrics: Some(bind(port)), process: process() }, sources())
-            .unwrap_err();
+    let error = serve(
+        ServerOptions { probes: Some(bind(0)), metrics: Some(bind(port)), profiling: false, process: process() },
+        sources(),
+    )
+    .unwrap_err();
 
     assert!(error.to_string().starts_with(&format!("error listening on 127.0.0.1:{port}: ")), "{error}");
 }
@@ -210,7 +246,9 @@ async fn a_taken_address_is_an_error_that_names_it() {
 #[actix_web::test]
 async fn silent_connections_make_room_for_probes() {
     let any = Bind { address: "127.0.0.1".to_owned(), port: 0 };
-    let handles = serve(ServerOptions { probes: Some(any), metrics: None, process: process() }, sources()).unwrap();
+    let handles =
+        serve(ServerOptions { probes: Some(any), metrics: None, profiling: false, process: process() }, sources())
+            .unwrap();
     let address = handles.probes_address().unwrap();
     let mut silent = Vec::new();
     for index in 0..MOST_SILENT + 10 {

@@ -1,0 +1,47 @@
+//! More records, and fewer again, while the process runs.
+
+use super::Level;
+
+/// Turns `debug` on and off.
+pub struct Switch {
+    configured: Level,
+    current: Level,
+    set: Box<dyn Fn(Level) -> bool + Send>,
+}
+
+// === impl Switch ===
+
+impl Switch {
+    /// `set` makes a level the current one, and answers whether it could.
+    pub(super) fn new(configured: Level, set: impl Fn(Level) -> bool + Send + 'static) -> Self {
+        Self { configured, current: configured, set: Box::new(set) }
+    }
+
+    /// From the configured level to `debug`, and back; where `debug` is configured, to `info` and back. Says so in the log, even
+    /// if that has errors alone.
+    pub fn toggle(&mut self) {
+        let next = match (self.current == self.configured, self.configured) {
+            (false, configured) => configured,
+            (true, Level::Debug) => Level::Info,
+            (true, Level::Info | Level::Error) => Level::Debug,
+        };
+        if next == Level::Error {
+            tracing::info!(level = %next, "The level of the log changes"); // nobody would see it afterwards
+        }
+        if (self.set)(next) {
+            self.current = next;
+        }
+        if next != Level::Error {
+            tracing::info!(level = %next, "The level of the log changes");
+        }
+    }
+}
+
+impl std::fmt::Debug for Switch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Switch")
+            .field("configured", &self.configured)
+            .field("current", &self.current)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,130 @@
+//! CPU profiles: for some seconds a timer interrupts whatever runs, a hundred times per second of CPU, and its stack is kept.
+
+use std::{collections::HashMap, time::Duration};
+
+use actix_web::{HttpRequest, HttpResponse, http::StatusCode, rt::time::sleep, web};
+use jemalloc_pprof::{StackProfile, WeightedStack};
+use mappings::MAPPINGS;
+use pprof::{ProfilerGuardBuilder, UnresolvedReport};
+use tokio::sync::Semaphore;
+
+use super::{download, refuse, symbols::name_of};
+
+/// Samples per second, as Go takes them.
+const FREQUENCY: i32 = 100;
+const NANOSECONDS_PER_SAMPLE: f64 = 1e9 / FREQUENCY as f64;
+const DEFAULT_SECONDS: u64 = 30;
+/// Stacks are kept until the end; nobody watches a request for longer.
+const MOST_SECONDS: u64 = 600;
+/// The function that takes the sample: it, and what it calls, is not what ran.
+const SAMPLER: &str = "perf_signal_handler";
+
+/// Addresses of one stack, the innermost call first, and how often it was seen.
+type Stack = (Vec<usize>, isize);
+
+/// `GET /debug/pprof/profile?seconds=<n>`.
+pub(super) async fn profile(request: HttpRequest, one: web::Data<Semaphore>) -> HttpResponse {
+    let length = match length(request.query_string()) {
+        Ok(length) => length,
+        Err(error) => return refuse(StatusCode::BAD_REQUEST, error),
+    };
+    let Ok(_turn) = one.try_acquire() else { return in_use("cpu profiling already in use") };
+    // Stacks are not followed into the unwinder's own locks, nor into the kernel's page of functions, which has no frames.
+    let profiler =
+        ProfilerGuardBuilder::default().frequency(FREQUENCY).blocklist(&["libgcc", "pthread", "vdso"]).build();
+    let profiler = match profiler {
+        Ok(profiler) => profiler,
+        Err(error) => return in_use(error),
+    };
+    sleep(length).await;
+    let stacks = match profiler.report().build_unresolved() {
+        Ok(report) => stacks(report),
+        Err(error) => return in_use(error),
+    };
+    drop(profiler);
+    match web::block(move || encode(stacks)).await {
+        Ok(profile) => download("profile", profile),
+        Err(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, error),
+    }
+}
+
+fn in_use(cause: impl std::fmt::Display) -> HttpResponse {
+    refuse(StatusCode::INTERNAL_SERVER_ERROR, format!("Could not enable CPU profiling: {cause}"))
+}
+
+/// How long `?seconds=<n>` asks for; none, or 0, is the default.
+fn length(query: &str) -> Result<Duration, String> {
+    let pairs = web::Query::<Vec<(String, String)>>::from_query(query).map(web::Query::into_inner).unwrap_or_default();
+    let Some((_, text)) = pairs.into_iter().find(|(key, _)| key == "seconds") else {
+        return Ok(Duration::from_secs(DEFAULT_SECONDS));
+    };
+    match text.parse() {
+        Ok(0) => Ok(Duration::from_secs(DEFAULT_SECONDS)),
+        Ok(seconds @ 1..=MOST_SECONDS) => Ok(Duration::from_secs(seconds)),
+        _ => Err(format!("seconds must be a whole number from 1 to {MOST_SECONDS}")),
+    }
+}
+
+fn stacks(report: UnresolvedReport) -> Vec<Stack> {
+    let stacks = report.data.into_iter();
+    // Where a stack cannot be followed any further stands 0.
+    let addresses =
+        |frames: &[backtrace::Frame]| frames.iter().map(|frame| frame.ip() as usize).filter(|&it| it != 0).collect();
+    stacks.map(|(stack, count)| (addresses(&stack.frames), count)).collect()
+}
+
+/// The profile in pprof's format. Names are looked up here, which reads the program's file.
+fn encode(stacks: Vec<Stack>) -> Vec<u8> {
+    let mut profile = StackProfile::default();
+    let mut is_sampler = HashMap::new();
+    for (addresses, count) in stacks {
+        let sampler = |address: &usize| {
+            let found = is_sampler.entry(*address);
+            *found.or_insert_with(|| name_of(*address).is_some_and(|name| name.contains(SAMPLER)))
+        };
+        // Behind the sampler stands what the kernel puts on a stack to come back from a signal.
+        let own = addresses.iter().position(sampler).map_or(0, |position| position + 2);
+        let mut addresses = addresses.get(own..).unwrap_or_default().to_vec();
+        // All but the innermost are where a call returns to, one behind what called; the format expects that of all.
+        if let Some(innermost) = addresses.first_mut() {
+            *innermost += 1;
+            addresses.reverse();
+            profile.push_stack(WeightedStack { addrs: addresses, weight: count as f64 * NANOSECONDS_PER_SAMPLE }, None);
+        }
+    }
+    for mapping in MAPPINGS.iter().flatten() {
+        profile.push_mapping(mapping.clone());
+    }
+    profile.to_pprof(("cpu", "nanoseconds"), ("cpu", "nanoseconds"), None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// spec 70 §9.3
+    #[test]
+    fn a_profile_takes_the_seconds_that_were_asked_for() {
+        let table = [
+            ("", Some(30)),
+            ("seconds=0", Some(30)),
+            ("seconds=5", Some(5)),
+            ("debug=1&seconds=600", Some(600)),
+            ("seconds=601", None),
+            ("seconds=-1", None),
+            ("seconds=1.5", None),
+            ("seconds=", None),
+        ];
+
+        for (query, seconds) in table {
+            assert_eq!(length(query).ok(), seconds.map(Duration::from_secs), "{query}");
+        }
+    }
+
+    #[test]
+    fn stacks_that_nothing_ran_on_make_an_empty_profile() {
+        let profile = encode(vec![(Vec::new(), 3)]);
+
+        assert!(profile.starts_with(&[0x1f, 0x8b]), "it is compressed by gzip");
+    }
+}

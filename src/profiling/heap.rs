@@ -1,0 +1,131 @@
+//! Heap profiles and statistics, by the allocator.
+//!
+//! The allocator takes samples only if it is told so when it starts, which is before `main`. A process that is to be profiled
+//! therefore starts itself anew, once, with the setting in its environment ([`prepare`]); all others pay nothing.
+
+use std::{
+    env,
+    ffi::OsString,
+    fmt::{self, Write as _},
+    io,
+    os::unix::process::CommandExt as _,
+    process::Command,
+};
+
+use actix_web::{HttpResponse, http::StatusCode, web};
+use jemalloc_pprof::PROF_CTL;
+use tikv_jemalloc_ctl::{Access, AsName, epoch, stats};
+
+use super::{download, plain, refuse};
+
+/// Where the allocator looks for settings.
+const SETTINGS: &str = "_RJEM_MALLOC_CONF";
+const TAKE_SAMPLES: &str = "prof:true";
+
+/// Why there will be no heap profiles. Everything else works.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoHeapProfiles {
+    /// The setting is there and does not help: this program uses another allocator.
+    #[error("the allocator takes no samples")]
+    Unsupported,
+    /// The process cannot start itself anew.
+    #[error("the program cannot start itself anew: {0}")]
+    Start(#[from] io::Error),
+}
+
+/// Has the allocator take samples. It may replace this process by a new one of itself, with the same arguments and process
+/// id, so call it before anything is begun.
+///
+/// # Errors
+/// When there will be none.
+pub(crate) fn prepare() -> Result<(), NoHeapProfiles> {
+    if takes_samples() {
+        return Ok(());
+    }
+    let settings = with_samples(env::var_os(SETTINGS)).ok_or(NoHeapProfiles::Unsupported)?;
+    let mut again = Command::new(env::current_exe()?);
+    // Comes back only if it fails.
+    Err(again.args(env::args_os().skip(1)).env(SETTINGS, settings).exec().into())
+}
+
+/// The settings with ours; `None` if it is there already.
+fn with_samples(settings: Option<OsString>) -> Option<OsString> {
+    let mut settings = settings.unwrap_or_default();
+    if settings.to_string_lossy().split(',').any(|setting| setting == TAKE_SAMPLES) {
+        return None;
+    }
+    if !settings.is_empty() {
+        settings.push(",");
+    }
+    settings.push(TAKE_SAMPLES);
+    Some(settings)
+}
+
+fn takes_samples() -> bool {
+    c"opt.prof".to_bytes_with_nul().name().read().unwrap_or(false)
+}
+
+/// `GET /debug/pprof/heap`.
+pub(super) async fn profile() -> HttpResponse {
+    let Some(control) = PROF_CTL.as_ref() else {
+        return refuse(StatusCode::NOT_FOUND, NoHeapProfiles::Unsupported);
+    };
+    let mut control = control.clone().lock_owned().await;
+    match web::block(move || control.dump_pprof()).await {
+        Ok(Ok(profile)) => download("heap", profile),
+        Ok(Err(error)) => {
+            let why = format!("the samples cannot be written to {}: {error}", env::temp_dir().display());
+            refuse(StatusCode::INTERNAL_SERVER_ERROR, why)
+        }
+        Err(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, error),
+    }
+}
+
+/// `GET /debug/pprof/allocator`.
+pub(super) async fn statistics() -> HttpResponse {
+    match Statistics::now() {
+        Ok(statistics) => plain(statistics.to_string()),
+        Err(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, format!("the allocator keeps no statistics: {error}")),
+    }
+}
+
+/// What the allocator holds, in bytes.
+struct Statistics([(&'static str, usize, &'static str); 6]);
+
+impl Statistics {
+    fn now() -> Result<Self, tikv_jemalloc_ctl::Error> {
+        epoch::advance()?; // the numbers are those of this moment
+        Ok(Self([
+            ("allocated", stats::allocated::read()?, "by the program, in use"),
+            ("active", stats::active::read()?, "pages with something in use"),
+            ("resident", stats::resident::read()?, "in memory, with what is kept for later"),
+            ("mapped", stats::mapped::read()?, "of the address space"),
+            ("retained", stats::retained::read()?, "of the address space, given back"),
+            ("metadata", stats::metadata::read()?, "of the allocator's own"),
+        ]))
+    }
+}
+
+impl fmt::Display for Statistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("bytes\n")?;
+        self.0.iter().try_for_each(|(name, bytes, meaning)| {
+            f.write_fmt(format_args!("{bytes:>12}  {name:<9}  {meaning}"))?;
+            f.write_char('\n')
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_setting_is_added_once_to_those_that_are_there() {
+        let added = |settings: Option<&str>| with_samples(settings.map(Into::into)).map(|it| it.into_string().unwrap());
+
+        assert_eq!(added(None).as_deref(), Some("prof:true"));
+        assert_eq!(added(Some("narenas:1")).as_deref(), Some("narenas:1,prof:true"));
+        assert_eq!(added(Some("narenas:1,prof:true")), None, "a process does not start itself for ever");
+    }
+}

@@ -1,0 +1,84 @@
+//! Profiles of the running process (spec 70 §9.3), below `/debug/pprof` of the metrics server, while
+//! `debugging.enableProfiling` is on.
+//!
+//! * `cpu.rs`: what runs, sampled for some seconds;
+//! * `heap.rs`: what the allocator holds, from samples since the start, and its statistics;
+//! * `symbols.rs`: names of addresses;
+//! * `actors.rs`: the actors by what they do, as Go's programs list goroutines.
+//!
+//! Profiles are in the format of pprof: `go tool pprof http://…/debug/pprof/profile`. They hold addresses, names of functions
+//! and of files of this program, never the content of memory.
+
+mod actors;
+mod cpu;
+mod heap;
+mod symbols;
+
+use std::{fmt::Display, sync::Arc};
+
+use actix_web::{HttpResponse, http::StatusCode, web};
+use kit::Census;
+use tokio::sync::Semaphore;
+
+pub(crate) use heap::prepare;
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const PROFILE: &str = "application/octet-stream";
+
+/// What can be asked for: path below `/debug/pprof/`, and what it is.
+const INDEX: [(&str, &str); 6] = [
+    ("profile?seconds=30", "CPU profile: what runs in the next seconds (1 to 600), 100 samples a second"),
+    ("heap", "memory in use by where it was allocated, sampled every 512 KiB since the start"),
+    ("allocator", "statistics of the allocator"),
+    ("actors", "actors by kind and by what they do; also as goroutine"),
+    ("symbol?0x0", "names of the functions at addresses, separated by +"),
+    ("trace", "not here: spans go to a collector of OpenTelemetry"),
+];
+
+/// Adds the routes.
+pub(crate) fn routes(config: &mut web::ServiceConfig, census: Census) {
+    config
+        .app_data(web::Data::from(Arc::new(Semaphore::new(1))))
+        .app_data(web::Data::new(census))
+        .service(web::redirect("/debug/pprof", "/debug/pprof/").using_status_code(StatusCode::FOUND))
+        .route("/debug/pprof/", web::get().to(index))
+        .route("/debug/pprof/profile", web::get().to(cpu::profile))
+        .route("/debug/pprof/heap", web::get().to(heap::profile))
+        .route("/debug/pprof/allocator", web::get().to(heap::statistics))
+        .route("/debug/pprof/actors", web::get().to(actors::list))
+        .route("/debug/pprof/goroutine", web::get().to(actors::list))
+        .route("/debug/pprof/symbol", web::get().to(symbols::of_query))
+        .route("/debug/pprof/symbol", web::post().to(symbols::of_body))
+        .route("/debug/pprof/trace", web::get().to(no_trace));
+}
+
+async fn index() -> HttpResponse {
+    let rows: String =
+        INDEX.iter().map(|(path, meaning)| format!("<tr><td><a href=\"{path}\">{path}</a><td>{meaning}\n")).collect();
+    let page = format!("<!doctype html><title>Profiles</title>\n<h1>Profiles</h1>\n<table>\n{rows}</table>\n");
+    HttpResponse::Ok().content_type("text/html; charset=utf-8").body(page)
+}
+
+async fn no_trace() -> HttpResponse {
+    let text = "There are no execution traces. Set OTEL_EXPORTER_OTLP_ENDPOINT in a build with the feature otel: passes, \
+                reviews and requests are then exported as spans.\n";
+    HttpResponse::NotFound().content_type(TEXT).body(text)
+}
+
+/// A finished profile, to be saved under a name.
+fn download(name: &str, profile: Vec<u8>) -> HttpResponse {
+    HttpResponse::Ok()
+        .content_type(PROFILE)
+        .insert_header(("Content-Disposition", format!("attachment; filename=\"{name}\"")))
+        .insert_header(("X-Content-Type-Options", "nosniff"))
+        .body(profile)
+}
+
+fn plain(text: String) -> HttpResponse {
+    HttpResponse::Ok().content_type(TEXT).body(text)
+}
+
+/// Answers `status` and says why.
+fn refuse(status: StatusCode, why: impl Display) -> HttpResponse {
+    HttpResponse::build(status).content_type(TEXT).body(format!("{why}\n"))
+}
