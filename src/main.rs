@@ -57,6 +57,7 @@ fn set_up_allocator() -> Result<(), tikv_jemalloc_ctl::Error> {
 fn run(arguments: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> i32 {
     match Cli::parse_from(arguments, env) {
         Ok(Command::Run(options)) => process::run(&options),
+        Ok(Command::PrintConfig(options)) => process::print_config(&options),
         Ok(Command::Tool(tool)) => commands::run(&tool, env),
         Ok(Command::Version(text) | Command::Help(text)) => {
             process::print(&format!("{}\n", text.trim_end()));

@@ -76,13 +76,15 @@ impl Cli {
         }
 
         let extra = matches.get_many::<String>("extra-target-namespace").unwrap_or_default();
-        Ok(Command::Run(Box::new(RunOptions {
+        let print_config = flag_is_set(&matches, "print-config")?;
+        let options = Box::new(RunOptions {
             config: text(&matches, "config").filter(|path| !path.is_empty()),
             extra_target_namespaces: extra.cloned().collect(),
             version,
             environment: Environment::read(env),
             legacy: legacy::explicit(|name| text(&matches, name))?,
-        })))
+        });
+        Ok(if print_config { Command::PrintConfig(options) } else { Command::Run(options) })
     }
 
     /// The usage, as `-h` prints it.
@@ -115,7 +117,7 @@ fn version_request(value: &str) -> Result<VersionRequest, UsageError> {
     }
 }
 
-fn command() -> clap::Command {
+pub(super) fn command() -> clap::Command {
     let command = clap::Command::new(PROGRAM)
         .about(ABOUT)
         .long_about(LONG_ABOUT)
@@ -131,6 +133,10 @@ fn command() -> clap::Command {
                 .value_name("NAMESPACE")
                 .help("Another namespace to watch in the target cluster; may be repeated"),
         )
+        .arg(bare("print-config").value_name("true|false").help("Print the effective configuration").long_help(
+            "Print the configuration that file, flags, environment and defaults make together, and exit. It can be given to \
+             --config, and holds paths of kubeconfigs, not their content",
+        ))
         .arg(bare("version").value_name("raw|vX.Y.Z").help("Print the version").long_help(
             "Print the version and exit. With =raw print all details of the build; with =vX.Y.Z run, but report this version",
         ))

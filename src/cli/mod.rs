@@ -5,13 +5,15 @@
 //! ```
 //!
 //! `flags.rs` has the flags of today, `tools.rs` the commands for authors of bundles and for people on duty, `legacy.rs` the table of those from before there was a configuration file,
-//! `load.rs` merges them with file and environment. Everything is pure: files are read by a function that is passed in,
+//! `reference.rs` makes the reference of all flags, `load.rs` merges them with file and environment. Everything is pure: files are read by a function that is passed in,
 //! and [`load::read_file`] is the one for production. Start reading at [`Cli::parse_from`].
 
 mod args;
 mod flags;
 mod legacy;
 pub mod load;
+#[cfg(test)]
+mod reference;
 mod tools;
 mod version;
 mod webhook;
@@ -40,6 +42,8 @@ pub const PROGRAM: &str = "gardener-resource-manager";
 pub enum Command {
     /// Run the controllers and webhooks.
     Run(Box<RunOptions>),
+    /// Print the configuration with which [`Command::Run`] would run, and exit 0.
+    PrintConfig(Box<RunOptions>),
     /// Run the demonstration on an in-memory cluster.
     Demo(DemoOptions),
     /// Run a command for authors of bundles, or for people on duty.
@@ -137,6 +141,7 @@ impl RunOptions {
             ("config", self.config.clone().unwrap_or_default()),
             ("extra-target-namespace", format!("[{}]", self.extra_target_namespaces.join(","))),
             ("help", "false".to_owned()),
+            ("print-config", "false".to_owned()),
             ("version", "false".to_owned()),
         ];
         let legacy = legacy::FLAGS.iter();

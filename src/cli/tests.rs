@@ -154,7 +154,7 @@ fn help_lists_each_flag_and_keeps_the_legacy_ones_apart() {
     let Ok(Command::Help(help)) = parse(&["--help"]) else { panic!("help is printed") };
 
     let (main, legacy_part) = help.split_once("Legacy flags").expect("the legacy flags have a heading");
-    for flag in ["--config", "--extra-target-namespace", "--version", "--help"] {
+    for flag in ["--config", "--extra-target-namespace", "--print-config", "--version", "--help"] {
         assert!(main.contains(flag), "{flag}");
     }
     for flag in legacy::FLAGS {
@@ -189,7 +189,7 @@ fn the_log_gets_each_flag_once_and_sorted() {
     let lines = options(&["--config=/c", "--port=1", "--extra-target-namespace=b", "--extra-target-namespace=a"], &[])
         .flag_lines();
 
-    assert_eq!(lines.len(), legacy::FLAGS.len() + 4);
+    assert_eq!(lines.len(), legacy::FLAGS.len() + 5);
     assert!(lines.is_sorted_by_key(|line| line.split('=').next()));
     for line in
         ["FLAG: --config=/c", "FLAG: --port=1", "FLAG: --extra-target-namespace=[b,a]", "FLAG: --log-level=info"]
@@ -485,4 +485,24 @@ fn values_of_flags_are_validated_like_those_of_the_file() {
     let error = load_in(&["--leader-election=false", "--max-concurrent-workers=0"], &[], &[]).expect_err("it fails");
 
     assert_eq!(error, "controllers.managedResources.concurrentSyncs: Invalid value: 0: must be at least 1");
+}
+
+/// `docs/flags.md` is generated; on failure the test prints what it must be.
+#[cfg(feature = "sim")]
+#[test]
+fn the_documentation_lists_every_flag() {
+    let expected = super::reference::reference();
+
+    let actual = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/flags.md")).unwrap_or_default();
+
+    assert!(actual == expected, "docs/flags.md must be:\n{expected}");
+}
+
+#[test]
+fn the_effective_configuration_can_be_asked_for() {
+    let asked = |args: &[&str]| matches!(parse(args), Ok(Command::PrintConfig(_)));
+
+    assert!(asked(&["--config=/c", "--print-config"]));
+    assert!(!asked(&["--config=/c", "--print-config=false"]));
+    assert!(parse(&["--print-config=x"]).is_err());
 }

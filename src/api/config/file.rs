@@ -48,6 +48,7 @@ pub(crate) struct Connection {
     #[default(hours(24))]
     pub(crate) cache_resync_period: GoDuration,
     /// Former spelling of a list with one entry; added to the list.
+    #[serde(skip_serializing)]
     pub(crate) namespace: String,
     /// Only the target's is looked at.
     pub(crate) disable_cached_client: bool,

@@ -36,6 +36,8 @@ pub struct Loaded {
     pub config: Config,
     /// What to log once there is a log.
     pub warnings: Vec<Warning>,
+    /// What [`Loaded::config`] was made of.
+    draft: Draft,
 }
 
 /// Why there is no configuration to run with. The texts are those of spec 70 §1.1.
@@ -90,6 +92,30 @@ pub fn cluster_id_source(configured: &str) -> ClusterIdSource {
     }
 }
 
+// === impl Loaded ===
+
+impl Loaded {
+    /// The configuration as a file that means the same, with each key and its value. It holds paths of kubeconfigs, not what
+    /// is in them.
+    pub fn to_yaml(&self) -> String {
+        let mut file = self.draft.file.clone();
+        let csr_approver = self.config.controllers.csr_approver.as_ref();
+        file.controllers.csr_approver.machine_namespace =
+            csr_approver.map_or(file.controllers.csr_approver.machine_namespace, |it| it.machine_namespace.clone());
+        let only_flags_say = [
+            (self.draft.health_probes_off, "# no server for probes: --health-bind-address=0\n"),
+            (self.draft.metrics_off, "# no server for metrics: --metrics-bind-address=0\n"),
+            (
+                file.controllers.token_requestor.any_class,
+                "# the token requestor looks at Secrets of any class: flag mode\n",
+            ),
+        ];
+        let remarks: String = only_flags_say.iter().filter_map(|(said, remark)| said.then_some(*remark)).collect();
+        // It cannot fail: keys are texts, and all values have a form in YAML.
+        remarks + &serde_saphyr::to_string(&file).unwrap_or_default()
+    }
+}
+
 // === impl Draft ===
 
 impl Draft {
@@ -108,6 +134,7 @@ impl Draft {
     /// Replaces zeros, adds namespaces to the target's and validates.
     pub(crate) fn finish(mut self, extra_target_namespaces: &[String]) -> Result<Loaded, ConfigError> {
         defaults::apply(&mut self.file);
+        (self.file.api_version, self.file.kind) = (API_VERSION.to_owned(), KIND.to_owned());
         let namespaces = &mut self.file.target.namespaces;
         if namespaces.is_empty() && !extra_target_namespaces.is_empty() {
             self.warnings.push(Warning::new("--extra-target-namespace", WarningKind::NarrowsTarget));
@@ -118,7 +145,7 @@ impl Draft {
         if !errors.is_empty() {
             return Err(ConfigError::Invalid(errors));
         }
-        Ok(Loaded { config: resolve::config(&self), warnings: self.warnings })
+        Ok(Loaded { config: resolve::config(&self), warnings: std::mem::take(&mut self.warnings), draft: self })
     }
 }
 

@@ -306,3 +306,25 @@ proptest! {
         let _ = load(text.as_bytes());
     }
 }
+
+/// What `--print-config` prints means what was loaded.
+#[test]
+fn the_effective_configuration_can_be_loaded_again() {
+    let table = [
+        "",
+        "leaderElection: {resourceNamespace: garden}\nsourceClientConnection: {namespaces: [a], namespace: b, qps: -1}",
+        "leaderElection: {leaderElect: false}\ncontrollers: {kubeletCSRApprover: {enabled: true}, managedResources: {alwaysUpdate: true}}\n\
+         sourceClientConnection: {namespaces: [shoot]}\nwebhooks: {highAvailabilityConfig: {enabled: true, defaultNotReadyTolerationSeconds: 0}}",
+    ];
+
+    for text in table {
+        let text = if text.is_empty() { "leaderElection: {leaderElect: false}" } else { text };
+        let loaded = load(text.as_bytes()).expect("it is a configuration");
+        let printed = loaded.to_yaml();
+        let again = load(printed.as_bytes()).unwrap_or_else(|error| panic!("{error}:\n{printed}"));
+
+        assert_eq!(again.config, loaded.config, "{printed}");
+        assert_eq!(again.warnings, [], "{printed}");
+        assert!(printed.contains("\ncontrollers:\n"), "{printed}");
+    }
+}

@@ -1,0 +1,44 @@
+//! The reference of all flags, generated from their declarations.
+
+use super::{flags, legacy};
+
+/// The text of `docs/flags.md`.
+pub(super) fn reference() -> String {
+    let command = flags::command();
+    let own: String = command
+        .get_arguments()
+        .filter(|argument| !legacy::FLAGS.iter().any(|flag| argument.get_long() == Some(flag.name)))
+        .map(|argument| {
+            let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
+            format!("| `--{}` | {help} |\n", argument.get_long().unwrap_or_default())
+        })
+        .collect();
+    let former: String = legacy::FLAGS
+        .iter()
+        .map(|flag| {
+            let default = if flag.default.is_empty() { String::new() } else { format!("`{}`", flag.default) };
+            format!("| `--{}` | {default} | {} |\n", flag.name, flag.help)
+        })
+        .collect();
+    let commands: String = command
+        .get_subcommands()
+        .map(|command| {
+            format!(
+                "| `{}` | {} |\n",
+                command.get_name(),
+                command.get_about().map(ToString::to_string).unwrap_or_default()
+            )
+        })
+        .collect();
+    format!(
+        "# Flags\n\n\
+         Generated from `src/cli/`; a test compares this file with it.\n\n\
+         | Flag | Meaning |\n|---|---|\n{own}\n\
+         ## Commands\n\n\
+         Each has its own `--help`.\n\n\
+         | Command | Meaning |\n|---|---|\n{commands}\n\
+         ## Legacy flags\n\n\
+         Each overrides its field of the configuration file. Their defaults count only without `--config`.\n\n\
+         | Flag | Default | Meaning |\n|---|---|---|\n{former}"
+    )
+}
