@@ -10,5 +10,6 @@ mod admission;
 mod objects;
 mod placement;
 mod roll_out;
+mod take_over;
 #[cfg(feature = "otel")]
 mod traces;

@@ -17,7 +17,7 @@ use super::{
     files::{folder, free_port, write},
     http::{self, Answer},
     process::{Process, Signal},
-    wait::eventually,
+    wait::{eventually, promptly},
 };
 
 /// From start to ready: stores of a small cluster and a lease; generous, because the machine may be busy.
@@ -82,6 +82,20 @@ impl Grm {
         self.respawn()?;
         self.wait_ready().await?;
         Ok(())
+    }
+
+    /// As [`Self::restart`]; the time from the start of the process to the first 200 of `/readyz`.
+    pub(crate) async fn restart_promptly(&mut self) -> Result<Duration> {
+        self.kill();
+        let start = Instant::now();
+        self.respawn()?;
+        promptly("the program is ready", READY_LIMIT, async || {
+            let answer = self.probe("/readyz").await?;
+            ensure!(answer.code == 200, "/readyz: {} {}", answer.code, answer.body);
+            Ok(())
+        })
+        .await?;
+        Ok(start.elapsed())
     }
 
     /// Waits until `/readyz` answers 200; the time it took.

@@ -1,10 +1,15 @@
 //! The actor that carries out what the election says.
 
+use std::time::Duration;
+
 use actix::{
     Actor, ActorContext as _, ActorFutureExt as _, AsyncContext as _, Context, Handler, Message, ResponseActFuture,
-    SpawnHandle, WrapFuture as _,
+    SpawnHandle, StreamHandler, WrapFuture as _,
 };
-use cluster::{ApiError, Cluster, Context as RequestContext, Fence, Recorder, Reference, Resource, Target};
+use cluster::{
+    ApiError, Cluster, Context as RequestContext, Fence, Recorder, Reference, Resource, Target, WatchEvent, WatchKind,
+    WatchQuery, WatchStream,
+};
 use kit::{Activity, Cell, Deadline, Indispensable, Lane};
 use serde_json::Value;
 use tokio::{
@@ -75,6 +80,12 @@ pub struct LeaderActor {
     busy: bool,
     /// Who waits for the release.
     releasing: Option<oneshot::Sender<bool>>,
+    /// The watch of a candidate, or its opening.
+    watch: Option<SpawnHandle>,
+    /// Whether it is worth trying to watch.
+    may_watch: bool,
+    /// The Lease was seen free while a request was under way, whose answer may be older.
+    is_free: bool,
 }
 
 /// What kind of request is under way.
@@ -93,7 +104,16 @@ impl LeaderActor {
         let resource = Resource::new("coordination.k8s.io", "v1", "Lease", "leases", true);
         let lease = resource.at(setup.namespace.as_str(), setup.name.as_str());
         let setup = LeaderSetup { cluster: setup.cluster.beside(), ..setup };
-        Self { setup, lease, under_way: None, busy: false, releasing: None }
+        Self {
+            setup,
+            lease,
+            under_way: None,
+            busy: false,
+            releasing: None,
+            watch: None,
+            may_watch: true,
+            is_free: false,
+        }
     }
 
     fn tick(&self) -> Tick {
@@ -116,6 +136,8 @@ impl LeaderActor {
             Action::Create(lease) | Action::Update(lease) => self.request(Step::Write, Some(lease), ctx),
             Action::Wait(time) => {
                 self.busy = false;
+                self.keep_watch(ctx);
+                let time = if std::mem::take(&mut self.is_free) { Duration::ZERO } else { time };
                 self.under_way = Some(ctx.run_later(time, |actor, ctx| actor.begin(ctx)));
             }
             Action::Lost => self.lose(),
@@ -129,6 +151,49 @@ impl LeaderActor {
         let request = async move { send(&cluster, &ctx_of_request, &at, lease).await };
         let request = request.into_actor(self).map(move |result, actor, ctx| actor.ended(step, result, ctx));
         self.under_way = Some(ctx.spawn(request));
+    }
+
+    /// A candidate sees changes of the Lease as they happen. A holder needs no watch, and where there is none (the user may
+    /// not watch, the stream broke) a candidate sees them when it tries again.
+    fn keep_watch(&mut self, ctx: &mut Context<Self>) {
+        let election = &self.setup.election;
+        let version = election.version().filter(|_| self.may_watch && election.held_since().is_none());
+        let Some(version) = version.map(str::to_owned) else {
+            if let Some(watch) = self.watch.take() {
+                ctx.cancel_future(watch);
+            }
+            return;
+        };
+        if self.watch.is_some() {
+            return;
+        }
+        let (cluster, lease) = (self.setup.cluster.clone(), self.lease.clone());
+        let field_selector = Some(format!("metadata.name={}", lease.name));
+        let query = WatchQuery { field_selector, resource_version: Some(version), ..WatchQuery::default() };
+        let opening = async move { cluster.watch(&lease.resource, Some(&lease.namespace), query).await };
+        let opening = opening.into_actor(self).map(|opened, actor, ctx| actor.watching(opened, ctx));
+        self.watch = Some(ctx.spawn(opening));
+    }
+
+    fn watching(&mut self, opened: Result<WatchStream, ApiError>, ctx: &mut Context<Self>) {
+        self.watch = match opened {
+            Ok(stream) => Some(ctx.add_stream(stream)),
+            Err(error) => {
+                tracing::debug!(lease = %self.lease, %error, "the lease is not watched");
+                self.may_watch = !error.is_forbidden();
+                None
+            }
+        };
+    }
+
+    /// Begins anew at once.
+    fn hurry(&mut self, ctx: &mut Context<Self>) {
+        if self.busy {
+            self.is_free = true;
+        } else if let Some(wait) = self.under_way.take() {
+            ctx.cancel_future(wait);
+            self.begin(ctx);
+        }
     }
 
     /// A holder's request ends when the lease is lost, at the latest.
@@ -162,6 +227,7 @@ impl LeaderActor {
     fn report(&mut self) {
         let Some(held_since) = self.setup.election.held_since() else { return };
         self.setup.fence.renewed(held_since);
+        self.is_free = false;
         if *self.setup.leadership.borrow() == Leadership::Candidate {
             let identity = self.setup.election.identity();
             tracing::info!(lease = %self.lease, identity, "became leader");
@@ -244,6 +310,28 @@ impl Actor for LeaderActor {
     fn started(&mut self, ctx: &mut Self::Context) {
         self.tell(Leadership::Candidate);
         self.begin(ctx);
+    }
+}
+
+impl StreamHandler<Result<WatchEvent, ApiError>> for LeaderActor {
+    fn handle(&mut self, event: Result<WatchEvent, ApiError>, ctx: &mut Self::Context) {
+        let election = &mut self.setup.election;
+        let is_free = match event {
+            Ok(WatchEvent { kind: WatchKind::Added | WatchKind::Modified, object }) => {
+                election.saw(object, Instant::now())
+            }
+            Ok(WatchEvent { kind: WatchKind::Deleted, .. }) => election.held_since().is_none(),
+            // After an error the stream ends.
+            Ok(WatchEvent { kind: WatchKind::Bookmark, .. }) | Err(_) => false,
+        };
+        if is_free && self.releasing.is_none() && *self.setup.leadership.borrow() == Leadership::Candidate {
+            self.hurry(ctx);
+        }
+    }
+
+    /// The actor goes on; the next wait opens another stream.
+    fn finished(&mut self, _: &mut Self::Context) {
+        self.watch = None;
     }
 }
 

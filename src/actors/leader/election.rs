@@ -168,6 +168,11 @@ impl Election {
         self.observed.as_ref().map_or("", |(lease, _)| lease.uid())
     }
 
+    /// Version of the Lease as last seen, if known.
+    pub fn version(&self) -> Option<&str> {
+        self.observed.as_ref().map(|(lease, _)| lease.version()).filter(|version| !version.is_empty())
+    }
+
     /// The timing it runs by.
     pub fn timing(&self) -> &Timing {
         &self.timing
@@ -202,18 +207,31 @@ impl Election {
             Some((observed, seen_at)) if observed.same_record(&lease) => *seen_at,
             Some(_) | None => at.now,
         };
+        self.observed = Some((lease.clone(), seen_at));
         let ours = lease.holder() == identity;
         let free = lease.holder().is_empty() || seen_at + lease.duration() <= at.now;
-        let next = match (ours, self.held_since) {
+        match (ours, self.held_since) {
             (true, Some(_)) => Action::Update(lease.renewed(duration, at.wall)),
             // of a life before this one, or of an attempt of unknown outcome
             (true, None) => Action::Update(lease.taken(identity, duration, at.wall)),
             (false, Some(_)) => self.lose(), // somebody took it from us: waiting for the deadline would be wrong
             (false, None) if free => Action::Update(lease.taken(identity, duration, at.wall)),
             (false, None) => self.again(at),
-        };
-        self.observed = Some((lease, seen_at));
-        next
+        }
+    }
+
+    /// The Lease as a watch shows it to a candidate that waits; `true`: it is free, begin now. It is never taken without
+    /// another read, so that a stream that is late only costs one.
+    pub fn saw(&mut self, lease: Value, now: Instant) -> bool {
+        if self.held_since.is_some() {
+            return false;
+        }
+        let lease = Lease::new(lease);
+        let is_free = lease.holder().is_empty();
+        if !self.observed.as_ref().is_some_and(|(observed, _)| observed.same_record(&lease)) {
+            self.observed = Some((lease, now));
+        }
+        is_free
     }
 
     /// A creation or update ended.
@@ -245,12 +263,20 @@ impl Election {
 
     fn again(&mut self, at: Tick) -> Action {
         let Some(lost_at) = self.lost_at() else {
-            return Action::Wait(self.timing.retry_period.mul_f64(1.0 + JITTER * at.random));
+            let wait = self.timing.retry_period.mul_f64(1.0 + JITTER * at.random);
+            return Action::Wait(
+                self.free_at().filter(|free| *free > at.now).map_or(wait, |free| wait.min(free - at.now)),
+            );
         };
         if lost_at <= at.now {
             return self.lose();
         }
         Action::Wait(self.timing.retry_period.min(lost_at - at.now))
+    }
+
+    /// When somebody else's lease is free without another renewal: waiting longer would be wrong.
+    fn free_at(&self) -> Option<Instant> {
+        self.observed.as_ref().map(|(lease, seen_at)| *seen_at + lease.duration())
     }
 
     fn is_over(&self, now: Instant) -> bool {

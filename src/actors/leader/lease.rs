@@ -40,6 +40,10 @@ impl Lease {
         object::uid(&self.0)
     }
 
+    pub(super) fn version(&self) -> &str {
+        object::resource_version(&self.0)
+    }
+
     /// Whether the same candidate holds it in the same term and has not renewed it: only the record counts, not what
     /// others do to the object's metadata.
     pub(super) fn same_record(&self, other: &Self) -> bool {

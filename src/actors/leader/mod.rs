@@ -2,7 +2,8 @@
 //!
 //! * `election`: the rules, a pure state machine: what happened goes in, the next request or wait comes out.
 //! * `lease`: the Lease as JSON.
-//! * `actor`: sends the requests, opens the fence with each renewal, tells others whether we lead.
+//! * `actor`: sends the requests, watches the Lease while somebody else holds it, opens the fence with each renewal, tells
+//!   others whether we lead.
 //!
 //! Start at [`Election`]; the actor only carries out what it says.
 

@@ -27,6 +27,31 @@ fn the_second_replica_works_when_the_first_has_crashed() {
     });
 }
 
+/// spec 71 scenario 8: the standby watches the Lease
+#[test]
+fn the_second_replica_works_at_once_when_the_first_was_stopped_and_when_the_lease_expires() {
+    world(|world| async move {
+        let first = world.start_beside("first", elected());
+        world.held_by("first").await;
+        let second = world.start_beside("second", elected());
+        sleep(Duration::from_secs(30)).await;
+
+        assert!(first.process.stop(PATIENCE).await.released);
+        let released = Instant::now();
+        world.held_by("second").await;
+        assert!(released.elapsed() < Duration::from_millis(200), "{:?}", released.elapsed());
+
+        let third = world.start_beside("third", elected());
+        sleep(Duration::from_secs(30)).await;
+        second.life.crash();
+        let crashed = Instant::now();
+        world.held_by("third").await;
+        assert!(crashed.elapsed() < LEASE_DURATION + Duration::from_millis(200), "{:?}", crashed.elapsed());
+        second.process.stop(Duration::ZERO).await;
+        third.process.stop(PATIENCE).await;
+    });
+}
+
 /// spec 70 scenario 28, contract rule 9
 #[test]
 fn a_lease_that_was_taken_over_ends_the_process_and_its_writes() {

@@ -25,7 +25,7 @@ fn run<T>(test: impl Future<Output = T>) -> T {
     System::with_tokio_rt(runtime).block_on(test)
 }
 
-/// A server with one Lease, whose trouble can be chosen.
+/// A server with one Lease that may not be watched, and whose trouble can be chosen.
 #[derive(Clone, Default)]
 struct Leases(Arc<Mutex<State>>);
 
@@ -50,6 +50,9 @@ impl Leases {
             }
             if let Some(trouble) = state.trouble {
                 return trouble();
+            }
+            if seen.line.contains("watch=1") {
+                return status(403, "Forbidden", "leases may not be watched");
             }
             if seen.line.starts_with("GET") {
                 return state.lease.as_ref().map_or_else(|| status(404, "NotFound", "none"), |lease| reply(200, lease));
@@ -124,7 +127,13 @@ fn one_of_two_leads_and_its_fence_stays_open() {
             assert!(second.is(Leadership::Candidate) && second.fence.check().is_err());
         }
 
-        let reads = server.lines().iter().filter(|line| line.starts_with("GET")).count();
+        let (watches, reads): (Vec<_>, Vec<_>) = server
+            .lines()
+            .into_iter()
+            .filter(|line| line.starts_with("GET"))
+            .partition(|line| line.contains("watch=1"));
+        assert_eq!(watches.len(), 1, "what is forbidden is not tried again");
+        let reads = reads.len();
         assert!((20..60).contains(&reads), "only the candidate reads: {reads}");
     });
 }

@@ -109,6 +109,45 @@ fn a_lease_is_free_when_its_record_stands_still_for_its_duration_by_our_clock() 
 }
 
 #[test]
+fn a_candidate_looks_again_when_the_lease_expires() {
+    let mut candidate = Candidate::new();
+    candidate.election.read(lease("other", 1), candidate.at(0));
+
+    assert_eq!(candidate.election.read(lease("other", 1), candidate.at(14)), Action::Wait(SECOND));
+}
+
+#[test]
+fn a_watched_renewal_counts_from_when_it_was_seen() {
+    let mut candidate = Candidate::new();
+    candidate.election.read(lease("other", 1), candidate.at(0));
+    let Answer::Lease(renewed) = lease("other", 2) else { unreachable!() };
+    assert!(!candidate.election.saw(renewed, candidate.at(2).now));
+
+    assert!(matches!(candidate.election.read(lease("other", 2), candidate.at(16)), Action::Wait(_)));
+    assert!(matches!(candidate.election.read(lease("other", 2), candidate.at(17)), Action::Update(_)));
+}
+
+#[test]
+fn a_lease_that_is_seen_free_is_read_before_it_is_taken() {
+    let mut candidate = Candidate::new();
+    candidate.election.read(lease("other", 1), candidate.at(0));
+    let Answer::Lease(free) = lease("", 2) else { unreachable!() };
+
+    assert!(candidate.election.saw(free, candidate.at(1).now));
+    assert_eq!(candidate.election.begin(candidate.at(1)), Action::Get);
+    assert!(matches!(candidate.election.read(lease("third", 3), candidate.at(1)), Action::Wait(_)));
+}
+
+#[test]
+fn a_holder_takes_nothing_from_a_watch() {
+    let mut leader = Candidate::leading();
+    let Answer::Lease(free) = lease("", 9) else { unreachable!() };
+
+    assert!(!leader.election.saw(free, leader.at(1).now));
+    assert!(matches!(leader.election.begin(leader.at(2)), Action::Update(_)));
+}
+
+#[test]
 fn a_change_of_the_objects_metadata_is_no_renewal() {
     let mut candidate = Candidate::new();
     candidate.election.read(lease("other", 1), candidate.at(0));
