@@ -25,6 +25,9 @@ A legacy flag overrides its field of the configuration file. Without --config, a
 Environment:
   KUBECONFIG         kubeconfig of the source cluster; overrides the configuration file
   TARGET_KUBECONFIG  kubeconfig of the target cluster; overrides the configuration file
+  HTTPS_PROXY        proxy of the clusters, unless the kubeconfig has a proxy-url; HTTP_PROXY for
+                     those without TLS
+  NO_PROXY           clusters that are reached without the proxy of the environment
 
 Examples:
   gardener-resource-manager --config config/local.yaml

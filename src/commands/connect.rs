@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, rc::Rc};
 
-use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side};
+use cluster::{BadProxy, Cluster, ClusterEnv, ClusterOptions, Fence, GivenProxy, NoObserver, ProxySettings, Side};
 use kit::{Clock, Random};
 use kube::config::{Config, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
@@ -17,6 +17,8 @@ pub(super) enum ConnectError {
     File { path: PathBuf, error: KubeconfigError },
     #[error("cannot use the kubeconfig: {0}")]
     Kubeconfig(#[from] KubeconfigError),
+    #[error("cannot use the proxy of the kubeconfig: {0}")]
+    Proxy(#[from] BadProxy),
     #[error("cannot connect: {0}")]
     Client(#[from] kube::Error),
     #[error("cannot start: {0}")]
@@ -31,16 +33,27 @@ pub(super) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ConnectErr
     Ok(runtime.block_on(work))
 }
 
-/// A client: from the given kubeconfig, `$KUBECONFIG` (files that are merged), `~/.kube/config`, or the Pod's environment.
+/// A client: from the given kubeconfig, `$KUBECONFIG` (files that are merged), `~/.kube/config`, or the Pod's environment;
+/// through the proxy that the controller would use, too (spec 70 §8.1).
 pub(super) async fn client(
     given: Option<&str>,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<kube::Client, ConnectError> {
-    let config = match kubeconfig(given, env)? {
-        Some(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?,
-        None => Config::incluster().map_err(ConnectError::Nowhere)?,
+    let proxies = ProxySettings::of(env);
+    let (config, proxy) = match kubeconfig(given, env)? {
+        Some(mut kubeconfig) => {
+            let given = GivenProxy::take(&mut kubeconfig);
+            let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+            let proxy = given.choose(&mut config, &proxies)?;
+            (config, proxy)
+        }
+        None => {
+            let config = Config::incluster().map_err(ConnectError::Nowhere)?;
+            let proxy = proxies.choose(&config.cluster_url, None)?;
+            (config, proxy)
+        }
     };
-    Ok(kube::Client::try_from(config)?)
+    Ok(cluster::client_through(proxy.as_ref(), config)?)
 }
 
 /// The kubeconfig of a person; `None` if there is none. Of the files of `$KUBECONFIG` those count that exist.

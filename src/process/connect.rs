@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cluster::{
-    Connection, ConnectionError, PodEnvironment,
+    Connection, ConnectionError, PodEnvironment, ProxySettings,
     kubeconfig::{self, Environment, ForbiddenField, NoConfiguration, Origin},
     read_kubeconfig,
 };
@@ -40,21 +40,25 @@ pub enum ConnectError {
 pub fn connections(config: &Config, environment: &Environment, flag_mode: bool) -> Result<Connections, ConnectError> {
     let (source, target) = (config.source.kubeconfig.as_deref(), config.target.kubeconfig.as_deref());
     let (source, target) = kubeconfig::resolve(source, target, environment, flag_mode, &Path::exists)?;
-    let source = connection(&source)?;
-    let target = connection(&target)?;
+    let proxies = &environment.proxies;
+    for variable in proxies.ignored() {
+        tracing::warn!(variable, "the value is no proxy that is supported, so the variable counts as unset");
+    }
+    let source = connection(&source, proxies)?;
+    let target = connection(&target, proxies)?;
     let target = (target != source).then_some(target);
     Ok(Connections { source, target })
 }
 
 /// How one cluster is reached.
-fn connection(origin: &Origin) -> Result<Connection, ConnectError> {
+fn connection(origin: &Origin, proxies: &ProxySettings) -> Result<Connection, ConnectError> {
     match origin {
         Origin::Kubeconfig(path) => {
             let content = read_kubeconfig(path)?;
             kubeconfig::check(&content)?;
-            Ok(Connection::of_kubeconfig(path, content)?)
+            Ok(Connection::of_kubeconfig(path, content, proxies)?)
         }
-        Origin::InCluster { .. } => Ok(Connection::in_cluster(&PodEnvironment::of_process())?),
+        Origin::InCluster { .. } => Ok(Connection::in_cluster(&PodEnvironment::of_process(), proxies)?),
     }
 }
 
@@ -93,6 +97,29 @@ mod tests {
 
         assert!(one.target.is_none());
         assert_eq!(two.target.map(|target| target.host()), Some("b:6443".to_owned()));
+    }
+
+    /// spec 70 §8.1, §8.2
+    #[test]
+    fn a_cluster_behind_another_proxy_is_another_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = kubeconfig(&directory, "a", "");
+        let copy = |name: &str, proxy_url: &str| {
+            let copy = format!("{path}-{name}");
+            let text = std::fs::read_to_string(&path).unwrap();
+            let server = "\"server\"";
+            std::fs::write(&copy, text.replace(server, &format!("\"proxy-url\": \"{proxy_url}\", {server}"))).unwrap();
+            copy
+        };
+        let (same, other) = (copy("same", "http://p:3128"), copy("other", "http://q:3128"));
+        let value = |name: &str| (name == "HTTPS_PROXY").then(|| "p:3128".to_owned());
+        let environment = Environment::read(&value);
+
+        let one = connections(&config(&path, &same), &environment, false).unwrap();
+        let two = connections(&config(&path, &other), &environment, false).unwrap();
+
+        assert!(one.target.is_none());
+        assert!(two.target.is_some());
     }
 
     /// spec 70 scenario 19

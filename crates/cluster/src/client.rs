@@ -8,13 +8,7 @@ use std::{
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::HeaderValue;
 use hyper_util::{
-    client::legacy::{
-        Client as HttpClient,
-        connect::{
-            Connect, HttpConnector,
-            proxy::{SocksV5, Tunnel},
-        },
-    },
+    client::legacy::Client as HttpClient,
     rt::{TokioExecutor, TokioTimer},
 };
 use kube::{
@@ -29,7 +23,10 @@ use tower_http::decompression::DecompressionLayer;
 
 use self::abrupt_end::AbruptEnd;
 use super::token::{Credentials, CredentialsError, Identified};
-use crate::files;
+use crate::{
+    files,
+    proxy::{BadProxy, Connector, GivenProxy, Proxy, ProxySettings},
+};
 
 /// Name of the program in the user agent: field manager of all writes (spec 70 §8.3).
 const PROGRAM: &str = "gardener-resource-manager";
@@ -38,7 +35,6 @@ pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount
 
 /// No kubeconfig, and no file of CA certificates, is larger.
 const LARGEST_KUBECONFIG: u64 = 2 << 20;
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// A connection is probed after this much silence (spec 70 §8.3; fault 6) …
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// … and given up when the probe is not answered in this time.
@@ -52,6 +48,8 @@ pub struct Connection {
     config: Config,
     /// CA certificates of the server as they were given, in PEM; empty if there were none.
     ca: Vec<u8>,
+    /// What leads to the server; that of `config` is never set.
+    proxy: Option<Proxy>,
 }
 
 /// What the environment tells of the cluster this process runs in.
@@ -87,9 +85,6 @@ pub enum ConnectionError {
     /// The address of the server makes no URL.
     #[error("invalid address of the API server {0:?}")]
     BadAddress(String),
-    /// A kind of proxy that is not supported.
-    #[error("proxies of type {0:?} are not supported, only http and socks5")]
-    BadProxy(String),
     /// Certificates or keys that TLS cannot use.
     #[error("cannot set up TLS: {0}")]
     Tls(String),
@@ -130,29 +125,34 @@ impl PodEnvironment {
 impl Connection {
     /// From a kubeconfig file's current context, or from the Pod's environment if `kubeconfig` is `None`. The file's
     /// fields are checked elsewhere (`kubeconfig`).
-    pub fn resolve(kubeconfig: Option<&Path>, pod: &PodEnvironment) -> Result<Self, ConnectionError> {
-        kubeconfig.map_or_else(|| Self::in_cluster(pod), Self::from_kubeconfig)
-    }
-
-    /// From a kubeconfig file's current context.
-    pub fn from_kubeconfig(path: &Path) -> Result<Self, ConnectionError> {
-        Self::of_kubeconfig(path, read_kubeconfig(path)?)
+    pub fn resolve(
+        kubeconfig: Option<&Path>,
+        pod: &PodEnvironment,
+        proxies: &ProxySettings,
+    ) -> Result<Self, ConnectionError> {
+        match kubeconfig {
+            None => Self::in_cluster(pod, proxies),
+            Some(path) => Self::of_kubeconfig(path, read_kubeconfig(path)?, proxies),
+        }
     }
 
     /// From the current context of a kubeconfig that was read from `path`.
-    pub fn of_kubeconfig(path: &Path, kubeconfig: Kubeconfig) -> Result<Self, ConnectionError> {
-        let failed = |error| ConnectionError::of_kubeconfig(path, reason(error));
-        let proxy = proxy_of_current_context(&kubeconfig);
+    pub fn of_kubeconfig(
+        path: &Path,
+        mut kubeconfig: Kubeconfig,
+        proxies: &ProxySettings,
+    ) -> Result<Self, ConnectionError> {
         let ca = ca_of_current_context(&kubeconfig, path);
+        let given = GivenProxy::take(&mut kubeconfig);
+        let failed = |error| ConnectionError::of_kubeconfig(path, reason(error));
         let mut config = Config::try_from(kubeconfig).map_err(failed)?;
-        // kube also takes one from the environment, but does not look at NO_PROXY then
-        config.proxy_url =
-            proxy.map(|proxy| proxy.parse().map_err(|_| ConnectionError::BadAddress(proxy))).transpose()?;
-        Ok(Self { config, ca })
+        let failed = |error: BadProxy| ConnectionError::of_kubeconfig(path, error.to_string());
+        let proxy = given.choose(&mut config, proxies).map_err(failed)?;
+        Ok(Self { config, ca, proxy })
     }
 
     /// From the environment of a Pod.
-    pub fn in_cluster(pod: &PodEnvironment) -> Result<Self, ConnectionError> {
+    pub fn in_cluster(pod: &PodEnvironment, proxies: &ProxySettings) -> Result<Self, ConnectionError> {
         let (Some(host), Some(port)) = (&pod.host, &pod.port) else { return Err(ConnectionError::NotConfigured) };
         let address =
             if host.contains(':') { format!("https://[{host}]:{port}") } else { format!("https://{host}:{port}") };
@@ -168,7 +168,8 @@ impl Connection {
         config.root_cert = Some(certificates(&ca_file)?);
         let ca = files::read(&ca_file, LARGEST_KUBECONFIG).unwrap_or_default();
         config.root_cert_file = Some(ca_file); // read again now and then, so that a new CA needs no restart
-        Ok(Self { config, ca })
+        let proxy = proxies.choose(&config.cluster_url, None).unwrap_or_default(); // only a `proxy-url` can be wrong
+        Ok(Self { config, ca, proxy })
     }
 
     /// CA certificates of the server in PEM, as they were given: inline, or in a file that was read once; empty without any.
@@ -184,27 +185,12 @@ impl Connection {
     /// A client over HTTP/2 (HTTP/1.1 where the server does not speak it) that neither limits nor repeats requests.
     /// Create it on the thread and runtime that will use it.
     pub fn client(&self, user_agent: &str) -> Result<kube::Client, ConnectionError> {
-        let mut connector = HttpConnector::new();
-        connector.enforce_http(false);
-        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        connector.set_nodelay(true);
-        let Some(proxy) = self.config.proxy_url.clone() else { return self.client_over(connector, user_agent) };
-        match proxy.scheme_str() {
-            Some("http") => self.client_over(Tunnel::new(proxy, connector), user_agent),
-            Some("socks5") => self.client_over(SocksV5::new(proxy, connector), user_agent),
-            scheme => Err(ConnectionError::BadProxy(scheme.unwrap_or_default().into())),
-        }
-    }
-
-    fn client_over<C>(&self, connector: C, user_agent: &str) -> Result<kube::Client, ConnectionError>
-    where
-        AbruptEnd<hyper_rustls::HttpsConnector<C>>: Connect + Clone + Send + Sync + 'static,
-    {
         let user_agent =
             HeaderValue::from_str(user_agent).map_err(|_| ConnectionError::BadUserAgent(user_agent.into()))?;
         let failed = |error: &dyn std::error::Error| ConnectionError::Tls(error.to_string());
         let mut tls = self.config.rustls_client_config().map_err(|error| failed(&error))?;
         tls.alpn_protocols.clear(); // the connector sets them
+        let connector = Connector::new(self.proxy.as_ref(), &tls);
         let mut https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
         if let Some(name) = &self.config.tls_server_name {
             let name = ServerName::try_from(name.clone()).map_err(|error| failed(&error))?;
@@ -253,7 +239,7 @@ impl PartialEq for Connection {
             && a.root_cert == b.root_cert
             && a.accept_invalid_certs == b.accept_invalid_certs
             && a.tls_server_name == b.tls_server_name
-            && a.proxy_url == b.proxy_url
+            && self.proxy == other.proxy
             && self.user() == other.user()
     }
 }
@@ -305,10 +291,6 @@ fn cluster_of_current_context(kubeconfig: &Kubeconfig) -> Option<&kube::config::
     let current = kubeconfig.current_context.as_ref()?;
     let context = kubeconfig.contexts.iter().find(|context| context.name == *current)?.context.as_ref()?;
     kubeconfig.clusters.iter().find(|cluster| cluster.name == context.cluster)?.cluster.as_ref()
-}
-
-fn proxy_of_current_context(kubeconfig: &Kubeconfig) -> Option<String> {
-    cluster_of_current_context(kubeconfig)?.proxy_url.clone().filter(|proxy| !proxy.is_empty())
 }
 
 /// Data goes before a file, as for the connection. What cannot be read is reported by the connection.

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use kube::config::{AuthInfo, Kubeconfig};
 
+use crate::ProxySettings;
+
 /// Token of the pod's service account; read again at least every 50 s.
 pub const IN_CLUSTER_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 /// CA of the cluster the process runs in.
@@ -23,6 +25,8 @@ pub struct Environment {
     pub in_cluster: Option<String>,
     /// `HOME`.
     pub home: Option<String>,
+    /// `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`.
+    pub proxies: ProxySettings,
 }
 
 /// Where a connection's address and credentials come from.
@@ -90,6 +94,7 @@ impl Environment {
             target_kubeconfig: get("TARGET_KUBECONFIG"),
             in_cluster: host.zip(port).map(|(host, port)| in_cluster_url(&host, &port)),
             home: get("HOME"),
+            proxies: ProxySettings::of(env),
         }
     }
 }

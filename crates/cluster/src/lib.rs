@@ -11,6 +11,7 @@
 //! * `writes`: writes that decide before they send: create or update, by difference, bound to what was seen.
 //! * `events`: the recorder of core/v1 Events.
 //! * `client`, `token`: from a kubeconfig or the Pod's environment to a `kube::Client`.
+//! * `proxy`: which proxy leads to a cluster, and the way through it.
 //! * [`kubeconfig`]: how each cluster is reached, and which kubeconfigs are acceptable.
 //! * `watches/`: one stream per kind, the feed, for any number of readers. Start at [`Watches`], [`Want`]; `store`,
 //!   `projected`: what a reader keeps of its objects; `slim`: managed fields are passed over while objects are parsed.
@@ -32,6 +33,7 @@ mod metrics;
 pub mod object;
 mod pages;
 mod projected;
+mod proxy;
 mod resource;
 mod retry;
 mod slim;
@@ -57,6 +59,7 @@ pub use handle::{Cluster, ClusterEnv, ClusterOptions, Context, DeleteOptions, De
 pub use metrics::{NoObserver, RequestObserver};
 pub use pages::{ListQuery, Page, Pages};
 pub use projected::Projected;
+pub use proxy::{BadProxy, GivenProxy, Proxy, ProxySettings, client_through};
 pub use resource::{Resource, Target};
 pub use store::{IDLE_LIMIT, Record, Store, StoreState};
 pub use token::CredentialsError;

@@ -24,10 +24,14 @@ fn pod(folder: &TempDir, host: &str) -> PodEnvironment {
     PodEnvironment { host: Some(host.into()), port: Some("443".into()), service_account: folder.path().into() }
 }
 
+fn from_kubeconfig(path: &Path) -> Result<Connection, ConnectionError> {
+    Connection::resolve(Some(path), &PodEnvironment::default(), &ProxySettings::default())
+}
+
 /// spec 70 §8.1
 #[test]
 fn without_kubeconfig_and_pod_nothing_is_configured() {
-    let error = Connection::resolve(None, &PodEnvironment::default()).unwrap_err();
+    let error = Connection::resolve(None, &PodEnvironment::default(), &ProxySettings::default()).unwrap_err();
 
     assert_eq!(
         error.to_string(),
@@ -43,7 +47,7 @@ fn a_pod_reaches_its_api_server_by_name_and_by_address() {
     for (host, expected) in
         [("10.0.0.1", "10.0.0.1:443"), ("fd00::1", "[fd00::1]:443"), ("kubernetes", "kubernetes:443")]
     {
-        let connection = Connection::resolve(None, &pod(&folder, host)).unwrap();
+        let connection = Connection::resolve(None, &pod(&folder, host), &ProxySettings::default()).unwrap();
 
         assert_eq!(connection.host(), expected);
         assert!(matches!(connection.credentials(), Ok(Credentials::File(_))));
@@ -54,9 +58,8 @@ fn a_pod_reaches_its_api_server_by_name_and_by_address() {
 #[test]
 fn connections_are_equal_when_server_and_credentials_are() {
     let folder = TempDir::new().unwrap();
-    let read = |name: &str, cluster: &str, user: &str| {
-        Connection::from_kubeconfig(&kubeconfig(&folder, name, cluster, user)).unwrap()
-    };
+    let read =
+        |name: &str, cluster: &str, user: &str| from_kubeconfig(&kubeconfig(&folder, name, cluster, user)).unwrap();
     let first = read("a", "{server: 'https://a:1'}", "{token: x}");
 
     assert_eq!(first, read("b", "{server: 'https://a:1'}", "{token: x}"));
@@ -76,11 +79,11 @@ fn errors_and_debug_output_show_no_credentials() {
     let folder = TempDir::new().unwrap();
     let broken = kubeconfig(&folder, "a", "{server: 'https://a:1'}", "{token: sesame, token: [}");
 
-    let error = Connection::from_kubeconfig(&broken).unwrap_err().to_string();
+    let error = from_kubeconfig(&broken).unwrap_err().to_string();
 
     assert!(error.contains(&broken.display().to_string()) && error.contains("line"), "{error}");
     assert!(!error.contains("sesame"), "{error}");
-    let good = Connection::from_kubeconfig(&kubeconfig(&folder, "b", "{server: 'https://a:1'}", "{token: sesame}"));
+    let good = from_kubeconfig(&kubeconfig(&folder, "b", "{server: 'https://a:1'}", "{token: sesame}"));
     assert!(!format!("{good:?}").contains("sesame"));
 }
 
@@ -93,10 +96,10 @@ async fn clients_are_built_for_each_kind_of_connection() {
         ("{server: 'https://127.0.0.1:1', insecure-skip-tls-verify: true}", true),
         ("{server: 'https://a:1', proxy-url: 'http://p:1', insecure-skip-tls-verify: true}", true),
         ("{server: 'https://a:1', proxy-url: 'socks5://p:1', insecure-skip-tls-verify: true}", true),
-        ("{server: 'https://a:1', proxy-url: 'ftp://p:1', insecure-skip-tls-verify: true}", false),
+        ("{server: 'https://a:1', proxy-url: 'https://p:1', insecure-skip-tls-verify: true}", true),
         ("{server: 'https://a:1', tls-server-name: 'a b', insecure-skip-tls-verify: true}", false),
     ] {
-        let connection = Connection::from_kubeconfig(&kubeconfig(&folder, "a", cluster, "{token: x}")).unwrap();
+        let connection = from_kubeconfig(&kubeconfig(&folder, "a", cluster, "{token: x}")).unwrap();
 
         assert_eq!(connection.client(&agent).map(drop).is_ok(), works, "{cluster}");
     }
@@ -113,7 +116,7 @@ fn the_user_agent_begins_with_the_name_of_the_program() {
 
 #[test]
 fn a_kubeconfig_without_end_is_refused() {
-    let error = Connection::from_kubeconfig(Path::new("/dev/zero")).unwrap_err();
+    let error = from_kubeconfig(Path::new("/dev/zero")).unwrap_err();
 
     assert_eq!(error.to_string(), "cannot load the kubeconfig /dev/zero: file is larger than 2 MiB");
 }
@@ -123,10 +126,54 @@ fn a_kubeconfig_that_is_too_large_is_refused() {
     let folder = TempDir::new().unwrap();
     let path = kubeconfig(&folder, "a", "{server: 'https://a'}", "{token: t}");
     let text = fs::read_to_string(&path).unwrap();
-    assert!(Connection::from_kubeconfig(&path).is_ok());
+    assert!(from_kubeconfig(&path).is_ok());
     fs::write(&path, format!("{text}#{}", "x".repeat(2 << 20))).unwrap();
 
-    let error = Connection::from_kubeconfig(&path).unwrap_err().to_string();
+    let error = from_kubeconfig(&path).unwrap_err().to_string();
 
     assert!(error.ends_with("file is larger than 2 MiB"), "{error}");
+}
+
+/// spec 70 §8.1
+#[test]
+fn a_proxy_url_that_cannot_be_used_ends_the_start_and_shows_no_password() {
+    let folder = TempDir::new().unwrap();
+
+    for (proxy_url, text) in [
+        ("ftp://p:1", "unsupported scheme \"ftp\", must be http, https, or socks5"),
+        ("http://me:sesame@p:port", "could not parse: http://***@p:port"),
+    ] {
+        let path = kubeconfig(&folder, "a", &format!("{{server: 'https://a:1', proxy-url: '{proxy_url}'}}"), "{}");
+        let error = from_kubeconfig(&path).unwrap_err().to_string();
+
+        assert_eq!(error, format!("cannot load the kubeconfig {}: {text}", path.display()));
+    }
+}
+
+/// spec 70 §8.1
+#[test]
+fn the_environment_names_the_proxy_of_a_pod_and_of_a_kubeconfig_without_one() {
+    let folder = TempDir::new().unwrap();
+    let value = |name: &str| match name {
+        "HTTPS_PROXY" => Some("http://me:sesame@env:3128".to_owned()),
+        "NO_PROXY" => Some("10.0.0.0/8".to_owned()),
+        _ => None,
+    };
+    let proxies = ProxySettings::of(&value);
+    let of_cluster = |cluster: &str| {
+        let path = kubeconfig(&folder, "a", cluster, "{token: t}");
+        Connection::resolve(Some(&path), &PodEnvironment::default(), &proxies).unwrap()
+    };
+    let proxy = |connection: &Connection| connection.proxy.as_ref().map(ToString::to_string);
+
+    let plain = of_cluster("{server: 'https://a:1'}");
+    let own = of_cluster("{server: 'https://a:1', proxy-url: 'socks5://own'}");
+    let near = Connection::in_cluster(&pod(&folder, "10.0.0.1"), &proxies).unwrap();
+    let far = Connection::in_cluster(&pod(&folder, "100.64.0.1"), &proxies).unwrap();
+
+    assert_eq!(proxy(&plain).as_deref(), Some("http://env:3128"));
+    assert_eq!(proxy(&own).as_deref(), Some("socks5://own:1080"));
+    assert_eq!((proxy(&near), proxy(&far).as_deref()), (None, Some("http://env:3128")));
+    assert!(plain != from_kubeconfig(&kubeconfig(&folder, "b", "{server: 'https://a:1'}", "{token: t}")).unwrap());
+    assert!(!format!("{plain:?} {proxies:?}").contains("sesame"));
 }

@@ -1,0 +1,259 @@
+//! Which proxy leads to a server (spec 70 §8.1, table "Proxy"). Pure: the environment comes in as values.
+//!
+//! * `never`: what `NO_PROXY` lists.
+//! * `given`: the `proxy-url` of a kubeconfig.
+//! * `connector`, `socks`: how a connection goes through the proxy.
+//! * `commands`: a client for people, through the proxy.
+//!
+//! The matcher of `hyper_util` (`client::proxy::matcher`) has other rules, those of curl: `.example.org` means the domain
+//! itself, too, ports and `*.` are not known, case matters, loopback goes through the proxy. So the rules of Go stand here.
+
+use http::Uri;
+
+pub(crate) use self::connector::Connector;
+use self::never::NoProxy;
+pub use self::{commands::client_through, given::GivenProxy};
+
+/// A proxy. What is shown of it has neither user nor password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Proxy {
+    kind: Kind,
+    /// `http[s]://host:port`, without user: what is connected to. `http` for SOCKS, too.
+    address: Uri,
+    /// Who we are there; the password is empty if there is none.
+    user: Option<User>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct User {
+    name: Vec<u8>,
+    password: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Http,
+    Https,
+    Socks5,
+}
+
+/// What the environment tells of proxies.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProxySettings {
+    /// `HTTPS_PROXY`, for servers with `https`.
+    https: Option<Proxy>,
+    /// `HTTP_PROXY`, for servers with `http`.
+    http: Option<Proxy>,
+    /// `NO_PROXY`.
+    never: NoProxy,
+    /// Names of variables whose value is no proxy.
+    ignored: Vec<&'static str>,
+}
+
+/// A `proxy-url` that cannot be used. The texts are those of Go, without user and password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadProxy {
+    /// Another scheme, or none.
+    #[error("unsupported scheme {0:?}, must be http, https, or socks5")]
+    Scheme(String),
+    /// No URL.
+    #[error("could not parse: {0}")]
+    Unparsable(String),
+}
+
+// === impl ProxySettings ===
+
+impl ProxySettings {
+    /// Reads the variables: each in upper case first, then in lower case; empty is unset. A value that is no proxy is
+    /// like an unset one, but hides the variable in lower case, as in Go.
+    pub fn of(env: &dyn Fn(&str) -> Option<String>) -> Self {
+        let first = |names: [&'static str; 2]| {
+            names.into_iter().find_map(|name| Some((name, env(name).filter(|value| !value.is_empty())?)))
+        };
+        let mut ignored = Vec::new();
+        let mut proxy = |names| {
+            let (name, value) = first(names)?;
+            let proxy = Proxy::of_variable(&value);
+            if proxy.is_none() {
+                ignored.push(name);
+            }
+            proxy
+        };
+        let https = proxy(["HTTPS_PROXY", "https_proxy"]);
+        let http = proxy(["HTTP_PROXY", "http_proxy"]);
+        let never = first(["NO_PROXY", "no_proxy"]).map(|(_, list)| NoProxy::of(&list)).unwrap_or_default();
+        Self { https, http, never, ignored }
+    }
+
+    /// Names of the variables that count as unset because their value is no proxy.
+    pub fn ignored(&self) -> &[&'static str] {
+        &self.ignored
+    }
+
+    /// The proxy that leads to a server. With a `proxy-url` the environment does not matter; an empty one is none.
+    ///
+    /// # Errors
+    /// When the `proxy-url` is no URL, or has another scheme than `http`, `https` and `socks5`.
+    pub fn choose(&self, server: &Uri, proxy_url: Option<&str>) -> Result<Option<Proxy>, BadProxy> {
+        if let Some(given) = proxy_url.filter(|given| !given.is_empty()) {
+            return Proxy::of_kubeconfig(given).map(Some);
+        }
+        let proxy = if is_plain(server) { &self.http } else { &self.https };
+        let host = server.host().unwrap_or_default();
+        Ok(proxy.clone().filter(|_| !self.never.contains(host, port(server))))
+    }
+}
+
+// === impl Proxy ===
+
+impl Proxy {
+    fn of_variable(value: &str) -> Option<Self> {
+        let full = if value.contains("://") { value.to_owned() } else { format!("http://{value}") };
+        let (scheme, rest) = full.split_once("://")?;
+        let kind = match &*scheme.to_ascii_lowercase() {
+            "socks5h" => Kind::Socks5,
+            scheme => Kind::of_scheme(scheme)?,
+        };
+        Self::of_parts(kind, rest)
+    }
+
+    fn of_kubeconfig(value: &str) -> Result<Self, BadProxy> {
+        let unparsable = || BadProxy::Unparsable(masked(value));
+        let (scheme, rest) = match value.split_once("://") {
+            Some(parts) => parts,
+            None if value.contains('@') => return Err(unparsable()),
+            // Go takes what is before the first colon for the scheme, and a value without colon for a path
+            None => value.split_once(':').unwrap_or_default(),
+        };
+        if value.contains(':') && !is_scheme(scheme) {
+            return Err(unparsable());
+        }
+        let scheme = scheme.to_ascii_lowercase();
+        let kind = Kind::of_scheme(&scheme).ok_or(BadProxy::Scheme(scheme))?;
+        if !value.contains("://") {
+            return Err(unparsable());
+        }
+        Self::of_parts(kind, rest).ok_or_else(unparsable)
+    }
+
+    /// `rest` is what follows `://`.
+    fn of_parts(kind: Kind, rest: &str) -> Option<Self> {
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let (user, server) = match authority.rsplit_once('@') {
+            Some((user, server)) => (Some(user).filter(|user| !user.is_empty()), server),
+            None => (None, authority),
+        };
+        let bare = server.find(']').map_or(server, |end| &server[end..]);
+        let port = bare.split_once(':').map_or("", |(_, port)| port);
+        let host = server.strip_suffix(port).unwrap_or(server).trim_end_matches(':');
+        let port: u16 = if port.is_empty() { kind.port() } else { digits(port)? };
+        let scheme = if kind == Kind::Https { "https" } else { "http" };
+        if host.is_empty() {
+            return None;
+        }
+        let address = format!("{scheme}://{host}:{port}").parse().ok()?;
+        let user = match user {
+            Some(user) => Some(User::of(user)?),
+            None => None,
+        };
+        Some(Self { kind, address, user })
+    }
+}
+
+/// `scheme://host:port`.
+impl std::fmt::Display for Proxy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let address = self.address.authority().map_or("", |authority| authority.as_str());
+        write!(f, "{}://{address}", self.kind.scheme())
+    }
+}
+
+impl std::fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// `scheme` is in lower case.
+    fn of_scheme(scheme: &str) -> Option<Self> {
+        [Self::Http, Self::Https, Self::Socks5].into_iter().find(|kind| kind.scheme() == scheme)
+    }
+
+    fn scheme(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+            Self::Socks5 => "socks5",
+        }
+    }
+
+    fn port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+            Self::Socks5 => 1080,
+        }
+    }
+}
+
+// === impl User ===
+
+impl User {
+    /// From `name[:password]` of a URL; `None` if it has what no URL has there.
+    fn of(text: &str) -> Option<Self> {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&byte);
+        if !text.bytes().all(allowed) {
+            return None;
+        }
+        let (name, password) = text.split_once(':').unwrap_or((text, ""));
+        Some(Self { name: decoded(name)?, password: decoded(password)? })
+    }
+}
+
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = text.bytes();
+    let mut decoded = Vec::new();
+    while let Some(byte) = bytes.next() {
+        let mut digit = || char::from(bytes.next()?).to_digit(16);
+        let byte = if byte == b'%' { u8::try_from(digit()? * 16 + digit()?).ok()? } else { byte };
+        decoded.push(byte);
+    }
+    Some(decoded)
+}
+
+/// A number as a URL has it: without sign.
+fn digits<N: std::str::FromStr>(text: &str) -> Option<N> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+fn is_scheme(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+}
+
+/// The value without what may be user and password: all before the last `@`.
+fn masked(value: &str) -> String {
+    let Some((before, after)) = value.rsplit_once('@') else { return value.to_owned() };
+    let scheme = before.split_once("://").map(|(scheme, _)| scheme).filter(|scheme| is_scheme(scheme));
+    scheme.map_or_else(|| format!("***@{after}"), |scheme| format!("{scheme}://***@{after}"))
+}
+
+fn is_plain(server: &Uri) -> bool {
+    server.scheme() == Some(&http::uri::Scheme::HTTP)
+}
+
+/// Port of a server, also where its address does not name it.
+fn port(server: &Uri) -> u16 {
+    server.port_u16().unwrap_or(if is_plain(server) { 80 } else { 443 })
+}
+
+mod commands;
+mod connector;
+mod given;
+mod never;
+mod socks;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,419 @@
+//! Over real sockets: an API server and proxies on 127.0.0.1. No name is resolved here: each proxy takes `api.test` for
+//! the API server.
+//!
+//! `testdata`: a CA whose key is gone, and certificates for `api.test` and for `127.0.0.1`, both of the one key there.
+
+use std::{
+    io,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, Mutex},
+};
+
+use http::{Request, Response};
+use kube::client::Body;
+use rustls::{
+    ServerConfig,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy_bidirectional},
+    net::TcpListener,
+};
+use tokio_rustls::TlsAcceptor;
+
+use crate::{Connection, PodEnvironment, ProxySettings};
+
+const CA: &[u8] = include_bytes!("testdata/ca.pem");
+const KEY: &[u8] = include_bytes!("testdata/key.pem");
+const API: &[u8] = include_bytes!("testdata/api.pem");
+const PROXY: &[u8] = include_bytes!("testdata/proxy.pem");
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n";
+
+trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Io for S {}
+
+/// What a server was told, in order.
+type Told = Arc<Mutex<Vec<String>>>;
+
+/// A server on 127.0.0.1.
+struct Listening {
+    address: SocketAddr,
+    told: Told,
+}
+
+impl Listening {
+    fn told(&self) -> Vec<String> {
+        self.told.lock().unwrap().clone()
+    }
+}
+
+/// Serves each connection in a task, until the test is over. Connections that break are the business of the client.
+async fn listen<F>(serve: impl Fn(tokio::net::TcpStream, Told) -> F + Send + 'static) -> Listening
+where
+    F: Future<Output = io::Result<()>> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let told = Told::default();
+    let record = told.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serve(stream, record.clone()));
+        }
+    });
+    Listening { address, told }
+}
+
+fn tls(certificate: &[u8], protocols: &[&[u8]]) -> TlsAcceptor {
+    let chain = CertificateDer::pem_slice_iter(certificate).collect::<Result<Vec<_>, _>>().unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
+    let mut config = config.with_no_client_auth().with_single_cert(chain, key).unwrap();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    TlsAcceptor::from(Arc::new(config))
+}
+
+/// All up to the empty line.
+async fn head(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await?);
+    }
+    Ok(String::from_utf8_lossy(&head).into_owned())
+}
+
+/// An API server that says `ok`, and is told the first line of requests. Over HTTP/2 it is told that, and hangs up.
+async fn api_server(protocols: &'static [&'static [u8]]) -> Listening {
+    let acceptor = tls(API, protocols);
+    listen(move |stream, told| {
+        let acceptor = acceptor.clone();
+        async move {
+            let mut stream = acceptor.accept(stream).await?;
+            answer(&mut stream, &told).await
+        }
+    })
+    .await
+}
+
+async fn plain_api_server() -> Listening {
+    listen(|mut stream, told| async move { answer(&mut stream, &told).await }).await
+}
+
+async fn answer(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), told: &Told) -> io::Result<()> {
+    let mut start = [0; HTTP2.len()];
+    stream.read_exact(&mut start).await?;
+    if start == HTTP2 {
+        told.lock().unwrap().push("HTTP/2".to_owned());
+        return Ok(());
+    }
+    let rest = head(stream).await?;
+    let request = format!("{}{rest}", String::from_utf8_lossy(&start));
+    told.lock().unwrap().push(request.lines().next().unwrap_or_default().to_owned());
+    stream.write_all(ANSWER).await?;
+    stream.shutdown().await
+}
+
+/// A proxy for `CONNECT`, with TLS if there is a certificate; it is told the heads of requests.
+async fn connect_proxy(certificate: Option<&[u8]>, server: SocketAddr) -> Listening {
+    let acceptor = certificate.map(|certificate| tls(certificate, &[]));
+    listen(move |stream, told| {
+        let acceptor = acceptor.clone();
+        async move {
+            let mut stream: Box<dyn Io> = match acceptor {
+                Some(acceptor) => Box::new(acceptor.accept(stream).await?),
+                None => Box::new(stream),
+            };
+            let head = head(&mut stream).await?;
+            told.lock().unwrap().push(head);
+            let mut server = tokio::net::TcpStream::connect(server).await?;
+            stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
+            copy_bidirectional(&mut stream, &mut server).await.map(drop)
+        }
+    })
+    .await
+}
+
+/// A proxy that wants to know who asks, and does not like the answer.
+async fn refusing_proxy() -> Listening {
+    listen(|mut stream, told| async move {
+        let head = head(&mut stream).await?;
+        told.lock().unwrap().push(head);
+        stream.write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n").await
+    })
+    .await
+}
+
+/// How a SOCKS proxy treats who asks.
+#[derive(Clone, Copy)]
+enum Door {
+    /// Nobody is asked who they are.
+    Open,
+    /// The password is `sesame`.
+    Locked,
+    /// Servers cannot be reached.
+    LeadsNowhere,
+    /// It is none of SOCKS.
+    Painted,
+}
+
+/// A SOCKS 5 proxy; it is told the methods that are offered, `user:password`, and the server that is asked for.
+async fn socks_proxy(door: Door, server: SocketAddr) -> Listening {
+    listen(move |mut stream, told| async move {
+        let told = |text: String| told.lock().unwrap().push(text);
+        assert_eq!(stream.read_u8().await?, 5);
+        let methods = counted(&mut stream).await?;
+        told(format!("methods {methods:?}"));
+        if let Door::Painted = door {
+            return stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        }
+        if let Door::Locked = door {
+            stream.write_all(&[5, if methods.contains(&2) { 2 } else { 255 }]).await?;
+            assert_eq!(stream.read_u8().await?, 1);
+            let (user, password) = (counted(&mut stream).await?, counted(&mut stream).await?);
+            told(format!("{}:{}", String::from_utf8_lossy(&user), String::from_utf8_lossy(&password)));
+            stream.write_all(&[1, u8::from(password != b"sesame")]).await?;
+        } else {
+            stream.write_all(&[5, 0]).await?;
+        }
+        let mut request = [0; 4];
+        stream.read_exact(&mut request).await?;
+        assert_eq!(request[..3], [5, 1, 0]);
+        let host = match request[3] {
+            1 => std::net::Ipv4Addr::from_bits(stream.read_u32().await?).to_string(),
+            3 => format!("name {}", String::from_utf8_lossy(&counted(&mut stream).await?)),
+            _ => std::net::Ipv6Addr::from_bits(stream.read_u128().await?).to_string(),
+        };
+        let port = stream.read_u16().await?;
+        told(format!("{host} port {port}"));
+        if let Door::LeadsNowhere = door {
+            return stream.write_all(&[5, 4, 0, 1, 0, 0, 0, 0, 0, 0]).await;
+        }
+        let mut server = tokio::net::TcpStream::connect(server).await?;
+        stream.write_all(&[5, 0, 0, 3, 4, b'h', b'e', b'r', b'e', 0, 1]).await?;
+        copy_bidirectional(&mut stream, &mut server).await.map(drop)
+    })
+    .await
+}
+
+async fn counted(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; stream.read_u8().await?.into()];
+    stream.read_exact(&mut bytes).await?;
+    Ok(bytes)
+}
+
+/// A connection to a server with the CA of the tests, through the proxy of `proxy-url`.
+fn connection(server: &str, proxy_url: &str) -> Connection {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| -> PathBuf { folder.path().join(name) };
+    let kubeconfig = format!(
+        "{{apiVersion: v1, kind: Config, current-context: c, contexts: [{{name: c, context: {{cluster: k, user: u}}}}], \
+         clusters: [{{name: k, cluster: {{server: '{server}', proxy-url: '{proxy_url}', certificate-authority: ca.pem}}}}], \
+         users: [{{name: u, user: {{token: t}}}}]}}"
+    );
+    std::fs::write(path("ca.pem"), CA).unwrap();
+    std::fs::write(path("kubeconfig"), kubeconfig).unwrap();
+    let pod = PodEnvironment::default();
+    Connection::resolve(Some(&path("kubeconfig")), &pod, &ProxySettings::default()).unwrap()
+}
+
+/// The answer's body, or all that is said of the error.
+async fn get(connection: &Connection) -> Result<String, String> {
+    get_with(&connection.client("test").unwrap()).await
+}
+
+async fn get_with(client: &kube::Client) -> Result<String, String> {
+    let request = Request::get("/version").body(Body::empty()).unwrap();
+    let answer: Result<Response<Body>, _> = client.send(request).await;
+    let body = match answer {
+        Ok(answer) => answer.into_body().collect_bytes().await,
+        Err(error) => return Err(text(&error)),
+    };
+    Ok(String::from_utf8(body.unwrap().to_vec()).unwrap())
+}
+
+/// An error and its causes.
+fn text(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// spec 70 §8.1
+#[tokio::test]
+async fn tls_goes_end_to_end_through_an_http_proxy() {
+    let server = api_server(&[b"http/1.1"]).await;
+    let proxy = connect_proxy(None, server.address).await;
+
+    let answer = get(&connection("https://api.test:6443", &format!("http://{}", proxy.address))).await;
+
+    assert_eq!(answer.as_deref(), Ok("ok"));
+    assert_eq!(proxy.told(), ["CONNECT api.test:6443 HTTP/1.1\r\nHost: api.test:6443\r\n\r\n"]);
+    assert_eq!(server.told(), ["GET /version HTTP/1.1"]);
+}
+
+/// spec 70 §8.1
+#[tokio::test]
+async fn http2_goes_through_a_proxy_too() {
+    let server = api_server(&[b"h2", b"http/1.1"]).await;
+    let http = connect_proxy(None, server.address).await;
+    let https = connect_proxy(Some(PROXY), server.address).await;
+    let socks = socks_proxy(Door::Open, server.address).await;
+
+    for proxy_url in [
+        format!("http://{}", http.address),
+        format!("https://{}", https.address),
+        format!("socks5://{}", socks.address),
+    ] {
+        get(&connection("https://api.test", &proxy_url)).await.unwrap_err();
+
+        assert_eq!(server.told.lock().unwrap().drain(..).next().as_deref(), Some("HTTP/2"), "{proxy_url}");
+    }
+}
+
+/// spec 70 §8.1
+#[tokio::test]
+async fn user_and_password_of_the_url_become_a_header_for_the_proxy() {
+    let server = api_server(&[b"http/1.1"]).await;
+    let proxy = connect_proxy(None, server.address).await;
+
+    let answer = get(&connection("https://api.test", &format!("http://me:open%20sesame@{}", proxy.address))).await;
+
+    assert_eq!(answer.as_deref(), Ok("ok"));
+    let expected = "CONNECT api.test:443 HTTP/1.1\r\nHost: api.test:443\r\n\
+                    Proxy-Authorization: Basic bWU6b3BlbiBzZXNhbWU=\r\n\r\n";
+    assert_eq!(proxy.told(), [expected]);
+}
+
+/// spec 70 §8.1
+#[tokio::test]
+async fn an_https_proxy_is_verified_with_the_ca_of_the_connection() {
+    let server = api_server(&[b"http/1.1"]).await;
+    let proxy = connect_proxy(Some(PROXY), server.address).await;
+    let other = connect_proxy(Some(API), server.address).await; // its certificate is for another name
+
+    let answer = get(&connection("https://api.test", &format!("https://me@{}", proxy.address))).await;
+    let error = get(&connection("https://api.test", &format!("https://{}", other.address))).await.unwrap_err();
+
+    assert_eq!(answer.as_deref(), Ok("ok"));
+    let expected = "CONNECT api.test:443 HTTP/1.1\r\nHost: api.test:443\r\nProxy-Authorization: Basic bWU6\r\n\r\n";
+    assert_eq!(proxy.told(), [expected]);
+    assert!(error.contains("invalid peer certificate"), "{error}");
+    assert!(other.told().is_empty());
+}
+
+/// spec 70 §8.1
+#[tokio::test]
+async fn a_proxy_cannot_pose_as_the_api_server() {
+    let impostor = connect_proxy(Some(PROXY), "127.0.0.1:1".parse().unwrap()).await;
+    let proxy = connect_proxy(None, impostor.address).await;
+
+    let error = get(&connection("https://api.test", &format!("http://{}", proxy.address))).await.unwrap_err();
+
+    assert!(error.contains("invalid peer certificate"), "{error}");
+}
+
+/// spec 70 §8.1
+#[tokio::test]
+async fn a_server_without_tls_is_reached_through_a_proxy_at_its_port() {
+    let server = plain_api_server().await;
+    let http = connect_proxy(None, server.address).await;
+    let socks = socks_proxy(Door::Open, server.address).await;
+
+    let over_http = get(&connection("http://api.test", &format!("http://{}", http.address))).await;
+    let over_socks = get(&connection("http://api.test", &format!("socks5://{}", socks.address))).await;
+
+    assert_eq!((over_http.as_deref(), over_socks.as_deref()), (Ok("ok"), Ok("ok")));
+    assert_eq!(http.told(), ["CONNECT api.test:80 HTTP/1.1\r\nHost: api.test:80\r\n\r\n"]);
+    assert_eq!(socks.told(), ["methods [0]", "name api.test port 80"]);
+}
+
+/// spec 70 §8.1
+#[tokio::test]
+async fn a_socks_proxy_resolves_the_name() {
+    let server = api_server(&[b"http/1.1"]).await;
+    let proxy = socks_proxy(Door::Open, server.address).await;
+
+    let answer = get(&connection("https://api.test:6443", &format!("socks5://{}", proxy.address))).await;
+
+    assert_eq!(answer.as_deref(), Ok("ok"));
+    assert_eq!(proxy.told(), ["methods [0]", "name api.test port 6443"]);
+    assert_eq!(server.told(), ["GET /version HTTP/1.1"]);
+}
+
+/// spec 70 §8.1
+#[tokio::test]
+async fn a_socks_proxy_gets_addresses_as_addresses() {
+    let server = plain_api_server().await;
+    let proxy = socks_proxy(Door::Open, server.address).await;
+    let proxy_url = format!("socks5://{}", proxy.address);
+
+    for (server, asked) in [("http://192.0.2.1:8", "192.0.2.1 port 8"), ("http://[2001:db8::1]", "2001:db8::1 port 80")]
+    {
+        assert_eq!(get(&connection(server, &proxy_url)).await.as_deref(), Ok("ok"));
+
+        assert_eq!(proxy.told().last().map(String::as_str), Some(asked));
+    }
+}
+
+/// spec 70 §8.1
+#[tokio::test]
+async fn user_and_password_are_offered_to_a_socks_proxy() {
+    let server = api_server(&[b"http/1.1"]).await;
+    let locked = socks_proxy(Door::Locked, server.address).await;
+    let open = socks_proxy(Door::Open, server.address).await;
+    let proxy_url = |proxy: &Listening| format!("socks5://m%65:sesame@{}", proxy.address);
+
+    let asked = get(&connection("https://api.test", &proxy_url(&locked))).await;
+    let not_asked = get(&connection("https://api.test", &proxy_url(&open))).await;
+
+    assert_eq!((asked.as_deref(), not_asked.as_deref()), (Ok("ok"), Ok("ok")));
+    assert_eq!(locked.told(), ["methods [0, 2]", "me:sesame", "name api.test port 443"]);
+    assert_eq!(open.told(), ["methods [0, 2]", "name api.test port 443"]);
+}
+
+/// spec 70 §8.1
+#[tokio::test]
+async fn errors_name_the_proxy_and_what_it_said_but_no_password() {
+    let nowhere = "127.0.0.1:1".parse().unwrap();
+    let refusing = refusing_proxy().await.address;
+    let closed = socks_proxy(Door::LeadsNowhere, nowhere).await.address;
+    let locked = socks_proxy(Door::Locked, nowhere).await.address;
+    let painted = socks_proxy(Door::Painted, nowhere).await.address;
+
+    for (scheme, address, text) in [
+        ("http", refusing, "proxy authorization required"),
+        ("http", nowhere, "refused"),
+        ("socks5", nowhere, "refused"),
+        ("socks5", closed, "the SOCKS proxy refused: host unreachable"),
+        ("socks5", locked, "the SOCKS proxy does not accept the user and the password"),
+        ("socks5", painted, "the proxy does not speak SOCKS 5"),
+    ] {
+        let error =
+            get(&connection("https://api.test", &format!("{scheme}://me:pass123@{address}"))).await.unwrap_err();
+
+        assert!(error.contains(&format!("cannot get through the proxy {scheme}://{address}: ")), "{error}");
+        assert!(error.contains(text), "{text}: {error}");
+        assert!(!error.contains("pass123"), "{error}");
+    }
+}
+
+/// spec 70 §8.1
+#[tokio::test]
+async fn commands_go_through_the_same_proxies() {
+    let server = api_server(&[b"http/1.1"]).await;
+    let proxy = socks_proxy(Door::Locked, server.address).await;
+    let mut config = kube::Config::new("https://api.test:6443".parse().unwrap());
+    config.root_cert = Some(CertificateDer::pem_slice_iter(CA).map(|it| it.unwrap().to_vec()).collect());
+    let variable = format!("socks5h://me:sesame@{}", proxy.address);
+    let proxies = ProxySettings::of(&|name| (name == "HTTPS_PROXY").then(|| variable.clone()));
+
+    let chosen = proxies.choose(&config.cluster_url, None).unwrap();
+    let answer = get_with(&crate::client_through(chosen.as_ref(), config).unwrap()).await;
+
+    assert_eq!(answer.as_deref(), Ok("ok"));
+    assert_eq!(proxy.told(), ["methods [0, 2]", "me:sesame", "name api.test port 6443"]);
+}

@@ -1,0 +1,40 @@
+//! The `proxy-url` of a kubeconfig.
+
+use kube::{Config, config::Kubeconfig};
+
+use super::{BadProxy, Proxy, ProxySettings};
+
+/// kube reads the environment where it finds no `proxy-url`, but not by our rules, and its errors show passwords. So it
+/// gets this one to read, and nothing connects to it.
+const PLACEHOLDER: &str = "http://placeholder.invalid";
+
+/// The `proxy-url` of a kubeconfig's current context, kept from kube while that makes a configuration of the file.
+pub struct GivenProxy(Option<String>);
+
+// === impl GivenProxy ===
+
+impl GivenProxy {
+    /// Takes it out of the kubeconfig.
+    pub fn take(kubeconfig: &mut Kubeconfig) -> Self {
+        let context = kubeconfig.current_context.as_ref();
+        let context = context.and_then(|name| kubeconfig.contexts.iter().find(|context| context.name == *name));
+        let cluster = context.and_then(|context| context.context.as_ref()).map(|context| &context.cluster);
+        let cluster = cluster.and_then(|name| kubeconfig.clusters.iter_mut().find(|cluster| cluster.name == *name));
+        let proxy_url = cluster.and_then(|cluster| cluster.cluster.as_mut()).map(|cluster| &mut cluster.proxy_url);
+        Self(proxy_url.and_then(|proxy_url| proxy_url.replace(PLACEHOLDER.to_owned())))
+    }
+
+    /// The proxy that leads to the server of the configuration, which forgets the placeholder.
+    ///
+    /// # Errors
+    /// When the `proxy-url` cannot be used.
+    pub fn choose(self, config: &mut Config, proxies: &ProxySettings) -> Result<Option<Proxy>, BadProxy> {
+        config.proxy_url = None;
+        let told = config.auth_info.exec.as_mut().and_then(|program| program.cluster.as_mut());
+        let proxy = proxies.choose(&config.cluster_url, self.0.as_deref());
+        if let Some(cluster) = told {
+            cluster.proxy_url = self.0;
+        }
+        proxy
+    }
+}

@@ -1,0 +1,99 @@
+//! SOCKS version 5 (RFC 1928) with user and password (RFC 1929), as far as a client needs it to reach a server by TCP.
+//!
+//! That of `hyper_util` offers nothing but the password where there is one; Go offers to do without, too, and many proxies
+//! do not ask.
+
+use std::{io, net::IpAddr};
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+use super::User;
+
+const VERSION: u8 = 5;
+const PASSWORD_VERSION: u8 = 1;
+const NO_PASSWORD: u8 = 0;
+const PASSWORD: u8 = 2;
+const CONNECT: u8 = 1;
+const IPV4: u8 = 1;
+const NAME: u8 = 3;
+const IPV6: u8 = 4;
+
+/// Has the proxy at the other end of `stream` connect to a server; afterwards the stream is that to the server. A name is
+/// resolved by the proxy.
+///
+/// # Errors
+/// The connection breaks, the proxy refuses, or it does not speak SOCKS 5. Texts have neither user nor password.
+pub(super) async fn connect<S>(stream: &mut S, host: &str, port: u16, user: Option<&User>) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let methods: &[u8] = if user.is_some() { &[NO_PASSWORD, PASSWORD] } else { &[NO_PASSWORD] };
+    stream.write_all(&counted(&[VERSION], methods)?).await?;
+    match (read::<2, _>(stream).await?, user) {
+        ([VERSION, NO_PASSWORD], _) => {}
+        ([VERSION, PASSWORD], Some(user)) => log_in(stream, user).await?,
+        ([VERSION, _], _) => return Err(io::Error::other("the SOCKS proxy wants to know who we are in another way")),
+        _ => return Err(io::Error::other("the proxy does not speak SOCKS 5")),
+    }
+
+    let mut request = match host.trim_start_matches('[').trim_end_matches(']').parse() {
+        Ok(IpAddr::V4(address)) => [&[VERSION, CONNECT, 0, IPV4][..], &address.octets()].concat(),
+        Ok(IpAddr::V6(address)) => [&[VERSION, CONNECT, 0, IPV6][..], &address.octets()].concat(),
+        Err(_) => counted(&[VERSION, CONNECT, 0, NAME], host.as_bytes())?,
+    };
+    request.extend(port.to_be_bytes());
+    stream.write_all(&request).await?;
+    let [version, code, _, kind] = read(stream).await?;
+    if version != VERSION {
+        return Err(io::Error::other("the proxy does not speak SOCKS 5"));
+    }
+    if code != 0 {
+        return Err(io::Error::other(format!("the SOCKS proxy refused: {}", refusal(code))));
+    }
+    // What the proxy is called on its other side does not matter, but must be read.
+    let address = match kind {
+        IPV4 => 4,
+        IPV6 => 16,
+        NAME => usize::from(stream.read_u8().await?),
+        _ => return Err(io::Error::other("the SOCKS proxy answered with an unknown type of address")),
+    };
+    let mut rest = vec![0; address + 2];
+    stream.read_exact(&mut rest).await?;
+    Ok(())
+}
+
+async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, user: &User) -> io::Result<()> {
+    let request = counted(&counted(&[PASSWORD_VERSION], &user.name)?, &user.password)?;
+    stream.write_all(&request).await?;
+    match read(stream).await? {
+        [_, 0] => Ok(()),
+        [_, _] => Err(io::Error::other("the SOCKS proxy does not accept the user and the password")),
+    }
+}
+
+/// A text after its length, which is one byte.
+fn counted(before: &[u8], text: &[u8]) -> io::Result<Vec<u8>> {
+    let length = u8::try_from(text.len())
+        .map_err(|_| io::Error::other("SOCKS knows no names, users and passwords of more than 255 bytes"))?;
+    Ok([before, &[length], text].concat())
+}
+
+async fn read<const N: usize, S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    stream.read_exact(&mut bytes).await?;
+    Ok(bytes)
+}
+
+fn refusal(code: u8) -> &'static str {
+    match code {
+        1 => "general SOCKS server failure",
+        2 => "connection not allowed by ruleset",
+        3 => "network unreachable",
+        4 => "host unreachable",
+        5 => "connection refused",
+        6 => "TTL expired",
+        7 => "command not supported",
+        8 => "address type not supported",
+        _ => "unknown code",
+    }
+}
