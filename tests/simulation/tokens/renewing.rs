@@ -196,3 +196,41 @@ fn tokens_that_seem_to_have_expired_are_renewed_once_a_minute() {
         assert!(issued(&world) <= 7 && secret(&world, "access")["metadata"].get("finalizers").is_none(), "{FINALIZER}");
     });
 }
+
+/// fault 17: a token is renewed by the monotonic clock, too, whatever wakes its actor meanwhile.
+#[test]
+fn a_clock_that_is_set_back_lets_no_token_expire() {
+    for events in [false, true] {
+        world(1, |world| async move {
+            start(&world).await;
+            given(&world, &[], &[]).await;
+            seconds(3600).await;
+            world.universe.env.clock.jump(jiff::SignedDuration::from_hours(-11));
+            for hour in 0..8 {
+                if events {
+                    annotate(&world, "some", json!(hour.to_string()));
+                }
+                seconds(3590).await;
+            }
+            assert_eq!((issued(&world), last_error(&world).as_str()), (1, ""));
+
+            seconds(4100).await;
+            assert_eq!(issued(&world), 2, "9 h 36 min to 10 h 5 min after the first");
+        });
+    }
+}
+
+/// fault 17: the clock was behind already when the token was issued.
+#[test]
+fn a_clock_that_is_behind_lets_no_token_expire() {
+    world(1, |world| async move {
+        start(&world).await;
+        world.universe.env.clock.jump(jiff::SignedDuration::from_hours(-24));
+        given(&world, &[], &[]).await;
+        seconds(9 * 3600).await;
+        assert_eq!(issued(&world), 1);
+
+        seconds(2 * 3600).await;
+        assert_eq!(issued(&world), 2);
+    });
+}

@@ -64,6 +64,22 @@ fn a_token_is_looked_at_before_its_renewal_if_it_expires_before() {
     }
 }
 
+/// fault 17
+#[test]
+fn the_monotonic_clock_knows_the_life_of_a_token_where_the_wall_clock_does_not() {
+    let at = |text: &str| now() + after(text);
+    let table = [
+        ("10h", None, 36_000),
+        ("10h", Some(("0s", "12h")), 36_000),
+        ("19h", Some(("24h", "36h")), 36_288),
+        ("-1h", None, 0),
+    ];
+    for (renewal, life, expected) in table {
+        let life = life.map(|(issued, expires)| (at(issued), at(expires)));
+        assert_eq!(renewal::at_most(now(), at(renewal), life).as_secs(), expected, "{renewal} {life:?}");
+    }
+}
+
 /// spec 30 T9
 #[test]
 fn pauses_between_rejected_tokens_grow_to_an_hour() {
