@@ -51,6 +51,9 @@ struct Due {
     /// The time of renewal, in whole seconds as it is written.
     renewal: i64,
     at: Instant,
+    /// This process chose the time, for a token that it was given. It stands also where the clocks differ by more than the
+    /// token's life (spec 30 T10).
+    is_own: bool,
 }
 
 /// The Secret as it was after the last write of a token.
@@ -113,13 +116,17 @@ impl Memory {
         renewal <= clock.wall() || self.due(renewal).is_some_and(|due| due.at <= clock.monotonic())
     }
 
-    /// From the first look at this time of renewal on, the monotonic clock counts, too.
-    fn renewal(&mut self, written: Timestamp, clock: &Clock) -> Timestamp {
-        if self.due(written).is_none() {
-            let at = clock.monotonic() + renewal::at_most(clock.wall(), written, None);
-            self.due = Some(Due { renewal: written.as_second(), at });
+    /// When a token is to be renewed that has this time beside it. From the first look on, the monotonic clock counts, too.
+    fn renewal(&mut self, written: Timestamp, claims: Option<&Claims>, clock: &Clock) -> Timestamp {
+        if self.due(written).is_some_and(|due| due.is_own) {
+            return written;
         }
-        written
+        let renewal = renewal::within_life(written, claims.and_then(Claims::life));
+        if self.due(renewal).is_none() {
+            let at = clock.monotonic() + renewal::at_most(clock.wall(), renewal, None);
+            self.due = Some(Due { renewal: renewal.as_second(), at, is_own: false });
+        }
+        renewal
     }
 
     /// The token in hand, if it is for this order, and nobody asked for another one since.
@@ -174,7 +181,7 @@ impl Requestor {
                     (memory.in_hand, memory.renewed) = (None, Some(self.clock.wall()));
                     let life = Claims::of(token.reveal()).and_then(|claims| claims.life());
                     let at = now + renewal::at_most(self.clock.wall(), renewal, life);
-                    memory.due = Some(Due { renewal: renewal.as_second(), at });
+                    memory.due = Some(Due { renewal: renewal.as_second(), at, is_own: true });
                     // What becomes of a target Secret is not heard of.
                     let version = version.filter(|_| order.target.is_none());
                     memory.written = version.map(|version| Written { version, renewal, expires: token.expires });
@@ -228,7 +235,7 @@ impl Requestor {
             Held::Token(text) => text,
         };
         let claims = Claims::of(&text);
-        let renewal = renewal.parse::<Timestamp>().map(|written| memory.renewal(written, &self.clock));
+        let renewal = renewal.parse::<Timestamp>().map(|written| memory.renewal(written, claims.as_ref(), &self.clock));
         if renewal.as_ref().is_ok_and(|renewal| memory.is_due(*renewal, &self.clock)) {
             return Ok(Verdict::Due("its time has come"));
         }

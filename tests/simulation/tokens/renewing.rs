@@ -234,3 +234,35 @@ fn a_clock_that_is_behind_lets_no_token_expire() {
         assert_eq!(issued(&world), 2);
     });
 }
+
+/// fault 17: the time of renewal is from somebody whose clock was ahead, or out of a backup.
+#[test]
+fn a_token_that_expires_before_its_renewal_is_renewed_at_80_percent_of_its_life() {
+    world(1, |world| async move {
+        start(&world).await;
+        given(&world, &[], &[]).await;
+        annotate(&world, RENEW, json!(in_future(&world, 30 * 86_400)));
+        seconds(9 * 3600 + 2100).await;
+        assert_eq!(issued(&world), 1);
+
+        seconds(120).await;
+        assert_eq!(issued(&world), 2);
+        assert!((34_000..=36_288).contains(&left(&world)), "{}", left(&world));
+    });
+}
+
+/// spec 30 T10: where the clocks differ by a life, the time that was chosen for a token stands.
+#[test]
+fn tokens_that_have_expired_by_our_clock_make_no_loop() {
+    world(1, |world| async move {
+        start(&world).await;
+        world.universe.env.clock.jump(jiff::SignedDuration::from_hours(24));
+        given(&world, &[], &[]).await;
+        for minute in 0..300 {
+            annotate(&world, "some", json!(minute.to_string()));
+            seconds(1).await;
+        }
+
+        assert!((2..=7).contains(&issued(&world)), "{}", issued(&world));
+    });
+}
