@@ -107,6 +107,11 @@ impl Memory {
         self.vouched.is_some_and(|(good, at)| good == *fingerprint && at.elapsed() < TRUSTED)
     }
 
+    /// Keeps no token longer than it is of use.
+    pub(super) fn drop_old_token(&mut self) {
+        self.in_hand.take_if(|hand| hand.at.elapsed() >= TRUSTED);
+    }
+
     /// The monotonic time of a renewal, if that is known.
     fn due(&self, renewal: Timestamp) -> Option<Due> {
         self.due.filter(|due| due.renewal == renewal.as_second())
@@ -164,7 +169,10 @@ impl Requestor {
             let is_suspect = pass.because_of(ACCOUNT);
             let reason = match self.judge(context, memory, &order, (&live, holder.as_deref()), is_suspect).await? {
                 Verdict::Due(reason) => reason,
-                Verdict::Good { renewal, expires } => return Ok(self.rest(memory, pass, renewal, expires)),
+                Verdict::Good { renewal, expires } => {
+                    memory.in_hand = None;
+                    return Ok(self.rest(memory, pass, renewal, expires));
+                }
                 Verdict::Pause(time) => {
                     self.book.enter(&pass.key, State::Rejected, None);
                     pass.note("the API server does not accept the tokens that it issues");
@@ -285,7 +293,12 @@ impl Requestor {
     ) -> Result<Token, Problem> {
         let renewal = Access::of(live).and_then(|access| access.renewal);
         if let Some(token) = memory.in_hand(order, renewal.as_deref()) {
-            return Ok(token);
+            // If it is there, it was written, and only the answer was lost: whoever wants a token wants another one.
+            let held = content::held(holder.unwrap_or(&Value::Null), None);
+            let is_there = matches!(held, Ok(Held::Token(text)) if text == token.reveal());
+            if order.target.is_some() || !is_there {
+                return Ok(token);
+            }
         }
         order.check_account()?;
         let labels = order.labels()?;

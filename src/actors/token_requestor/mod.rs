@@ -160,6 +160,7 @@ impl Controller for Requestor {
         pass: &Pass<NamespacedName>,
     ) -> Result<Outcome, Failure> {
         let key = &pass.key;
+        memory.drop_old_token();
         if let Some(delay) = self.may_wait(memory, pass) {
             pass.note("not due; to be looked at");
             return Ok(Outcome::After(delay));

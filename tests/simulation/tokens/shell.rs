@@ -1,6 +1,12 @@
 //! Requests, conflicts, faults.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use sim::{Fault, Seen};
@@ -80,6 +86,35 @@ fn a_token_that_could_not_be_written_is_used_again() {
 
         assert_eq!((issued(&world), token(&world).is_empty()), (1, false));
     });
+}
+
+/// A token that was written is not the answer to a later request for another one, though it is not known that it was written.
+#[test]
+fn a_rotation_that_is_asked_for_after_a_lost_answer_gives_another_token() {
+    for looks_between in [true, false] {
+        world(1, |world| async move {
+            start(&world).await;
+            let is_down = Arc::new(AtomicBool::new(false));
+            let (down, mut is_lost) = (is_down.clone(), false);
+            world.sim.set_faults(move |info| match (info.verb.as_str(), info.resource.as_str()) {
+                ("patch", "secrets") if !is_lost => {
+                    is_lost = true;
+                    down.store(!looks_between, Relaxed);
+                    Fault::FailAfterCommit(Seen::unavailable())
+                }
+                ("get", "secrets") if down.load(Relaxed) => Fault::FailBefore(Seen::unavailable()),
+                _ => Fault::None,
+            });
+            given(&world, &[], &[]).await;
+            let first = token(&world);
+            annotate(&world, RENEW, Value::Null);
+            is_down.store(false, Relaxed);
+            seconds(30).await;
+
+            assert_eq!((issued(&world), token(&world) == first), (2, false), "looks between: {looks_between}");
+            assert!(renewal(&world).is_some());
+        });
+    }
 }
 
 /// Secrets that were restored without their tokens: a few passes at once, one token each, and renewals that are spread.
