@@ -117,6 +117,31 @@ fn a_rotation_that_is_asked_for_after_a_lost_answer_gives_another_token() {
     }
 }
 
+/// Events are about what somebody can put right in the Secret: not about credentials or a busy server.
+#[test]
+fn what_concerns_all_secrets_alike_is_no_event() {
+    for (fault, told) in [
+        (Seen::unauthorized(), false),
+        (Seen::status(429, "TooManyRequests", "later"), false),
+        (Seen::status(403, "Forbidden", "no"), true),
+    ] {
+        world(1, |world| async move {
+            start(&world).await;
+            let seen = fault.clone();
+            world.sim.set_faults(move |info| match info.subresource.as_str() {
+                "token" => Fault::FailBefore(seen.clone()),
+                _ => Fault::None,
+            });
+            given(&world, &[], &[]).await;
+            seconds(60).await;
+
+            let events = world.sim.objects("events");
+            let is_told = events.iter().any(|event| event["reason"] == "TokenNotRenewed");
+            assert_eq!(is_told, told, "{fault:?}");
+        });
+    }
+}
+
 /// Secrets that were restored without their tokens: a few passes at once, one token each, and renewals that are spread.
 #[test]
 fn many_secrets_at_once_are_no_stampede() {
