@@ -187,6 +187,22 @@ fn a_kind_that_is_positively_not_served_refers_to_nothing() {
     });
 }
 
+/// spec 33 scenario 18; spec 33, better 2: rights are often given for what is served only, and the server looks at them first
+#[test]
+fn a_kind_that_is_forbidden_and_positively_not_served_refers_to_nothing() {
+    world(1, |world| async move {
+        collectable(&world, "ConfigMap", NAMESPACE, "a");
+        seconds(OLD).await;
+        world.sim.set_faults(|info| match (info.verb.as_str(), info.resource.as_str()) {
+            ("list", "prometheuses") => Fault::FailBefore(Seen::forbidden(info)),
+            _ => Fault::None,
+        });
+        start(&world).await;
+
+        assert_eq!((is_there(&world, "ConfigMap", NAMESPACE, "a"), last_error(&world).as_str()), (false, ""));
+    });
+}
+
 /// spec 33 §4.2, T5; spec 33, better 2
 #[test]
 fn a_kind_whose_list_is_not_found_although_discovery_names_it_ends_the_run() {
