@@ -373,7 +373,8 @@ fn garbage() -> Command {
         .about("Show what the garbage collector would delete")
         .long_about(
             "Show the collectable Secrets and ConfigMaps that nothing refers to: what the garbage collector would delete if \
-             it ran now. Nothing is written.\n\n\
+             it ran now. Nothing is written. All namespaces are looked at, whatever \
+             targetClientConnection.namespaces of the configuration says.\n\n\
              Collectable are objects with the label resources.gardener.cloud/garbage-collectable-reference=true that are \
              at least 10 minutes old. Annotations reference.resources.gardener.cloud/secret-<hash> and configmap-<hash> of \
              workloads, ManagedResources and Prometheuses keep them.",

@@ -187,6 +187,22 @@ fn a_kind_that_is_positively_not_served_refers_to_nothing() {
     });
 }
 
+/// spec 33 scenario 18; spec 33, better 2: rights are often given for what is served only, and the server looks at them first
+#[test]
+fn a_kind_that_is_forbidden_and_positively_not_served_refers_to_nothing() {
+    world(1, |world| async move {
+        collectable(&world, "ConfigMap", NAMESPACE, "a");
+        seconds(OLD).await;
+        world.sim.set_faults(|info| match (info.verb.as_str(), info.resource.as_str()) {
+            ("list", "prometheuses") => Fault::FailBefore(Seen::forbidden(info)),
+            _ => Fault::None,
+        });
+        start(&world).await;
+
+        assert_eq!((is_there(&world, "ConfigMap", NAMESPACE, "a"), last_error(&world).as_str()), (false, ""));
+    });
+}
+
 /// spec 33 §4.2, T5; spec 33, better 2
 #[test]
 fn a_kind_whose_list_is_not_found_although_discovery_names_it_ends_the_run() {
@@ -308,6 +324,50 @@ fn a_reference_that_is_made_during_the_run_is_seen() {
 
         let left = (0..40).filter(|number| is_there(&world, "Secret", &format!("n{number:02}"), "a")).count();
         assert_eq!((left, deletions(&world)), (10, 30));
+    });
+}
+
+/// spec 33 T9; spec 33, better 1; fault 26: a namespace with many deletions is looked at again in between
+#[test]
+fn a_reference_that_is_made_during_many_deletions_is_seen() {
+    world(1, |world| async move {
+        for number in 0..300 {
+            collectable(&world, "Secret", NAMESPACE, &format!("s{number:03}"));
+        }
+        seconds(OLD).await;
+        world.sim.set_faults(|info| match info.verb.as_str() {
+            "delete" => Fault::Delay(Duration::from_secs(2)),
+            _ => Fault::None,
+        });
+        start(&world).await;
+        put(&world, "Pod", NAMESPACE, "p", pod(&refers_to("secret", "s299")));
+        seconds(120).await;
+
+        let left = (0..300).filter(|number| is_there(&world, "Secret", NAMESPACE, &format!("s{number:03}"))).count();
+        assert_eq!((left, is_there(&world, "Secret", NAMESPACE, "s299"), deletions(&world)), (1, true, 299));
+    });
+}
+
+/// spec 33 T6; spec 33, better 10: what was deleted before a look failed is counted
+#[test]
+fn a_look_that_fails_between_deletions_keeps_the_tally() {
+    world(1, |world| async move {
+        for namespace in ["n1", "n2"] {
+            world.sim.put(crate::world::namespace(namespace)).expect("a Namespace");
+            collectable(&world, "Secret", namespace, "a");
+        }
+        seconds(OLD).await;
+        world.sim.set_faults(|info| match (info.verb.as_str(), info.resource.as_str(), info.namespace.as_str()) {
+            ("list", "pods", "n2") => Fault::FailBefore(Seen::status(500, "InternalError", "no")),
+            _ => Fault::None,
+        });
+        start(&world).await;
+
+        assert_eq!(["n1", "n2"].map(|namespace| is_there(&world, "Secret", namespace, "a")), [false, true]);
+        let actor = world.actors_of(PROGRAM).into_iter().find(|actor| actor.path.starts_with("garbage-collector/"));
+        let line = actor.map(|actor| actor.line).unwrap_or_default();
+        assert!(line.starts_with("2 candidates, 1 deleted"), "{line}");
+        assert!(last_error(&world).starts_with("failed listing objects of gvk /v1, Kind=PodList"));
     });
 }
 

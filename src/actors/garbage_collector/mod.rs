@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Secrets, ConfigMaps with the label ─ candidates.rs ─► Candidates ┐ one run (survey.rs): candidates, then all that may refer
-//! metadata of 8 kinds ─────────────── references.rs ──────────────┘ to them; what is left, a namespace at a time: references
+//! metadata of 8 kinds ─────────────── references.rs ──────────────┘ to them; what is left, in chunks of a namespace: references
 //!                                                                    once more, then deletions bound to what was seen
 //! ```
 //!
@@ -25,7 +25,7 @@ use kit::{Causes, Clock, Controller, Duty, Failure, Observers, Outcome, Pass, Ra
 
 use self::{
     candidates::{Candidates, Identity, Seen},
-    survey::Survey,
+    survey::{Survey, SurveyError},
 };
 use super::{ground::Ground, module};
 use crate::api::config::Config;
@@ -38,6 +38,9 @@ pub const MODULE: module::Module = module::Module { names: &[NAME], install };
 
 /// Deletions side by side.
 const SIDE_BY_SIDE: usize = 16;
+/// Before each so many deletions the references in the namespace are looked at: they take their time, and meanwhile something
+/// old may be used again (spec 33 T9).
+const CHUNK: usize = 200;
 /// A failed run lists everything again, so it is not repeated sooner (spec 33 "Better than upstream" 5).
 const FIRST_BACK_OFF: Duration = Duration::from_secs(10);
 /// No run takes longer ("Better than upstream" 6).
@@ -109,16 +112,20 @@ impl Controller for Collector {
         pass: &Pass<Whole>,
     ) -> Result<Outcome, Failure> {
         let context = Context::new(pass.lane(), pass.deadline, NAME);
-        let tally = self.run(&context).await?;
+        let survey = Survey::new(&self.target, &context);
+        let listed = self.candidates(&survey).await;
+        let (left, mut tally) = listed.map_err(|error| Failure::new(error.to_string()))?;
+        let ended = self.collect(&context, &survey, left, &mut tally).await;
         self.tell(&tally);
-        if !tally.errors.is_empty() {
-            return Err(Failure::new(tally.error()));
+        pass.note(tally.line());
+        if ended.is_err() || !tally.errors.is_empty() {
+            let texts = [ended.err().map(|error| error.to_string()), tally.error()];
+            return Err(Failure::new(texts.into_iter().flatten().collect::<Vec<_>>().join("; ")));
         }
         let now = self.clock.wall();
         // ± 10 %: the collectors of a seed's shoots begin at the same moment after a roll-out.
         let delay = self.random.jitter(self.period.mul_f64(0.9), 2.0 / 9.0);
         let next = now.checked_add(delay).unwrap_or(now);
-        pass.note(tally.line());
         let before = last.replace(now).map(|time| ("the run before".to_owned(), format!("{time:.0}")));
         let rows =
             [("last run", now), ("next run", next)].map(|(label, time)| (label.to_owned(), format!("{time:.0}")));
@@ -128,33 +135,47 @@ impl Controller for Collector {
 }
 
 impl Collector {
-    async fn run(&self, context: &Context) -> Result<Tally, Failure> {
-        let survey = Survey::new(&self.target, context);
-        let failure = |error: survey::SurveyError| Failure::new(error.to_string());
-        let mut left = survey.candidates(self.clock.wall()).await.map_err(failure)?;
+    /// What nothing refers to, and the tally before the first deletion.
+    async fn candidates(&self, survey: &Survey<'_>) -> Result<(Candidates, Tally), SurveyError> {
+        let mut left = survey.candidates(self.clock.wall()).await?;
         let (young, terminating) = (left.young, left.terminating);
-        let mut tally = Tally { candidates: left.known.len(), young, terminating, ..Tally::default() };
-        survey.take_out_referenced(&mut left, None).await.map_err(failure)?;
+        let tally = Tally { candidates: left.known.len(), young, terminating, ..Tally::default() };
+        survey.take_out_referenced(&mut left, None).await?;
+        Ok((left, tally))
+    }
+
+    /// Deletes what is left, a chunk at a time. What was done before a look failed is in the tally.
+    async fn collect(
+        &self,
+        context: &Context,
+        survey: &Survey<'_>,
+        mut left: Candidates,
+        tally: &mut Tally,
+    ) -> Result<(), SurveyError> {
         let namespaces: BTreeSet<String> = left.known.keys().map(|found| found.namespace.clone()).collect();
         for namespace in namespaces {
             let rest = left.known.split_off(&Identity::first_after(&namespace));
             let mut garbage = Candidates { known: std::mem::replace(&mut left.known, rest), ..Candidates::default() };
-            let before = garbage.known.len();
-            // Deletions take their time; meanwhile something old may be used again (spec 33 T9).
-            survey.take_out_referenced(&mut garbage, Some(&namespace)).await.map_err(failure)?;
-            tally.spared += before - garbage.known.len();
-            let mut fates = stream::iter(&garbage.known)
-                .map(|(found, seen)| self.delete(context, found, seen))
-                .buffer_unordered(SIDE_BY_SIDE);
-            while let Some(fate) = fates.next().await {
-                match fate {
-                    Fate::Deleted => tally.deleted += 1,
-                    Fate::Spared => tally.spared += 1,
-                    Fate::Failed(error) => tally.errors.push(error),
+            while !garbage.known.is_empty() {
+                let before = garbage.known.len();
+                survey.take_out_referenced(&mut garbage, Some(&namespace)).await?;
+                tally.spared += before - garbage.known.len();
+                let next = garbage.known.keys().nth(CHUNK).cloned();
+                let later = next.map(|next| garbage.known.split_off(&next)).unwrap_or_default();
+                let chunk = std::mem::replace(&mut garbage.known, later);
+                let mut fates = stream::iter(&chunk)
+                    .map(|(found, seen)| self.delete(context, found, seen))
+                    .buffer_unordered(SIDE_BY_SIDE);
+                while let Some(fate) = fates.next().await {
+                    match fate {
+                        Fate::Deleted => tally.deleted += 1,
+                        Fate::Spared => tally.spared += 1,
+                        Fate::Failed(error) => tally.errors.push(error),
+                    }
                 }
             }
         }
-        Ok(tally)
+        Ok(())
     }
 
     /// Deletes a candidate if it is still what was seen.
@@ -213,15 +234,16 @@ impl Tally {
         format!("{candidates} candidates, {deleted} deleted, {young} too young, {terminating} terminating")
     }
 
-    /// Spec 33 §4.3.
-    fn error(&self) -> String {
+    /// Spec 33 §4.3; `None` if no deletion failed.
+    fn error(&self) -> Option<String> {
         const BEGIN: &str = "Could not delete all unused resources";
         match self.errors.as_slice() {
-            [one] => format!("{BEGIN}: 1 error occurred: {one}"),
+            [] => None,
+            [one] => Some(format!("{BEGIN}: 1 error occurred: {one}")),
             all => {
                 let quoted = all.iter().take(QUOTED).map(String::as_str).collect::<Vec<_>>().join(", ");
                 let more = if all.len() > QUOTED { ", …" } else { "" };
-                format!("{BEGIN}: {} errors occurred: [{quoted}{more}]", all.len())
+                Some(format!("{BEGIN}: {} errors occurred: [{quoted}{more}]", all.len()))
             }
         }
     }

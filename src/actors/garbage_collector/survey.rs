@@ -77,7 +77,7 @@ impl<'a> Survey<'a> {
                     }
                 };
                 match self.each(&holder, scope.clone(), &query, take_out).await {
-                    Err(error) if is_absence(&error) && self.is_absent(&holder).await? => break,
+                    Err(error) if may_be_absence(&error) && self.is_absent(&holder).await? => break,
                     listed => listed.map_err(|error| failed(&holder, error))?,
                 }
             }
@@ -85,8 +85,8 @@ impl<'a> Survey<'a> {
         Ok(())
     }
 
-    /// Whether the API server positively does not serve a kind. That one list is answered with 404 does not say so: discovery
-    /// must have been asked since and not name it.
+    /// Whether the API server positively does not serve a kind. That one list is answered with 404 or 403 does not say so:
+    /// discovery must have been asked since and not name it.
     async fn is_absent(&self, kind: &Resource) -> Result<bool, SurveyError> {
         let discovery = self.cluster.discovery();
         discovery.refresh_requested(&kind.group);
@@ -118,8 +118,9 @@ impl<'a> Survey<'a> {
     }
 }
 
-fn is_absence(error: &ApiError) -> bool {
-    error.is_no_match() || error.is_not_found()
+/// Rights come before paths: a kind that is not served is answered with 403 where rights are given for what there is.
+fn may_be_absence(error: &ApiError) -> bool {
+    error.is_no_match() || error.is_not_found() || error.is_forbidden()
 }
 
 fn failed(holder: &Resource, error: ApiError) -> SurveyError {

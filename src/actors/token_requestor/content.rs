@@ -55,6 +55,8 @@ pub fn held(holder: &Value, ca: Option<&[u8]>) -> Result<Held, Problem> {
     }
     if let Some(ca) = ca {
         let held = match &mut kubeconfig {
+            // Nothing would be written there (spec 30 §6 rule 5).
+            Some(_) if ca.is_empty() => Vec::new(),
             Some(kubeconfig) => kubeconfig.ca().map_err(no_ca)?,
             None => decoded(holder, DATA_KEY_CA_BUNDLE).unwrap_or_default(),
         };

@@ -4,7 +4,7 @@ use std::{borrow::Cow, time::Duration};
 
 use cluster::{ApiError, Context, Record as _, Resource, object, object::NamespacedName};
 use jiff::Timestamp;
-use kit::{Causes, Look, Outcome, Pass};
+use kit::{Causes, Clock, Look, Outcome, Pass};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -42,6 +42,18 @@ pub(super) struct Memory {
     in_hand: Option<InHand>,
     renewed: Option<Timestamp>,
     written: Option<Written>,
+    due: Option<Due>,
+}
+
+/// When a renewal is due by the monotonic clock: a wall clock that is set back lets no token expire (fault 17).
+#[derive(Clone, Copy)]
+struct Due {
+    /// The time of renewal, in whole seconds as it is written.
+    renewal: i64,
+    at: Instant,
+    /// This process chose the time, for a token that it was given. It stands also where the clocks differ by more than the
+    /// token's life (spec 30 T10).
+    is_own: bool,
 }
 
 /// The Secret as it was after the last write of a token.
@@ -95,6 +107,33 @@ impl Memory {
         self.vouched.is_some_and(|(good, at)| good == *fingerprint && at.elapsed() < TRUSTED)
     }
 
+    /// Keeps no token longer than it is of use.
+    pub(super) fn drop_old_token(&mut self) {
+        self.in_hand.take_if(|hand| hand.at.elapsed() >= TRUSTED);
+    }
+
+    /// The monotonic time of a renewal, if that is known.
+    fn due(&self, renewal: Timestamp) -> Option<Due> {
+        self.due.filter(|due| due.renewal == renewal.as_second())
+    }
+
+    fn is_due(&self, renewal: Timestamp, clock: &Clock) -> bool {
+        renewal <= clock.wall() || self.due(renewal).is_some_and(|due| due.at <= clock.monotonic())
+    }
+
+    /// When a token is to be renewed that has this time beside it. From the first look on, the monotonic clock counts, too.
+    fn renewal(&mut self, written: Timestamp, claims: Option<&Claims>, clock: &Clock) -> Timestamp {
+        if self.due(written).is_some_and(|due| due.is_own) {
+            return written;
+        }
+        let renewal = renewal::within_life(written, claims.and_then(Claims::life));
+        if self.due(renewal).is_none() {
+            let at = clock.monotonic() + renewal::at_most(clock.wall(), renewal, None);
+            self.due = Some(Due { renewal: renewal.as_second(), at, is_own: false });
+        }
+        renewal
+    }
+
     /// The token in hand, if it is for this order, and nobody asked for another one since.
     fn in_hand(&self, order: &Order, renewal: Option<&str>) -> Option<Token> {
         let fits = |hand: &&InHand| {
@@ -112,7 +151,7 @@ impl Requestor {
     pub(super) fn is_as_written(&self, memory: &Memory, pass: &Pass<NamespacedName>) -> Option<Outcome> {
         let written = memory.written.filter(|_| !pass.because_of(ACCOUNT.with(Causes::RESYNC)))?;
         let version = self.secrets.store().with(&pass.key, |secret| secret.version())?;
-        let is_the_same = version == written.version && written.renewal > self.clock.wall();
+        let is_the_same = version == written.version && !memory.is_due(written.renewal, &self.clock);
         is_the_same.then(|| self.rest(memory, pass, written.renewal, Some(written.expires)))
     }
 
@@ -130,7 +169,10 @@ impl Requestor {
             let is_suspect = pass.because_of(ACCOUNT);
             let reason = match self.judge(context, memory, &order, (&live, holder.as_deref()), is_suspect).await? {
                 Verdict::Due(reason) => reason,
-                Verdict::Good { renewal, expires } => return Ok(self.rest(memory, pass, renewal, expires)),
+                Verdict::Good { renewal, expires } => {
+                    memory.in_hand = None;
+                    return Ok(self.rest(memory, pass, renewal, expires));
+                }
                 Verdict::Pause(time) => {
                     self.book.enter(&pass.key, State::Rejected, None);
                     pass.note("the API server does not accept the tokens that it issues");
@@ -145,6 +187,9 @@ impl Requestor {
                     let (fingerprint, now) = (token::fingerprint(token.reveal()), self.clock.monotonic());
                     (memory.issued, memory.vouched) = (Some((fingerprint, now)), Some((fingerprint, now)));
                     (memory.in_hand, memory.renewed) = (None, Some(self.clock.wall()));
+                    let life = Claims::of(token.reveal()).and_then(|claims| claims.life());
+                    let at = now + renewal::at_most(self.clock.wall(), renewal, life);
+                    memory.due = Some(Due { renewal: renewal.as_second(), at, is_own: true });
                     // What becomes of a target Secret is not heard of.
                     let version = version.filter(|_| order.target.is_none());
                     memory.written = version.map(|version| Written { version, renewal, expires: token.expires });
@@ -197,11 +242,11 @@ impl Requestor {
             Held::Nothing(reason) => return Ok(Verdict::Due(reason)),
             Held::Token(text) => text,
         };
-        let renewal = renewal.parse::<Timestamp>();
-        if renewal.as_ref().is_ok_and(|renewal| *renewal <= self.clock.wall()) {
+        let claims = Claims::of(&text);
+        let renewal = renewal.parse::<Timestamp>().map(|written| memory.renewal(written, claims.as_ref(), &self.clock));
+        if renewal.as_ref().is_ok_and(|renewal| memory.is_due(*renewal, &self.clock)) {
             return Ok(Verdict::Due("its time has come"));
         }
-        let claims = Claims::of(&text);
         if claims.as_ref().is_some_and(|claims| self.is_of_another_account(claims)) {
             return Ok(Verdict::Due("its ServiceAccount is another one"));
         }
@@ -248,7 +293,12 @@ impl Requestor {
     ) -> Result<Token, Problem> {
         let renewal = Access::of(live).and_then(|access| access.renewal);
         if let Some(token) = memory.in_hand(order, renewal.as_deref()) {
-            return Ok(token);
+            // If it is there, it was written, and only the answer was lost: whoever wants a token wants another one.
+            let held = content::held(holder.unwrap_or(&Value::Null), None);
+            let is_there = matches!(held, Ok(Held::Token(text)) if text == token.reveal());
+            if order.target.is_some() || !is_there {
+                return Ok(token);
+            }
         }
         order.check_account()?;
         let labels = order.labels()?;
@@ -353,11 +403,13 @@ impl Requestor {
         let rows = [("next renewal", Some(renewal)), ("last renewal", memory.renewed), ("token expires", expires)];
         pass.detail(rows.into_iter().filter_map(|(label, time)| row(label, time)).collect());
         let next = renewal::next_look(self.clock.wall(), renewal, expires);
-        // The time is looked at now and then: a machine may have slept. A jump of the clock alone ends no token.
-        let clock = self.clock.clone();
+        // Both clocks are looked at now and then: a machine may have slept, and a wall clock be set back.
+        let (clock, due) = (self.clock.clone(), memory.due(renewal));
         let left = move || {
             let left = Duration::try_from(next.duration_since(clock.wall())).unwrap_or_default();
-            (!left.is_zero()).then(|| left.min(LOOK))
+            let due = due.map_or(LOOK, |due| due.at.saturating_duration_since(clock.monotonic()));
+            let left = left.min(due).min(LOOK);
+            (!left.is_zero()).then_some(left)
         };
         match left() {
             Some(delay) => Outcome::Rest(delay, Look::new(left)),

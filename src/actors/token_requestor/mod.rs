@@ -160,6 +160,7 @@ impl Controller for Requestor {
         pass: &Pass<NamespacedName>,
     ) -> Result<Outcome, Failure> {
         let key = &pass.key;
+        memory.drop_old_token();
         if let Some(delay) = self.may_wait(memory, pass) {
             pass.note("not due; to be looked at");
             return Ok(Outcome::After(delay));
@@ -237,11 +238,14 @@ impl Requestor {
 // === impl Problem ===
 
 impl Problem {
-    /// Whether somebody should look at it: not what comes right by itself.
+    /// Whether somebody should look at it: not what comes right by itself, nor credentials, which concern all Secrets alike.
     fn is_worth_telling(&self) -> bool {
         match self {
             Self::Order(_) | Self::Content(_) | Self::Answer(_) => true,
-            Self::Api(_, error) => !error.is_conflict() && error.code().is_some_and(|code| code < 500),
+            Self::Api(_, error) => {
+                let is_general = error.is_unauthorized() || error.is_too_many_requests();
+                !is_general && !error.is_conflict() && error.code().is_some_and(|code| code < 500)
+            }
             Self::Unknown(_) => false,
         }
     }

@@ -26,6 +26,10 @@ impl Requestor {
             if !self.is_claimed(account, &NamespacedName::of(live)) {
                 let at = service_account().at(&*account.namespace, &*account.name);
                 match self.target.delete(context, &at, &DeleteOptions::default()).await {
+                    // Unsent: the annotations hold a name that no ServiceAccount has, so there is none to delete.
+                    Err(ApiError::BadRequest(reason)) => {
+                        tracing::info!(secret = %NamespacedName::of(live), reason, "there is no ServiceAccount to delete");
+                    }
                     Err(error) if !error.is_not_found() => return Err(error.into()),
                     Ok(_) | Err(_) => {
                         tracing::info!(secret = %NamespacedName::of(live), %account, "a ServiceAccount is deleted");

@@ -23,6 +23,25 @@ pub fn period(now: Timestamp, expires: Timestamp, random: f64) -> SignedDuration
     (base + base.mul_f64(JITTER * random.clamp(0.0, 1.0))).max(SHORTEST)
 }
 
+/// When a token that lives `life` is due, if `renewal` is written for it. A time after its expiry was written by somebody whose
+/// clock was ahead, or comes from a backup: then what counts is the token's own life.
+pub fn within_life(renewal: Timestamp, life: Option<(Timestamp, Timestamp)>) -> Timestamp {
+    match life {
+        Some((issued, expires)) if expires < renewal => {
+            issued.saturating_add(period(issued, expires, 0.0)).map_or(expires, |due| due.min(expires))
+        }
+        Some(_) | None => renewal,
+    }
+}
+
+/// How long after its issue at `now` a token is due at the latest, whatever the wall clock does: when it is to be renewed, and
+/// no later than its life by the clock of the API server allows (fault 17).
+pub fn at_most(now: Timestamp, renewal: Timestamp, life: Option<(Timestamp, Timestamp)>) -> Duration {
+    let left = renewal.duration_since(now);
+    let used = life.map_or(left, |(issued, expires)| period(issued, expires, 1.0));
+    Duration::try_from(left.min(used)).unwrap_or_default()
+}
+
 /// As it is written: UTC, whole seconds, cut.
 pub fn text(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()

@@ -31,6 +31,8 @@ pub struct Claims {
     pub account: NamespacedName,
     /// The uid of that.
     pub account_uid: String,
+    /// When it was issued.
+    pub issued: Option<Timestamp>,
     /// When it expires.
     pub expires: Option<Timestamp>,
 }
@@ -92,7 +94,13 @@ impl Claims {
         let account =
             NamespacedName::new(text("/kubernetes.io/namespace")?, text("/kubernetes.io/serviceaccount/name")?);
         let account_uid = text("/kubernetes.io/serviceaccount/uid")?.to_owned();
-        let expires = payload.get("exp").and_then(Value::as_i64).and_then(|exp| Timestamp::from_second(exp).ok());
-        Some(Self { account, account_uid, expires })
+        let time =
+            |claim| payload.get(claim).and_then(Value::as_i64).and_then(|time| Timestamp::from_second(time).ok());
+        Some(Self { account, account_uid, issued: time("iat"), expires: time("exp") })
+    }
+
+    /// From when to when it is good, by the clock of the API server.
+    pub fn life(&self) -> Option<(Timestamp, Timestamp)> {
+        self.issued.zip(self.expires)
     }
 }

@@ -111,3 +111,18 @@ fn a_secret_that_is_going_gets_no_token() {
         assert_eq!((token(&world).as_str(), asked(&world).iter().any(|asked| asked.contains("token"))), ("", false));
     });
 }
+
+/// spec 30 §9 D3: no ServiceAccount has such a name, so there is none to delete.
+#[test]
+fn a_secret_that_names_what_cannot_be_a_service_account_is_released() {
+    for (part, text) in [("name", "a/b"), ("name", ".."), ("namespace", "a/b"), ("namespace", "..")] {
+        world(1, |world| async move {
+            start_deleting(&world).await;
+            given(&world, &[(&format!("{SA}{part}"), text)], &[]).await;
+            assert_eq!(secret(&world, "access")["metadata"]["finalizers"], json!([FINALIZER]), "{part} {text}");
+
+            delete(&world, "access").await;
+            assert_eq!(secret(&world, "access"), Value::Null, "{part} {text}");
+        });
+    }
+}

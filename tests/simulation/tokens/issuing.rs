@@ -268,3 +268,21 @@ fn a_kubeconfig_of_the_target_secret_gets_the_token() {
         assert_eq!((secret(&world, "access")["data"].get("token"), renewal(&world).is_some()), (None, true));
     });
 }
+
+/// spec 30 §6 rule 5: without a CA of the target, none is written into a kubeconfig, and none is missed there.
+#[test]
+fn without_a_ca_that_of_a_kubeconfig_stays_and_costs_no_token() {
+    world(1, |world| async move {
+        start(&world).await;
+        let ours = KUBECONFIG.replace("server: https://old", "server: https://old, certificate-authority-data: YQ==");
+        given(&world, &[(&format!("{SA}inject-ca-bundle"), "true")], &[("kubeconfig", &ours)]).await;
+        for number in 0..5 {
+            annotate(&world, "some", json!(number.to_string()));
+            seconds(10).await;
+        }
+
+        let kubeconfig = parsed(&value(&secret(&world, "access"), "kubeconfig"));
+        assert_eq!(kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"], "YQ==");
+        assert_eq!((issued(&world), last_error(&world).as_str()), (1, ""));
+    });
+}

@@ -196,3 +196,73 @@ fn tokens_that_seem_to_have_expired_are_renewed_once_a_minute() {
         assert!(issued(&world) <= 7 && secret(&world, "access")["metadata"].get("finalizers").is_none(), "{FINALIZER}");
     });
 }
+
+/// fault 17: a token is renewed by the monotonic clock, too, whatever wakes its actor meanwhile.
+#[test]
+fn a_clock_that_is_set_back_lets_no_token_expire() {
+    for events in [false, true] {
+        world(1, |world| async move {
+            start(&world).await;
+            given(&world, &[], &[]).await;
+            seconds(3600).await;
+            world.universe.env.clock.jump(jiff::SignedDuration::from_hours(-11));
+            for hour in 0..8 {
+                if events {
+                    annotate(&world, "some", json!(hour.to_string()));
+                }
+                seconds(3590).await;
+            }
+            assert_eq!((issued(&world), last_error(&world).as_str()), (1, ""));
+
+            seconds(4100).await;
+            assert_eq!(issued(&world), 2, "9 h 36 min to 10 h 5 min after the first");
+        });
+    }
+}
+
+/// fault 17: the clock was behind already when the token was issued.
+#[test]
+fn a_clock_that_is_behind_lets_no_token_expire() {
+    world(1, |world| async move {
+        start(&world).await;
+        world.universe.env.clock.jump(jiff::SignedDuration::from_hours(-24));
+        given(&world, &[], &[]).await;
+        seconds(9 * 3600).await;
+        assert_eq!(issued(&world), 1);
+
+        seconds(2 * 3600).await;
+        assert_eq!(issued(&world), 2);
+    });
+}
+
+/// fault 17: the time of renewal is from somebody whose clock was ahead, or out of a backup.
+#[test]
+fn a_token_that_expires_before_its_renewal_is_renewed_at_80_percent_of_its_life() {
+    world(1, |world| async move {
+        start(&world).await;
+        given(&world, &[], &[]).await;
+        annotate(&world, RENEW, json!(in_future(&world, 30 * 86_400)));
+        seconds(9 * 3600 + 2100).await;
+        assert_eq!(issued(&world), 1);
+
+        seconds(120).await;
+        assert_eq!(issued(&world), 2);
+        assert!((34_000..=36_288).contains(&left(&world)), "{}", left(&world));
+    });
+}
+
+/// spec 30 T10: where the clocks differ by a life, the time that was chosen for a token stands.
+#[test]
+fn tokens_that_have_expired_by_our_clock_make_no_loop() {
+    world(1, |world| async move {
+        start(&world).await;
+        world.universe.env.clock.jump(jiff::SignedDuration::from_hours(24));
+        given(&world, &[], &[]).await;
+        for minute in 0..300 {
+            annotate(&world, "some", json!(minute.to_string()));
+            seconds(1).await;
+        }
+
+        assert!((2..=7).contains(&issued(&world)), "{}", issued(&world));
+    });
+}

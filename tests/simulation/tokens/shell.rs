@@ -1,6 +1,12 @@
 //! Requests, conflicts, faults.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use sim::{Fault, Seen};
@@ -80,6 +86,60 @@ fn a_token_that_could_not_be_written_is_used_again() {
 
         assert_eq!((issued(&world), token(&world).is_empty()), (1, false));
     });
+}
+
+/// A token that was written is not the answer to a later request for another one, though it is not known that it was written.
+#[test]
+fn a_rotation_that_is_asked_for_after_a_lost_answer_gives_another_token() {
+    for looks_between in [true, false] {
+        world(1, |world| async move {
+            start(&world).await;
+            let is_down = Arc::new(AtomicBool::new(false));
+            let (down, mut is_lost) = (is_down.clone(), false);
+            world.sim.set_faults(move |info| match (info.verb.as_str(), info.resource.as_str()) {
+                ("patch", "secrets") if !is_lost => {
+                    is_lost = true;
+                    down.store(!looks_between, Relaxed);
+                    Fault::FailAfterCommit(Seen::unavailable())
+                }
+                ("get", "secrets") if down.load(Relaxed) => Fault::FailBefore(Seen::unavailable()),
+                _ => Fault::None,
+            });
+            given(&world, &[], &[]).await;
+            let first = token(&world);
+            annotate(&world, RENEW, Value::Null);
+            is_down.store(false, Relaxed);
+            seconds(30).await;
+
+            assert_eq!((issued(&world), token(&world) == first), (2, false), "looks between: {looks_between}");
+            assert!(renewal(&world).is_some());
+        });
+    }
+}
+
+/// Events are about what somebody can put right in the Secret: not about credentials or a busy server.
+#[test]
+fn what_concerns_all_secrets_alike_is_no_event() {
+    for (fault, told) in [
+        (Seen::unauthorized(), false),
+        (Seen::status(429, "TooManyRequests", "later"), false),
+        (Seen::status(403, "Forbidden", "no"), true),
+    ] {
+        world(1, |world| async move {
+            start(&world).await;
+            let seen = fault.clone();
+            world.sim.set_faults(move |info| match info.subresource.as_str() {
+                "token" => Fault::FailBefore(seen.clone()),
+                _ => Fault::None,
+            });
+            given(&world, &[], &[]).await;
+            seconds(60).await;
+
+            let events = world.sim.objects("events");
+            let is_told = events.iter().any(|event| event["reason"] == "TokenNotRenewed");
+            assert_eq!(is_told, told, "{fault:?}");
+        });
+    }
 }
 
 /// Secrets that were restored without their tokens: a few passes at once, one token each, and renewals that are spread.

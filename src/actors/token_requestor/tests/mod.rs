@@ -64,6 +64,43 @@ fn a_token_is_looked_at_before_its_renewal_if_it_expires_before() {
     }
 }
 
+/// fault 17; spec 30 §5.5
+#[test]
+fn a_time_of_renewal_after_the_expiry_does_not_count() {
+    let at = |text: &str| now() + after(text);
+    let table = [
+        (at("10h"), None, at("10h")),
+        (at("10h"), Some(("0s", "12h")), at("10h")),
+        (at("12h"), Some(("0s", "12h")), at("12h")),
+        (at("13h"), Some(("0s", "12h")), at("9h 36m")),
+        (at("300h"), Some(("0s", "100h")), at("19h 12m")),
+        (at("1h"), Some(("-14h", "-2h")), at("-4h 24m")),
+        (at("1h"), Some(("3h", "-2h")), at("-2h")),
+    ];
+    for (written, life, expected) in table {
+        let life = life.map(|(issued, expires)| (at(issued), at(expires)));
+        assert_eq!(renewal::within_life(written, life), expected, "{written} {life:?}");
+    }
+    let never = Some((Timestamp::MAX, Timestamp::MIN));
+    assert_eq!(renewal::within_life(now(), never), Timestamp::MIN);
+}
+
+/// fault 17
+#[test]
+fn the_monotonic_clock_knows_the_life_of_a_token_where_the_wall_clock_does_not() {
+    let at = |text: &str| now() + after(text);
+    let table = [
+        ("10h", None, 36_000),
+        ("10h", Some(("0s", "12h")), 36_000),
+        ("19h", Some(("24h", "36h")), 36_288),
+        ("-1h", None, 0),
+    ];
+    for (renewal, life, expected) in table {
+        let life = life.map(|(issued, expires)| (at(issued), at(expires)));
+        assert_eq!(renewal::at_most(now(), at(renewal), life).as_secs(), expected, "{renewal} {life:?}");
+    }
+}
+
 /// spec 30 T9
 #[test]
 fn pauses_between_rejected_tokens_grow_to_an_hour() {
