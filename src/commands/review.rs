@@ -18,6 +18,7 @@ use crate::{
         registry::{self, Entry},
         review::{self, Body, Review, Verdict},
         validating,
+        view::Cause,
     },
 };
 
@@ -75,7 +76,11 @@ fn validate(entry: &Entry<Validating>, source: &Source, manifests: &Manifests) -
     };
     let mut said = Said::default();
     if let Verdict::Invalid(status) = &verdict {
-        said.out = status.details.causes.iter().map(|cause| format!("{}: {}\n", cause.field, cause.message)).collect();
+        let causes = status.details.causes.iter().map(|Cause { field, message, .. }| match &**field {
+            "" => format!("{message}\n"),
+            field => format!("{field}: {message}\n"),
+        });
+        said.out = causes.collect();
         said.remarks.push(format!("denied with code {}: errors: {}", status.code, status.details.causes.len()));
         said.code = DIFFERENT;
     } else {

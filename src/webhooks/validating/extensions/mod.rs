@@ -34,7 +34,10 @@ pub use rules::Kind;
 
 use super::{Review, Validated, Validator};
 use crate::{
-    api::field::{Errors, Json},
+    api::{
+        field::{Errors, Json},
+        quote::{cut, shown},
+    },
     webhooks::{
         review::Verdict,
         view::{ApiStatus, Cause, Details, Failure, View},
@@ -150,7 +153,7 @@ impl Extension {
                 (self.decode)(&review.old_object).map(|()| Checked::default())
             }
             "CONNECT" => Ok(Checked::default()),
-            other => Err(format!("unknown operation {}", crate::api::quote::shown(other))),
+            other => Err(format!("unknown operation {}", shown(other))),
         }
     }
 }
@@ -172,7 +175,7 @@ impl Validator for Extension {
 }
 
 impl Extension {
-    /// Spec 62 §2.2.
+    /// Spec 62 §2.2. Its size is bounded, as that of the errors is.
     fn refusal(&self, Checked { name, errors }: &Checked) -> ApiStatus {
         let Kind { kind, group, .. } = self.kind;
         let causes = errors.iter().map(|error| Cause {
@@ -181,13 +184,14 @@ impl Extension {
             field: error.field.clone(),
         });
         let details = Details {
-            name: name.clone(),
+            name: cut(name).into_owned(),
             group: group.to_owned(),
             kind: kind.to_owned(),
-            causes: causes.collect(),
+            causes: causes.chain(rest).collect(),
             ..Details::default()
+        let rest = errors.rest().map(|message| Cause { message, reason: String::new(), field: String::new() });
         };
-        let message = format!("{kind}.{group} \"{name}\" is invalid: {errors}");
+        let message = format!("{kind}.{group} {} is invalid: {errors}", shown(name));
         ApiStatus { code: 422, reason: "Invalid".to_owned(), message, details }
     }
 }

@@ -100,6 +100,39 @@ fn what_is_not_of_its_type_or_kind_cannot_be_decoded() {
     assert!(created(&nameless).is_empty());
 }
 
+/// spec 62 §2.2
+#[test]
+fn a_refusal_stays_small_whatever_it_is_about() {
+    let labels: serde_json::Map<_, _> =
+        (0..2_000).map(|number| (format!("{number} {}", "€".repeat(600)), json!("a b"))).collect();
+    let name = "<\u{1}".repeat(100_000);
+    let object = with(good("Worker"), [("/metadata/labels", labels.into()), ("/metadata/name", json!(name))]);
+
+    let Verdict::Invalid(status) = judged("Worker", "CREATE", &object, &Value::Null) else { panic!("allowed") };
+
+    let causes = &status.details.causes;
+    assert!(serde_json::to_vec(&status.details).unwrap().len() < 2 << 20 && status.message.len() < 1 << 20);
+    assert!(causes.len() <= 101, "{}", causes.len());
+    let last = causes.last().unwrap();
+    assert!(last.message.starts_with("and ") && last.message.ends_with(" more") && last.field.is_empty());
+    assert!(status.message.ends_with(&format!(", {}]", last.message)));
+    let again = judged("Worker", "CREATE", &object, &Value::Null);
+    assert_eq!(again, Verdict::Invalid(status), "the same input has the same answer");
+}
+
+/// spec 62 §2.2
+#[test]
+fn the_name_of_an_object_is_escaped() {
+    let object = with(good("Worker"), [("/metadata/name", json!("a\"\n"))]);
+    let Verdict::Invalid(status) = judged("Worker", "CREATE", &object, &Value::Null) else { panic!("allowed") };
+    assert!(
+        status.message.starts_with(r#"Worker.extensions.gardener.cloud "a\"\n" is invalid: "#),
+        "{}",
+        status.message
+    );
+    assert_eq!(status.details.name, "a\"\n");
+}
+
 /// spec 62 scenario 34
 /// spec 62 §2.4
 #[test]
