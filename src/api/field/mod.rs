@@ -10,7 +10,8 @@
 //!
 //! * `path.rs`: where; paths borrow from each other and cost nothing until an error names one.
 //! * `error.rs`: the kinds of errors, their texts, and how several become one.
-//! * `json.rs`: JSON as it came, borrowed from its bytes; `shapes.rs`: what fields are made of, read from it as Go reads them.
+//! * `json.rs`: JSON as it came, borrowed from its bytes; `shapes.rs`: what fields are made of, read from it as Go reads them;
+//!   `meaning.rs`: what is compared only; `pick.rs`: a part of what came.
 //! * `formats.rs`: names of DNS, qualified names, label values; `net.rs`: addresses, networks; `url.rs`: references.
 //! * `difference.rs`: what has changed between two values, for messages.
 //!
@@ -20,6 +21,7 @@ pub mod difference;
 pub mod error;
 pub mod formats;
 mod json;
+mod meaning;
 pub mod net;
 mod path;
 pub mod shapes;

@@ -201,6 +201,12 @@ fn what_means_the_same_has_not_changed() {
     let empty = with(pool("1", "1m"), [("/spec/pools/0/labels", json!({})), ("/spec/pools/0/zones", json!([]))]);
     assert!(updated(&empty, &pool("1", "1m")).is_empty());
     assert_eq!(updated(&pool("2", "1m"), &pool("1", "1m")).len(), 1);
+    let etcd =
+        |changes| with(spec_with("Etcd", changes), [("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z"))]);
+    let container = |name: &str| etcd([("/backup/store/container", json!(name))]);
+    assert_eq!(updated(&container("60m"), &container("1h")).len(), 1, "names are no durations");
+    let limits = |cpu: Value| etcd([("/etcd", json!({ "resources": { "limits": { "cpu": cpu } } }))]);
+    assert!(updated(&limits(json!(1)), &limits(json!("1"))).is_empty());
     let config = |value: Value| with(pool("1", "1m"), [("/spec/providerConfig", value)]);
     assert!(updated(&config(json!({ "a": 1, "b": 2 })), &config(json!({ "b": 2, "a": 1 }))).is_empty());
     assert_eq!(updated(&config(json!({ "a": [] })), &config(json!({}))).len(), 1, "content counts as it is");
