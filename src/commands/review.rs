@@ -69,8 +69,9 @@ pub(super) fn review(input: &Input<'_>) -> Result<Said, CommandError> {
 fn validate(entry: &Entry<Validating>, source: &Source, manifests: &Manifests) -> Result<Said, CommandError> {
     let received = Received { body: body(source)?, content_type: "application/json".to_owned() };
     let usage = |text: String| CommandError::Usage(format!("{}: {text}", source.name));
-    let review = validating::decode(&received).map_err(|refusal| usage(refusal.message))?;
-    let verdict = match entry.endpoint.validator.judge(&review, manifests) {
+    let validator = &entry.endpoint.validator;
+    let review = validating::decode(&received, validator.extent()).map_err(|refusal| usage(refusal.message))?;
+    let verdict = match validator.judge(&review, manifests) {
         Ok(verdict) => verdict,
         Err(failure) => Verdict::Errored { code: 500, message: failure.text().to_owned() },
     };

@@ -24,9 +24,11 @@ mod json;
 mod meaning;
 pub mod net;
 mod path;
+mod pick;
 pub mod shapes;
 pub mod url;
 
 pub use error::{Error, Errors, Kind, Shown};
 pub use json::{Budget, Json, MOST_VALUES, TOO_MANY};
 pub use path::Path;
+pub use pick::{Keep, Picking};

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Resource, Review, Validated, Validator};
+use super::{Extent, Resource, Review, Validated, Validator};
 use crate::{
-    api::field::Json,
+    api::field::{Json, Keep},
     webhooks::{
         review::Verdict,
         view::{Collection, Failure, View},
@@ -21,8 +21,19 @@ const DENIAL: &str = r#"must have a "confirmation.gardener.cloud/deletion" annot
 const TRUTHS: [&str; 6] = ["1", "t", "T", "true", "TRUE", "True"];
 
 const DEFINITIONS: &str = "customresourcedefinitions";
-/// Only these definitions count when a collection of them is deleted.
+/// Only definitions with this label count when a collection of them is deleted.
+const PROTECTION: &str = "gardener.cloud/deletion-protected";
 const PROTECTED_DEFINITIONS: &str = "gardener.cloud/deletion-protected=true";
+
+/// What is read of an object: a confirmed one goes, whatever else it consists of.
+pub(super) const CONFIRMED: Keep = Keep::Only(&[(
+    "metadata",
+    Keep::Only(&[
+        ("name", Keep::Only(&[])),
+        ("labels", Keep::Only(&[(PROTECTION, Keep::Only(&[]))])),
+        ("annotations", Keep::Only(&[(CONFIRMATION, Keep::Only(&[]))])),
+    ]),
+)]);
 
 const API_EXTENSIONS: &str = "apiextensions.k8s.io";
 const EXTENSIONS: &str = "extensions.gardener.cloud";
@@ -65,6 +76,10 @@ pub struct Deletion {
 }
 
 impl Validator for DeletionProtection {
+    fn extent(&self) -> Extent {
+        Extent::Confirmation
+    }
+
     fn judge(&self, review: &Review<'_>, view: &dyn View) -> Result<Verdict, Failure> {
         if *review.operation != *"DELETE" {
             return Ok(Verdict::Unexpected("operation is not DELETE".to_owned()));

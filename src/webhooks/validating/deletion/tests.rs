@@ -165,7 +165,7 @@ fn of_definitions_only_those_with_the_label_are_listed_of_all_namespaces() {
     let review = with(deletion(DEFINITIONS, json!(null)), "name", json!(""));
     let review = review.to_string();
     let received = received(review);
-    let review = crate::webhooks::validating::decode(&received).unwrap();
+    let review = crate::webhooks::validating::decode(&received, Extent::Confirmation).unwrap();
 
     let listed = collection(&review);
 

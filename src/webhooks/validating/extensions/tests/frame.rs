@@ -223,3 +223,16 @@ fn a_rule_that_is_younger_than_an_object_does_not_keep_its_finalizers() {
     let alive = spec_with("Worker", [("/pools/0/name", json!(""))]);
     assert_eq!(updated(&alive, &alive), required(["spec.pools[0].name"]), "as long as it lives, it counts");
 }
+
+/// spec 62 §2.3
+#[test]
+fn a_status_without_rules_is_passed_over() {
+    let many = json!({ "state": vec![0; 60_000] });
+    assert!(created(&with(good("Infrastructure"), [("/status", many.clone())])).is_empty());
+
+    let config = with(good("OperatingSystemConfig"), [("/status", many)]).to_string();
+    let review = format!(r#"{{"request":{{"operation":"CREATE","object":{config}}}}}"#);
+    let received = Received { body: Body::Whole(review.into()), content_type: "application/json".to_owned() };
+    let refusal = decode(&received, extension("OperatingSystemConfig").extent()).unwrap_err();
+    assert!(refusal.message.contains(crate::api::field::TOO_MANY), "{}", refusal.message);
+}
