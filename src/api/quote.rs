@@ -62,7 +62,7 @@ fn short_escape(character: char) -> Option<char> {
 
 /// Whether a character can be seen: no control or format character, no space but U+0020, nothing for private use.
 /// Code points that are not assigned count as printable: the set of them changes with each edition of Unicode.
-fn is_printable(character: char) -> bool {
+pub fn is_printable(character: char) -> bool {
     if character.is_ascii() {
         return (' '..='~').contains(&character);
     }

@@ -3,7 +3,10 @@
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData, ops::Deref};
 
-use base64::{Engine as _, prelude::BASE64_STANDARD};
+use base64::{
+    Engine as _, alphabet,
+    engine::{GeneralPurpose, GeneralPurposeConfig},
+};
 use jiff::Timestamp;
 use serde::{
     Deserialize, Serialize, Serializer,
@@ -11,10 +14,10 @@ use serde::{
 };
 
 use super::Json;
+pub use super::meaning::{Loose, Opaque, means_the_same};
 use crate::api::{duration::GoDuration, quantity::Amount};
 
 /// A text.
-pub use super::meaning::{Loose, Opaque, means_the_same};
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Text<'a>(pub Cow<'a, str>);
@@ -257,6 +260,10 @@ impl<'de: 'a, 'a, T: Deserialize<'de> + Default> Deserialize<'de> for Map<'a, T>
 
 // === impl Bytes, Time, Duration, Quantity, IntOrText ===
 
+/// As Go's: bits that are too many in the last character are passed over.
+const BASE64: GeneralPurpose =
+    GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
+
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Text::deserialize(deserializer)?;
@@ -265,7 +272,7 @@ impl<'de> Deserialize<'de> for Bytes {
             true => text.replace(['\r', '\n'], "").into(),
             false => text.0,
         };
-        BASE64_STANDARD.decode(&*text).map(Self).map_err(|_| D::Error::custom("bytes that are not written in Base64"))
+        BASE64.decode(&*text).map(Self).map_err(|_| D::Error::custom("bytes that are not written in Base64"))
     }
 }
 
@@ -379,6 +386,7 @@ mod tests {
         }
         assert!(read::<Part<Thing<'_>>>("[]").is_err() && read::<Part<Thing<'_>>>(r#"{"p":[true]}"#).is_err());
         assert!(read::<Bytes>(r#""%""#).is_err() && read::<Bytes>(r#""YQ==""#).unwrap().0 == b"a");
+        assert_eq!(read::<Bytes>(r#""YR==""#).unwrap().0, b"a", "with bits that Go does not look at");
         assert!(read::<Quantity<'_>>(r#""many""#).is_err() && read::<Time>(r#""yesterday""#).is_err());
     }
 
