@@ -95,7 +95,8 @@ impl Validator for DeletionProtection {
         match (is_collection, !is_map) {
             (false, true) => return Ok(errored("no object found in admission request")),
             (true, true) => {}
-            // The object of a collection counts first: what is not confirmed needs no list.
+            // The object of a collection counts first, if it counts: what is not confirmed needs no list.
+            (true, false) if !is_of_collection(&review.resource, object) => {}
             (_, false) if !is_confirmed_here(object) => return Ok(denied(&review.namespace, name(object))),
             (false, false) => return Ok(Verdict::Allowed),
             (true, false) => {}
@@ -135,9 +136,17 @@ pub fn is_confirmed(object: &Value) -> bool {
 
 /// The same of an object of a request. Nothing else of it needs to make sense.
 fn is_confirmed_here(object: &Json<'_>) -> bool {
-    let annotations = object.get("metadata").and_then(|metadata| metadata.get("annotations"));
-    let value = annotations.and_then(|annotations| annotations.get(CONFIRMATION)).and_then(Json::as_text);
-    value.is_some_and(|value| TRUTHS.contains(&value))
+    mark(object, "annotations", CONFIRMATION).is_some_and(|value| TRUTHS.contains(&value))
+}
+
+/// Whether the object would be in the list of its collection.
+fn is_of_collection(resource: &Resource<'_>, object: &Json<'_>) -> bool {
+    *resource.resource != *DEFINITIONS || mark(object, "labels", PROTECTION) == Some("true")
+}
+
+/// A label or an annotation.
+fn mark<'a>(object: &'a Json<'_>, kind: &str, key: &str) -> Option<&'a str> {
+    object.get("metadata")?.get(kind)?.get(key)?.as_text()
 }
 
 /// The plural, if it is protected.
