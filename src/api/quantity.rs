@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Longest mantissa that is understood; an amount beyond it equals nothing but its own text.
 const MAX_DIGITS: usize = 30;
 /// Largest exponent that is understood; `E` (exa) is 18.
-const MAX_EXPONENT: i32 = 60;
+const MAX_EXPONENT: u32 = 60;
 
 const SUFFIXES: [(&str, i32, i32); 16] = [
     // suffix, power of 2, power of 10
@@ -61,7 +61,7 @@ fn powers(suffix: &str) -> Option<(i32, i32)> {
         return Some((*twos, *tens));
     }
     let exponent: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-    (exponent.abs() <= MAX_EXPONENT).then_some((0, exponent))
+    (exponent.unsigned_abs() <= MAX_EXPONENT).then_some((0, exponent))
 }
 
 // === impl Amount ===
@@ -224,6 +224,14 @@ mod tests {
             ("10e-61".to_owned(), "1e-60".to_owned(), false),
         ] {
             assert_eq!(same_amount(&json!(a), &json!(b)), same, "{a} {b}");
+        }
+    }
+
+    /// spec 62 §9 rule 10
+    #[test]
+    fn the_smallest_exponent_of_all_is_beyond_the_bounds() {
+        for text in ["0.1e-2147483648", "1E-2147483648", "1e2147483647", "1e-2147483649"] {
+            assert_eq!(Amount::parse(text), None, "{text}");
         }
     }
 

@@ -12,7 +12,12 @@ pub fn shown(text: &str) -> String {
 
 /// The text, or the beginning of an absurdly long one: for messages, log records and what else has to stay small.
 pub fn cut(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(SHOWN_CHARACTERS) {
+    cut_after(SHOWN_CHARACTERS, text)
+}
+
+/// The text, or as many of its first characters.
+pub fn cut_after(characters: usize, text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(characters) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
         None => Cow::Borrowed(text),
     }
@@ -57,7 +62,7 @@ fn short_escape(character: char) -> Option<char> {
 
 /// Whether a character can be seen: no control or format character, no space but U+0020, nothing for private use.
 /// Code points that are not assigned count as printable: the set of them changes with each edition of Unicode.
-fn is_printable(character: char) -> bool {
+pub fn is_printable(character: char) -> bool {
     if character.is_ascii() {
         return (' '..='~').contains(&character);
     }
@@ -72,6 +77,12 @@ fn is_printable(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_cut_keeps_its_beginning() {
+        assert_eq!((&*cut_after(2, "äöü"), &*cut_after(3, "äöü"), &*cut("")), ("äö…", "äöü", ""));
+        assert_eq!(shown(&"\n".repeat(600)), format!("\"{}…\"", "\\n".repeat(512)));
+    }
 
     #[test]
     fn what_cannot_be_seen_is_escaped() {

@@ -18,6 +18,7 @@ use crate::{
         registry::{self, Entry},
         review::{self, Body, Review, Verdict},
         validating,
+        view::Cause,
     },
 };
 
@@ -68,14 +69,19 @@ pub(super) fn review(input: &Input<'_>) -> Result<Said, CommandError> {
 fn validate(entry: &Entry<Validating>, source: &Source, manifests: &Manifests) -> Result<Said, CommandError> {
     let received = Received { body: body(source)?, content_type: "application/json".to_owned() };
     let usage = |text: String| CommandError::Usage(format!("{}: {text}", source.name));
-    let review = validating::decode(&received).map_err(|refusal| usage(refusal.message))?;
-    let verdict = match entry.endpoint.validator.judge(&review, manifests) {
+    let validator = &entry.endpoint.validator;
+    let review = validating::decode(&received, validator.extent()).map_err(|refusal| usage(refusal.message))?;
+    let verdict = match validator.judge(&review, manifests) {
         Ok(verdict) => verdict,
         Err(failure) => Verdict::Errored { code: 500, message: failure.text().to_owned() },
     };
     let mut said = Said::default();
     if let Verdict::Invalid(status) = &verdict {
-        said.out = status.details.causes.iter().map(|cause| format!("{}: {}\n", cause.field, cause.message)).collect();
+        let causes = status.details.causes.iter().map(|Cause { field, message, .. }| match &**field {
+            "" => format!("{message}\n"),
+            field => format!("{field}: {message}\n"),
+        });
+        said.out = causes.collect();
         said.remarks.push(format!("denied with code {}: errors: {}", status.code, status.details.causes.len()));
         said.code = DIFFERENT;
     } else {

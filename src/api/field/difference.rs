@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::HashMap, fmt::Write as _};
 use sha2::{Digest as _, Sha256};
 
 use super::Json;
+use crate::api::quote::cut;
 
 /// Changes that are told.
 const MOST_CHANGES: usize = 10;
@@ -22,7 +23,7 @@ const CONFIDENTIAL: [&str; 8] = [
     "backupBucketProviderStatus",
 ];
 
-/// The changes as `path: <new> != <old>`, ten at most, joined by commas.
+/// The changes as `path: <new> != <old>`, ten at most, joined by commas; absurdly long paths are cut.
 pub fn difference(new: &Json<'_>, old: &Json<'_>) -> String {
     let mut changes = Vec::new();
     compare(&mut String::new(), Some(new), Some(old), false, &mut changes);
@@ -60,7 +61,7 @@ fn compare(
                 let is_confidential = confidential || CONFIDENTIAL.contains(&&**key);
                 let (new, old) = (now.get(&**key).copied(), before.get(&**key).copied());
                 if is_confidential && new != old {
-                    changes.push(format!("{path}: {} != {}", hidden(new), hidden(old)));
+                    changes.push(format!("{}: {} != {}", cut(path), hidden(new), hidden(old)));
                 } else {
                     compare(path, new, old, is_confidential, changes);
                 }
@@ -75,7 +76,9 @@ fn compare(
                 let _ = write!(path, "[{at}]");
                 match (new.get(at), old.get(at)) {
                     (Some(new), Some(old)) => compare(path, Some(new), Some(old), confidential, changes),
-                    (new, old) => changes.push(format!("{path}: {} != {}", shown(new, true), shown(old, true))),
+                    (new, old) => {
+                        changes.push(format!("{}: {} != {}", cut(path), shown(new, true), shown(old, true)));
+                    }
                 }
                 path.truncate(length);
                 if changes.len() >= MOST_CHANGES {
@@ -83,7 +86,7 @@ fn compare(
                 }
             }
         }
-        (new, old) => changes.push(format!("{path}: {} != {}", shown(new, false), shown(old, false))),
+        (new, old) => changes.push(format!("{}: {} != {}", cut(path), shown(new, false), shown(old, false))),
     }
 }
 
@@ -132,6 +135,8 @@ mod tests {
         assert_eq!(told("{}", "{}"), "");
         let many: String = (0..30).map(|key| format!(r#""{key}":0,"#)).collect();
         assert_eq!(told(&format!(r#"{{{many}"x":1}}"#), "{}").split(',').count(), 10);
+        let long = told(&format!(r#"{{"{}":1}}"#, "k".repeat(100_000)), "{}");
+        assert_eq!(long, format!("{}…: 1 != <does not have key>", "k".repeat(512)));
     }
 
     #[test]

@@ -5,7 +5,17 @@ use std::{borrow::Cow, collections::HashSet, fmt};
 use serde::Serialize;
 
 use super::Path;
-use crate::api::quote::quoted;
+use crate::api::quote::{cut, cut_after, quoted, shown};
+
+/// Errors that are kept. Whoever has that many does not read more of them.
+const MOST_ERRORS: usize = 100;
+/// Bytes of their fields and messages together. They are sent twice, as causes and as message, and in JSON a byte is up to
+/// six: with 3 MiB an answer stays small among those that a server has in memory.
+const MOST_BYTES: usize = 256 * 1024;
+/// Longest value that is not a text, in characters: a spec of usual size is shown whole.
+const LONGEST_VALUE: usize = 4096;
+/// Longest message, in characters; details may name many things. Four bytes for each, and the first one still finds room.
+const LONGEST_MESSAGE: usize = 16 * 1024;
 
 /// What is wrong with a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,14 +45,21 @@ pub struct Error {
     pub message: String,
 }
 
-/// Errors in the order in which they were found. Its text is that of the only one, or all in brackets, each text once.
+/// Errors in the order in which they were found. Its text is that of the only one, or all in brackets, each text once. From
+/// the first on that finds no room they are counted only.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Errors(Vec<Error>);
+pub struct Errors {
+    kept: Vec<Error>,
+    /// Of fields and messages that are kept.
+    bytes: usize,
+    /// Those that are not.
+    more: usize,
+}
 
 /// A value as errors show it.
 #[derive(Debug, Clone, Copy)]
 pub enum Shown<'a> {
-    /// A plain text: in quotes, with escapes.
+    /// A plain text: in quotes, with escapes. Absurdly long values are cut, of whatever type.
     Text(&'a str),
     /// A number.
     Integer(i64),
@@ -80,53 +97,69 @@ impl Errors {
     /// The field is missing or empty.
     pub fn required(&mut self, field: &Path<'_>, detail: &str) {
         let colon = if detail.is_empty() { "" } else { ": " };
-        self.add(Kind::Required, field, format!("Required value{colon}{detail}"));
+        self.add(Kind::Required, field, || format!("Required value{colon}{detail}"));
     }
 
     /// The value is not as it must be.
     pub fn invalid(&mut self, field: &Path<'_>, value: Shown<'_>, detail: impl fmt::Display) {
-        self.add(Kind::Invalid, field, format!("Invalid value: {value}: {detail}"));
+        self.add(Kind::Invalid, field, || format!("Invalid value: {value}: {detail}"));
     }
 
     /// The value is none of these.
     pub fn unsupported(&mut self, field: &Path<'_>, value: Shown<'_>, supported: &[&str]) {
-        let supported: Vec<_> = supported.iter().map(|value| quoted(value)).collect();
-        let supported = supported.join(", ");
-        self.add(Kind::Unsupported, field, format!("Unsupported value: {value}: supported values: {supported}"));
+        self.add(Kind::Unsupported, field, || {
+            let supported: Vec<_> = supported.iter().map(|value| quoted(value)).collect();
+            format!("Unsupported value: {value}: supported values: {}", supported.join(", "))
+        });
     }
 
     /// The field must not be there, or not change.
     pub fn forbidden(&mut self, field: &Path<'_>, detail: impl fmt::Display) {
-        self.add(Kind::Forbidden, field, format!("Forbidden: {detail}"));
+        self.add(Kind::Forbidden, field, || format!("Forbidden: {detail}"));
     }
 
     /// The value is there twice.
     pub fn duplicate(&mut self, field: &Path<'_>, value: Shown<'_>) {
-        self.add(Kind::Duplicate, field, format!("Duplicate value: {value}"));
+        self.add(Kind::Duplicate, field, || format!("Duplicate value: {value}"));
     }
 
     /// The field has more bytes than this.
     pub fn too_long(&mut self, field: &Path<'_>, bytes: usize) {
-        self.add(Kind::TooLong, field, format!("Too long: may not be more than {bytes} bytes"));
+        self.add(Kind::TooLong, field, || format!("Too long: may not be more than {bytes} bytes"));
     }
 
-    fn add(&mut self, kind: Kind, field: &Path<'_>, message: String) {
-        self.0.push(Error { kind, field: field.to_string(), message });
+    fn add(&mut self, kind: Kind, field: &Path<'_>, message: impl FnOnce() -> String) {
+        if self.more == 0 && self.kept.len() < MOST_ERRORS {
+            let field = cut(&field.to_string()).into_owned();
+            let message = cut_after(LONGEST_MESSAGE, &message()).into_owned();
+            let bytes = self.bytes + field.len() + message.len();
+            if bytes <= MOST_BYTES {
+                self.bytes = bytes;
+                self.kept.push(Error { kind, field, message });
+                return;
+            }
+        }
+        self.more += 1;
     }
 
-    /// How many there are.
+    /// How many there are, with those that are not kept.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.kept.len() + self.more
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.kept.is_empty()
     }
 
-    /// In the order in which they were found.
+    /// Those that are kept, in the order in which they were found.
     pub fn iter(&self) -> std::slice::Iter<'_, Error> {
-        self.0.iter()
+        self.kept.iter()
+    }
+
+    /// A text that stands for those that are not kept, if there are any.
+    pub fn rest(&self) -> Option<String> {
+        (self.more > 0).then(|| format!("and {} more", self.more))
     }
 }
 
@@ -139,19 +172,13 @@ impl<'a> IntoIterator for &'a Errors {
     }
 }
 
-impl IntoIterator for Errors {
-    type Item = Error;
-    type IntoIter = std::vec::IntoIter<Error>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
-    }
-}
-
 impl fmt::Display for Errors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut seen = HashSet::new();
-        let mut texts = self.0.iter().filter(|error| seen.insert((&error.field, &error.message)));
+        let rest = self.rest();
+        let errors = self.kept.iter().filter(|error| seen.insert((&error.field, &error.message)));
+        let errors = errors.map(|error| error as &dyn fmt::Display);
+        let mut texts = errors.chain(rest.iter().map(|rest| rest as &dyn fmt::Display));
         let Some(first) = texts.next() else { return Ok(()) };
         let Some(second) = texts.next() else { return first.fmt(f) };
         write!(f, "[{first}, {second}")?;
@@ -173,9 +200,13 @@ impl fmt::Display for Error {
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Text(text) => f.write_str(&quoted(text)),
+            Self::Text(text) => f.write_str(&shown(text)),
             Self::Integer(number) => number.fmt(f),
-            Self::Json(value) => f.write_str(&as_go_writes(&value.to_json())),
+            Self::Json(value) => {
+                let json = value.to_json();
+                // Before, as escapes are work; after, as they are long.
+                f.write_str(&cut_after(LONGEST_VALUE, &as_go_writes(&cut_after(LONGEST_VALUE, &json))))
+            }
             Self::Instead(text) => f.write_str(text),
         }
     }
@@ -254,5 +285,43 @@ mod tests {
         errors.forbidden(&Path::root("a"), "x");
         assert_eq!(errors.to_string(), "[a: Forbidden: x, b: Forbidden: y]");
         assert_eq!(errors.len(), 4);
+    }
+
+    /// spec 62 §2.2
+    #[test]
+    fn errors_beyond_a_hundred_are_counted_only() {
+        let mut errors = Errors::default();
+        for number in 0..107 {
+            errors.forbidden(&Path::root("f").at(number), "x");
+        }
+        let text = errors.to_string();
+        assert_eq!((errors.len(), errors.iter().count()), (107, 100));
+        assert!(text.starts_with("[f[0]: Forbidden: x, f[1]: ") && text.ends_with("f[99]: Forbidden: x, and 7 more]"));
+        assert_eq!(errors.rest().as_deref(), Some("and 7 more"));
+    }
+
+    /// spec 62 §2.2
+    #[test]
+    fn errors_that_are_large_are_counted_sooner() {
+        let (mut errors, large) = (Errors::default(), "€".repeat(100_000));
+        for _ in 0..50 {
+            errors.forbidden(&Path::root(&large), &large);
+        }
+        errors.forbidden(&Path::root("small"), "would find room, but is found later");
+        let bytes: usize = errors.iter().map(|error| error.field.len() + error.message.len()).sum();
+        assert_eq!((errors.len(), errors.iter().count()), (51, 5));
+        assert!(bytes <= MOST_BYTES && errors.to_string().ends_with(", and 46 more]"), "{bytes}");
+    }
+
+    /// spec 62 §2.1
+    #[test]
+    fn an_absurdly_long_value_is_cut() {
+        let (mut errors, large) = (Errors::default(), "<".repeat(100_000));
+        errors.invalid(&Path::root("f"), Shown::Text(&large), "detail");
+        errors.invalid(&Path::root("f"), Shown::Json(&[&large]), "detail");
+        let told: Vec<_> = errors.iter().map(|error| &*error.message).collect();
+        let json = format!("[\"{}", "\\u003c".repeat(1000));
+        let json = format!("Invalid value: {}: detail", cut_after(LONGEST_VALUE, &json));
+        assert_eq!(told, [&*format!("Invalid value: \"{}…\": detail", "<".repeat(512)), &*json]);
     }
 }

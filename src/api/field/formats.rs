@@ -6,11 +6,11 @@ const SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 
 /// What is wrong with a qualified name: an optional DNS subdomain and `/`, then a name of at most 63 bytes.
 pub fn qualified_name(value: &str) -> Vec<String> {
-    let parts: Vec<_> = value.split('/').collect();
-    let (prefix, name) = match parts.as_slice() {
-        [name] => (None, *name),
-        [prefix, name] => (Some(*prefix), *name),
-        _ => {
+    let mut parts = value.splitn(3, '/');
+    let (prefix, name) = match (parts.next().unwrap_or_default(), parts.next(), parts.next()) {
+        (name, None, _) => (None, name),
+        (prefix, Some(name), None) => (Some(prefix), name),
+        (_, Some(_), Some(_)) => {
             let form = name_form();
             return vec![format!(
                 "a valid label key {form} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"

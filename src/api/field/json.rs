@@ -42,7 +42,7 @@ pub enum Json<'a> {
 pub struct Budget<'a>(pub &'a mut usize);
 
 /// A key of a map, borrowed where it can be.
-struct Key<'a>(Cow<'a, str>);
+pub(super) struct Key<'a>(pub(super) Cow<'a, str>);
 
 // === impl Json ===
 
@@ -153,7 +153,7 @@ impl<'de> serde::de::IntoDeserializer<'de, serde_json::Error> for OfKey<'de> {
 // === impl Budget ===
 
 impl Budget<'_> {
-    fn take<E: Error>(&mut self) -> Result<(), E> {
+    pub(super) fn take<E: Error>(&mut self) -> Result<(), E> {
         *self.0 = self.0.checked_sub(1).ok_or_else(|| E::custom(TOO_MANY))?;
         Ok(())
     }
@@ -227,7 +227,7 @@ impl<'de> Visitor<'de> for Budget<'_> {
 }
 
 /// Of keys that are there twice, the last; a sorted copy finds them, so that a map of thousands costs no square of it.
-fn once<'a>(mut entries: Vec<(Cow<'a, str>, Json<'a>)>) -> Vec<(Cow<'a, str>, Json<'a>)> {
+pub(super) fn once<'a>(mut entries: Vec<(Cow<'a, str>, Json<'a>)>) -> Vec<(Cow<'a, str>, Json<'a>)> {
     let twice = if entries.len() <= 16 {
         entries.iter().enumerate().any(|(at, (key, _))| entries[..at].iter().any(|(other, _)| other == key))
     } else {

@@ -10,7 +10,8 @@
 //!
 //! * `path.rs`: where; paths borrow from each other and cost nothing until an error names one.
 //! * `error.rs`: the kinds of errors, their texts, and how several become one.
-//! * `json.rs`: JSON as it came, borrowed from its bytes; `shapes.rs`: what fields are made of, read from it as Go reads them.
+//! * `json.rs`: JSON as it came, borrowed from its bytes; `shapes.rs`: what fields are made of, read from it as Go reads them;
+//!   `meaning.rs`: what is compared only; `pick.rs`: a part of what came.
 //! * `formats.rs`: names of DNS, qualified names, label values; `net.rs`: addresses, networks; `url.rs`: references.
 //! * `difference.rs`: what has changed between two values, for messages.
 //!
@@ -20,11 +21,14 @@ pub mod difference;
 pub mod error;
 pub mod formats;
 mod json;
+mod meaning;
 pub mod net;
 mod path;
+mod pick;
 pub mod shapes;
 pub mod url;
 
 pub use error::{Error, Errors, Kind, Shown};
 pub use json::{Budget, Json, MOST_VALUES, TOO_MANY};
 pub use path::Path;
+pub use pick::{Keep, Picking};

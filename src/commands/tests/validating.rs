@@ -222,3 +222,30 @@ fn extension_objects_are_held_against_their_rules() {
     let found = findings(&worker.replace("type: t", "type: 5"));
     assert!(found.len() == 1 && found[0].contains("spec.type is not of its type"), "{found:?}");
 }
+
+/// spec 62 §3.1 rules 4 and 5
+#[test]
+fn a_namespace_of_an_extension_object_may_be_missing_but_not_wrong() {
+    let of = |kind: &str, namespace: &str| {
+        let said = findings(&format!(
+            "apiVersion: extensions.gardener.cloud/v1alpha1\nkind: {kind}\nmetadata: {{name: o{namespace}}}\n\
+             spec: {{type: t, region: r, secretRef: {{name: s}}}}\n"
+        ));
+        said.into_iter().filter(|line| line.contains("metadata.namespace")).collect::<Vec<_>>()
+    };
+    assert!(of("Infrastructure", "").is_empty());
+    assert!(
+        of("BackupBucket", ", namespace: ns")[0].contains("metadata.namespace: Forbidden: not allowed on this type")
+    );
+    assert!(of("Infrastructure", ", namespace: a.b")[0].contains("must not contain dots"));
+}
+
+/// spec 62 §2.3
+#[test]
+fn an_extension_object_that_is_too_deep_to_be_read_is_told() {
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let found = findings(&format!(
+        "{{apiVersion: extensions.gardener.cloud/v1alpha1, kind: Extension, metadata: {{name: o}}, spec: {{type: t, x: {deep}}}}}"
+    ));
+    assert!(found.iter().any(|line| line.contains("couldn't decode the Extension: recursion limit")), "{found:?}");
+}

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::{Issue, metadata};
 use crate::{
     api::{
+        field::{Error, Kind},
         keys,
         object::{self, GroupVersionKind, truthy},
     },
@@ -54,13 +55,15 @@ fn extension(manifest: &Value, issues: &mut Vec<Issue>) {
     let text = manifest.to_string();
     let checked = match serde_json::from_str(&text) {
         Ok(object) => extension.check(&object),
-        Err(_) => return, // it was read from a manifest
+        // It was read from a manifest; what is left is its depth.
+        Err(error) => Err(format!("couldn't decode the {kind}: {error}")),
     };
     match checked {
         Ok(checked) => {
             // Whoever applies the manifest fills in a namespace.
-            let errors = checked.errors.iter().filter(|error| error.field != "metadata.namespace");
-            issues.extend(errors.map(|error| Issue::error(error.to_string(), SEE_EXTENSIONS)));
+            let is_filled_in = |error: &Error| error.kind == Kind::Required && error.field == "metadata.namespace";
+            let errors = checked.errors.iter().filter(|error| !is_filled_in(error)).map(Error::to_string);
+            issues.extend(errors.chain(checked.errors.rest()).map(|text| Issue::error(text, SEE_EXTENSIONS)));
         }
         Err(text) => issues.push(Issue::error(text, SEE_EXTENSIONS)),
     }

@@ -45,7 +45,7 @@ impl Validating {
 
 impl Endpoint for Validating {
     fn answer(&self, received: &Received, view: &dyn View) -> Result<Conclusion, Lookup> {
-        let review = match decode(received) {
+        let review = match decode(received, self.validator.extent()) {
             Ok(review) => review,
             Err(refusal) => return Ok(Self::refuse(refusal)),
         };
@@ -60,7 +60,7 @@ impl Endpoint for Validating {
     }
 
     fn give_up(&self, received: &Received, why: &str) -> Conclusion {
-        match decode(received) {
+        match decode(received, self.validator.extent()) {
             Ok(review) => self.conclude(&review, Verdict::Errored { code: 500, message: why.to_owned() }),
             Err(refusal) => Self::refuse(refusal),
         }

@@ -73,16 +73,18 @@ impl Statistics {
                 if let Some(validated) = validated {
                     self.validated(judged, validated);
                 }
-                self.judged(judged);
+                self.judged(judged, validated.is_some());
             }
             Account::Authorization(authorized) => self.authorized(authorized),
         }
     }
 
     /// Neither the object nor anything of it is logged but its name. Webhook and uid are of the span around it.
-    fn judged(&self, judged: &Judged) {
+    fn judged(&self, judged: &Judged, is_validated: bool) {
         let (operation, namespace, name, verdict) = match judged {
-            Judged::Reviewed { operation, namespace, name, verdict } => (operation, namespace, name, verdict),
+            Judged::Reviewed { operation, namespace, name, verdict } => {
+                (&*cut(operation), &*cut(namespace), &*cut(name), verdict)
+            }
             Judged::Refused(refusal) => {
                 self.failed(&refusal.message);
                 tracing::info!(code = refusal.code, "Request is no review");
@@ -109,6 +111,12 @@ impl Statistics {
                 // It may quote the object (spec 62 trap 8).
                 tracing::debug!(operation, namespace, name, code, detail = &*cut(message), "Object is invalid");
             }
+            Verdict::Errored { code: 400, .. } if is_validated => {
+                // It names keys that users chose (spec 62 trap 8).
+                self.failed("an object cannot be decoded");
+                tracing::info!(operation, namespace, name, code, "Review not decided");
+                tracing::debug!(operation, namespace, name, code, detail = &*cut(message), "Object cannot be decoded");
+            }
             Verdict::ReadFailed { .. } | Verdict::Errored { .. } => {
                 self.failed(message);
                 tracing::info!(operation, namespace, name, code, detail = message, "Review not decided");
@@ -130,6 +138,7 @@ impl Statistics {
         }
         let (Some(deletion), Judged::Reviewed { namespace, .. }) = (deletion, judged) else { return };
         let operation = if deletion.is_collection { "DELETECOLLECTION" } else { "DELETE" };
+        let namespace = &*cut(namespace);
         tracing::info!(logger = LOGGER, resource, operation, namespace, "Handling request");
         let object = &*cut(&deletion.object);
         match deletion.is_confirmed {
@@ -260,18 +269,23 @@ mod tests {
         }
     }
 
-    /// The fields of what is logged of a review.
+    /// The fields of what is logged of the review of an action.
     fn logged(action: Action<'_>, ruling: Ruling) -> Vec<Value> {
-        let census = Census::default();
-        let statistics = Statistics::new("/webhooks/x", &Metrics::new("v1", census.clone()), &census);
         let attributes = Attributes { user: "agent".into(), groups: Vec::new(), action };
         let asked = Asked::of(&attributes);
+        logged_of(&Account::Authorization(Authorized { logger: "l", topic: "other", asked, ruling }), Level::DEBUG)
+    }
+
+    /// The fields of what is logged of an answer.
+    fn logged_of(account: &Account, level: Level) -> Vec<Value> {
+        let census = Census::default();
+        let statistics = Statistics::new("/webhooks/x", &Metrics::new("v1", census.clone()), &census);
         let captured = Captured::default();
         let stream = captured.clone();
         let subscriber =
-            tracing_subscriber::fmt().json().with_max_level(Level::DEBUG).with_writer(move || stream.clone()).finish();
+            tracing_subscriber::fmt().json().with_max_level(level).with_writer(move || stream.clone()).finish();
         tracing::subscriber::with_default(subscriber, || {
-            statistics.answered(&Account::Authorization(Authorized { logger: "l", topic: "other", asked, ruling }));
+            statistics.answered(account);
         });
         let text = String::from_utf8(captured.0.lock().unwrap().clone()).unwrap();
         text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["fields"].take()).collect()
@@ -307,6 +321,27 @@ mod tests {
         assert_eq!(denied, expected);
         let allowed = logged(Action::Resource(action), Ruling::Decided(Decision::Allow));
         assert_eq!(allowed, [with("Responding to request", json!({})), wrote("allow", "")]);
+    }
+
+    /// spec 62 §11 trap 8
+    #[test]
+    fn what_users_wrote_is_cut_in_the_log_and_keys_are_told_to_debuggers_only() {
+        let verdict = Verdict::Errored { code: 400, message: "couldn't decode the Worker: spec.s3cret".into() };
+        let long = "n".repeat(100_000);
+        let judged = Judged::Reviewed { operation: long.clone(), namespace: long.clone(), name: long, verdict };
+        let validated = Validated { resource: "workers", is_denied: false, deletion: None };
+        let account = Account::Admission(judged, Some(validated));
+
+        let [info] = &logged_of(&account, Level::INFO)[..] else { panic!("one record") };
+        assert_eq!(
+            (&info["message"], &info["code"], info.get("detail")),
+            (&json!("Review not decided"), &json!(400), None)
+        );
+        for field in ["operation", "namespace", "name"] {
+            assert_eq!(info[field], format!("{}…", "n".repeat(512)), "{field}");
+        }
+        let debug = logged_of(&account, Level::DEBUG);
+        assert_eq!(debug[1]["detail"], "couldn't decode the Worker: spec.s3cret");
     }
 
     /// spec 61 §8

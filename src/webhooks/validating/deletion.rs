@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Resource, Review, Validated, Validator};
+use super::{Extent, Resource, Review, Validated, Validator};
 use crate::{
-    api::field::Json,
+    api::field::{Json, Keep},
     webhooks::{
         review::Verdict,
         view::{Collection, Failure, View},
@@ -21,8 +21,19 @@ const DENIAL: &str = r#"must have a "confirmation.gardener.cloud/deletion" annot
 const TRUTHS: [&str; 6] = ["1", "t", "T", "true", "TRUE", "True"];
 
 const DEFINITIONS: &str = "customresourcedefinitions";
-/// Only these definitions count when a collection of them is deleted.
+/// Only definitions with this label count when a collection of them is deleted.
+const PROTECTION: &str = "gardener.cloud/deletion-protected";
 const PROTECTED_DEFINITIONS: &str = "gardener.cloud/deletion-protected=true";
+
+/// What is read of an object: a confirmed one goes, whatever else it consists of.
+pub(super) const CONFIRMED: Keep = Keep::Only(&[(
+    "metadata",
+    Keep::Only(&[
+        ("name", Keep::Only(&[])),
+        ("labels", Keep::Only(&[(PROTECTION, Keep::Only(&[]))])),
+        ("annotations", Keep::Only(&[(CONFIRMATION, Keep::Only(&[]))])),
+    ]),
+)]);
 
 const API_EXTENSIONS: &str = "apiextensions.k8s.io";
 const EXTENSIONS: &str = "extensions.gardener.cloud";
@@ -65,6 +76,10 @@ pub struct Deletion {
 }
 
 impl Validator for DeletionProtection {
+    fn extent(&self) -> Extent {
+        Extent::Confirmation
+    }
+
     fn judge(&self, review: &Review<'_>, view: &dyn View) -> Result<Verdict, Failure> {
         if *review.operation != *"DELETE" {
             return Ok(Verdict::Unexpected("operation is not DELETE".to_owned()));
@@ -80,7 +95,8 @@ impl Validator for DeletionProtection {
         match (is_collection, !is_map) {
             (false, true) => return Ok(errored("no object found in admission request")),
             (true, true) => {}
-            // The object of a collection counts first: what is not confirmed needs no list.
+            // The object of a collection counts first, if it counts: what is not confirmed needs no list.
+            (true, false) if !is_of_collection(&review.resource, object) => {}
             (_, false) if !is_confirmed_here(object) => return Ok(denied(&review.namespace, name(object))),
             (false, false) => return Ok(Verdict::Allowed),
             (true, false) => {}
@@ -120,9 +136,17 @@ pub fn is_confirmed(object: &Value) -> bool {
 
 /// The same of an object of a request. Nothing else of it needs to make sense.
 fn is_confirmed_here(object: &Json<'_>) -> bool {
-    let annotations = object.get("metadata").and_then(|metadata| metadata.get("annotations"));
-    let value = annotations.and_then(|annotations| annotations.get(CONFIRMATION)).and_then(Json::as_text);
-    value.is_some_and(|value| TRUTHS.contains(&value))
+    mark(object, "annotations", CONFIRMATION).is_some_and(|value| TRUTHS.contains(&value))
+}
+
+/// Whether the object would be in the list of its collection.
+fn is_of_collection(resource: &Resource<'_>, object: &Json<'_>) -> bool {
+    *resource.resource != *DEFINITIONS || mark(object, "labels", PROTECTION) == Some("true")
+}
+
+/// A label or an annotation.
+fn mark<'a>(object: &'a Json<'_>, kind: &str, key: &str) -> Option<&'a str> {
+    object.get("metadata")?.get(kind)?.get(key)?.as_text()
 }
 
 /// The plural, if it is protected.

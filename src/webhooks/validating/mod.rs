@@ -12,7 +12,7 @@ pub mod deletion;
 pub mod extensions;
 mod review;
 
-pub use review::{Resource, Review, decode};
+pub use review::{Extent, Resource, Review, decode};
 
 use super::{
     review::Verdict,
@@ -21,6 +21,11 @@ use super::{
 
 /// Says whether requests may be carried out.
 pub trait Validator: Send + Sync {
+    /// How much of the objects it looks at.
+    fn extent(&self) -> Extent {
+        Extent::Whole
+    }
+
     /// The verdict on a review, from what `view` knows. Free of side effects: it is called again after a live read.
     ///
     /// # Errors

@@ -1,10 +1,13 @@
 //! AdmissionReviews with both objects: from bytes to what is asked, which borrows from the bytes (spec 60 §1.1).
 
+use std::marker::PhantomData;
+
 use serde::{Deserialize, Deserializer, de::DeserializeSeed as _};
 
+use super::deletion::CONFIRMED;
 use crate::{
     api::field::{
-        Budget, Json, MOST_VALUES,
+        Json, Keep, MOST_VALUES, Picking,
         shapes::{Part, Text},
     },
     webhooks::{
@@ -12,6 +15,17 @@ use crate::{
         review::{Identity, Refusal, checked, fault},
     },
 };
+
+/// How much of the objects of a review is read. What is not does not need to make sense, and costs no memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// All.
+    Whole,
+    /// All but `status`.
+    WithoutStatus,
+    /// What tells whether the deletion is confirmed, and of what.
+    Confirmation,
+}
 
 /// A review that was understood. What it does not say is empty.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,17 +62,17 @@ pub struct Resource<'a> {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-struct Document<'a> {
+#[serde(default, rename_all = "camelCase", bound(deserialize = "O: Deserialize<'de> + Default"))]
+struct Document<'a, O> {
     #[serde(borrow)]
     api_version: Text<'a>,
     kind: Text<'a>,
-    request: Part<Request<'a>>,
+    request: Part<Request<'a, O>>,
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-struct Request<'a> {
+#[serde(default, rename_all = "camelCase", bound(deserialize = "O: Deserialize<'de> + Default"))]
+struct Request<'a, O> {
     #[serde(borrow)]
     uid: Text<'a>,
     kind: Part<Kind<'a>>,
@@ -66,10 +80,8 @@ struct Request<'a> {
     namespace: Text<'a>,
     name: Text<'a>,
     operation: Text<'a>,
-    #[serde(deserialize_with = "bounded")]
-    object: Json<'a>,
-    #[serde(deserialize_with = "bounded")]
-    old_object: Json<'a>,
+    object: O,
+    old_object: O,
 }
 
 #[derive(Deserialize, Default)]
@@ -79,27 +91,74 @@ struct Kind<'a> {
     kind: Text<'a>,
 }
 
-fn bounded<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Json<'a>, D::Error> {
-    Budget(&mut { MOST_VALUES }).deserialize(deserializer)
+/// An [`Extent`] as a type: `serde` reads types.
+trait Extended {
+    const KEEP: Keep;
 }
 
-/// Makes a review of a request.
+struct Whole;
+struct WithoutStatus;
+struct Confirmation;
+
+/// An object as far as it is read.
+struct Object<'a, E>(Json<'a>, PhantomData<E>);
+
+/// Makes a review of a request; of its objects this much.
 ///
 /// # Errors
 /// The rows of spec 60 §1.1.
-pub fn decode(received: &Received) -> Result<Review<'_>, Refusal> {
+pub fn decode(received: &Received, extent: Extent) -> Result<Review<'_>, Refusal> {
     let bytes = checked(&received.body, &received.content_type)?;
-    // `null` is an empty review.
-    match serde_json::from_slice::<Part<Document<'_>>>(bytes) {
-        Ok(Part(document)) => Ok(document.into()),
+    let read = match extent {
+        Extent::Whole => read::<Whole>(bytes),
+        Extent::WithoutStatus => read::<WithoutStatus>(bytes),
+        Extent::Confirmation => read::<Confirmation>(bytes),
+    };
+    match read {
+        Ok(review) => Ok(review),
         Err(error) => Err(Refusal { identity: Identity::found_in(bytes), code: 400, message: fault(&error) }),
+    }
+}
+
+fn read<'a, E: Extended>(bytes: &'a [u8]) -> serde_json::Result<Review<'a>> {
+    // `null` is an empty review.
+    let Part(document) = serde_json::from_slice::<Part<Document<'a, Object<'a, E>>>>(bytes)?;
+    Ok(document.into())
+}
+
+// === impl Extended ===
+
+impl Extended for Whole {
+    const KEEP: Keep = Keep::All;
+}
+
+impl Extended for WithoutStatus {
+    const KEEP: Keep = Keep::Except("status");
+}
+
+impl Extended for Confirmation {
+    const KEEP: Keep = CONFIRMED;
+}
+
+// === impl Object ===
+
+impl<E> Default for Object<'_, E> {
+    fn default() -> Self {
+        Self(Json::Null, PhantomData)
+    }
+}
+
+impl<'de: 'a, 'a, E: Extended> Deserialize<'de> for Object<'a, E> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let picking = Picking { keep: E::KEEP, room: &mut { MOST_VALUES } };
+        Ok(Self(picking.deserialize(deserializer)?, PhantomData))
     }
 }
 
 // === impl Review ===
 
-impl<'a> From<Document<'a>> for Review<'a> {
-    fn from(document: Document<'a>) -> Self {
+impl<'a, E> From<Document<'a, Object<'a, E>>> for Review<'a> {
+    fn from(document: Document<'a, Object<'a, E>>) -> Self {
         let Document { api_version, kind, request: Part(request) } = document;
         let identity = Identity {
             api_version: api_version.0.into_owned(),
@@ -113,8 +172,8 @@ impl<'a> From<Document<'a>> for Review<'a> {
             namespace: request.namespace,
             name: request.name,
             operation: request.operation,
-            object: request.object,
-            old_object: request.old_object,
+            object: request.object.0,
+            old_object: request.old_object.0,
         }
     }
 }

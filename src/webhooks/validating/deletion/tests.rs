@@ -165,12 +165,46 @@ fn of_definitions_only_those_with_the_label_are_listed_of_all_namespaces() {
     let review = with(deletion(DEFINITIONS, json!(null)), "name", json!(""));
     let review = review.to_string();
     let received = received(review);
-    let review = crate::webhooks::validating::decode(&received).unwrap();
+    let review = crate::webhooks::validating::decode(&received, Extent::Confirmation).unwrap();
 
     let listed = collection(&review);
 
     assert_eq!(listed.label_selector, Some("gardener.cloud/deletion-protected=true"));
     assert_eq!((&*listed.group, &*listed.namespace), ("apiextensions.k8s.io", ""));
+}
+
+/// spec 60 scenario 12
+/// spec 60 §2.3 step 3
+#[test]
+fn a_definition_without_the_label_does_not_keep_the_others() {
+    let labelled = |labels: Value| {
+        let old = json!({ "metadata": { "name": "x", "labels": labels } });
+        with(with(deletion(DEFINITIONS, old), "name", json!("")), "namespace", json!(""))
+    };
+    for labels in [json!({}), json!(null), json!({ PROTECTION: "false" }), json!([PROTECTION])] {
+        let others = TestView::new();
+        assert_eq!(told(&labelled(labels), &others), "allowed");
+        assert_eq!(others.reads().len(), 1, "those with the label are listed");
+    }
+    assert_eq!(now(&labelled(json!({ PROTECTION: "true" }))), denied("x"));
+    let single = with(labelled(json!({})), "name", json!("x"));
+    assert_eq!(now(&single), denied("x"), "a single one is not asked for its label");
+}
+
+/// spec 60 §2.3 step 5
+#[test]
+fn a_confirmed_object_goes_however_large_or_deep_it_is() {
+    let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
+    let many = format!("[{}0]", "0,".repeat(60_000));
+    let object = format!(
+        r#"{{"spec":{deep},"status":{many},"metadata":{{"managedFields":{many},"name":"x","annotations":{{"{ANNOTATION}":"true","a":{deep}}}}}}}"#
+    );
+    let review = deletion("workers", json!("PLACE")).to_string().replace(r#""PLACE""#, &object);
+
+    let conclusion = webhook().answer(&received(review), &TestView::new()).expect("all is known");
+
+    let answer: Value = serde_json::from_slice(&conclusion.reply.body).unwrap();
+    assert_eq!(answer["response"]["allowed"], true, "{answer}");
 }
 
 /// spec 60 scenarios 13, 14, 22

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::rules::immutable;
+use super::rules::{immutable, immutable_text};
 use crate::api::{
     field::{
         Errors, Path, Shown,
         formats::{dns_label, dns_subdomain, label_value, qualified_name},
         shapes::{List, Map, Part, Plain, Text, Time},
     },
-    quote::quoted,
+    quote::{is_printable, quoted},
 };
 
 /// Keys and values of annotations, in bytes.
@@ -121,8 +121,8 @@ pub(super) fn check_update(new: &Metadata<'_>, old: &Metadata<'_>, errors: &mut 
         let shown = Shown::Integer(*new.generation);
         errors.invalid(&METADATA.child("generation"), shown, "must not be decremented");
     }
-    immutable(&METADATA.child("name"), &new.name, &old.name, errors);
-    immutable(&METADATA.child("namespace"), &new.namespace, &old.namespace, errors);
+    immutable_text(&METADATA.child("name"), &new.name, &old.name, errors);
+    immutable_text(&METADATA.child("namespace"), &new.namespace, &old.namespace, errors);
     immutable(&METADATA.child("uid"), &new.uid, &old.uid, errors);
     immutable(&METADATA.child("creationTimestamp"), &new.creation_timestamp, &old.creation_timestamp, errors);
     immutable(&METADATA.child("deletionTimestamp"), &new.deletion_timestamp, &old.deletion_timestamp, errors);
@@ -233,7 +233,7 @@ fn check_managed_fields(metadata: &Metadata<'_>, errors: &mut Errors) {
         if fields.manager.len() > LONGEST_MANAGER {
             errors.too_long(&manager, LONGEST_MANAGER);
         }
-        if let Some((at, _)) = fields.manager.char_indices().find(|(_, character)| character.is_control()) {
+        if let Some((at, _)) = fields.manager.char_indices().find(|(_, character)| !is_printable(*character)) {
             let detail = format!("should only contain printable characters (at position {at})");
             errors.invalid(&manager, Shown::Text(&fields.manager), detail);
         }

@@ -32,9 +32,12 @@ mod tests;
 use self::rules::{Object, Rules, create, update};
 pub use rules::Kind;
 
-use super::{Review, Validated, Validator};
+use super::{Extent, Review, Validated, Validator};
 use crate::{
-    api::field::{Errors, Json},
+    api::{
+        field::{Errors, Json},
+        quote::{cut, shown},
+    },
     webhooks::{
         review::Verdict,
         view::{ApiStatus, Cause, Details, Failure, View},
@@ -52,6 +55,7 @@ pub struct Extension {
     pub kind: Kind,
     /// Path of its webhook.
     pub path: &'static str,
+    extent: Extent,
     create: for<'a> fn(&'a Json<'a>) -> Result<Checked, String>,
     update: for<'a> fn(&'a Json<'a>, &'a Json<'a>) -> Result<Checked, String>,
     decode: for<'a> fn(&'a Json<'a>) -> Result<(), String>,
@@ -88,7 +92,8 @@ pub fn all() -> [Extension; 14] {
 }
 
 fn of<R: Rules>(path: &'static str) -> Extension {
-    Extension { kind: R::KIND, path, create: created::<R>, update: updated::<R>, decode: decoded::<R> }
+    let extent = if R::READS_STATUS { Extent::Whole } else { Extent::WithoutStatus };
+    Extension { kind: R::KIND, path, extent, create: created::<R>, update: updated::<R>, decode: decoded::<R> }
 }
 
 fn created<'a, R: Rules>(object: &'a Json<'a>) -> Result<Checked, String> {
@@ -150,7 +155,7 @@ impl Extension {
                 (self.decode)(&review.old_object).map(|()| Checked::default())
             }
             "CONNECT" => Ok(Checked::default()),
-            other => Err(format!("unknown operation {}", crate::api::quote::shown(other))),
+            other => Err(format!("unknown operation {}", shown(other))),
         }
     }
 }
@@ -158,6 +163,10 @@ impl Extension {
 const NO_CONTENT: &str = "there is no content to decode";
 
 impl Validator for Extension {
+    fn extent(&self) -> Extent {
+        self.extent
+    }
+
     fn judge(&self, review: &Review<'_>, _: &dyn View) -> Result<Verdict, Failure> {
         match self.decide(review) {
             Ok(checked) if checked.errors.is_empty() => Ok(Verdict::Allowed),
@@ -172,7 +181,7 @@ impl Validator for Extension {
 }
 
 impl Extension {
-    /// Spec 62 §2.2.
+    /// Spec 62 §2.2. Its size is bounded, as that of the errors is.
     fn refusal(&self, Checked { name, errors }: &Checked) -> ApiStatus {
         let Kind { kind, group, .. } = self.kind;
         let causes = errors.iter().map(|error| Cause {
@@ -180,14 +189,15 @@ impl Extension {
             message: error.message.clone(),
             field: error.field.clone(),
         });
+        let rest = errors.rest().map(|message| Cause { message, reason: String::new(), field: String::new() });
         let details = Details {
-            name: name.clone(),
+            name: cut(name).into_owned(),
             group: group.to_owned(),
             kind: kind.to_owned(),
-            causes: causes.collect(),
+            causes: causes.chain(rest).collect(),
             ..Details::default()
         };
-        let message = format!("{kind}.{group} \"{name}\" is invalid: {errors}");
+        let message = format!("{kind}.{group} {} is invalid: {errors}", shown(name));
         ApiStatus { code: 422, reason: "Invalid".to_owned(), message, details }
     }
 }

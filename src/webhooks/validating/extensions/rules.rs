@@ -26,6 +26,8 @@ pub(super) trait Rules {
 
     /// Its names.
     const KIND: Kind;
+    /// Whether `status` has rules. Without any it is passed over.
+    const READS_STATUS: bool = false;
 
     /// The rules of an object by itself.
     fn check(object: &Object<'_, Self>, errors: &mut Errors);

@@ -67,6 +67,7 @@ impl Rules for OperatingSystemConfig {
         namespaced: true,
         noun: "operatingsystemconfig",
     };
+    const READS_STATUS: bool = true;
 
     fn check(object: &Object<'_, Self>, errors: &mut Errors) {
         let (spec, status) = (&object.spec, &object.status);

@@ -100,6 +100,39 @@ fn what_is_not_of_its_type_or_kind_cannot_be_decoded() {
     assert!(created(&nameless).is_empty());
 }
 
+/// spec 62 §2.2
+#[test]
+fn a_refusal_stays_small_whatever_it_is_about() {
+    let labels: serde_json::Map<_, _> =
+        (0..2_000).map(|number| (format!("{number} {}", "€".repeat(600)), json!("a b"))).collect();
+    let name = "<\u{1}".repeat(100_000);
+    let object = with(good("Worker"), [("/metadata/labels", labels.into()), ("/metadata/name", json!(name))]);
+
+    let Verdict::Invalid(status) = judged("Worker", "CREATE", &object, &Value::Null) else { panic!("allowed") };
+
+    let causes = &status.details.causes;
+    assert!(serde_json::to_vec(&status.details).unwrap().len() < 2 << 20 && status.message.len() < 1 << 20);
+    assert!(causes.len() <= 101, "{}", causes.len());
+    let last = causes.last().unwrap();
+    assert!(last.message.starts_with("and ") && last.message.ends_with(" more") && last.field.is_empty());
+    assert!(status.message.ends_with(&format!(", {}]", last.message)));
+    let again = judged("Worker", "CREATE", &object, &Value::Null);
+    assert_eq!(again, Verdict::Invalid(status), "the same input has the same answer");
+}
+
+/// spec 62 §2.2
+#[test]
+fn the_name_of_an_object_is_escaped() {
+    let object = with(good("Worker"), [("/metadata/name", json!("a\"\n"))]);
+    let Verdict::Invalid(status) = judged("Worker", "CREATE", &object, &Value::Null) else { panic!("allowed") };
+    assert!(
+        status.message.starts_with(r#"Worker.extensions.gardener.cloud "a\"\n" is invalid: "#),
+        "{}",
+        status.message
+    );
+    assert_eq!(status.details.name, "a\"\n");
+}
+
 /// spec 62 scenario 34
 /// spec 62 §2.4
 #[test]
@@ -168,6 +201,12 @@ fn what_means_the_same_has_not_changed() {
     let empty = with(pool("1", "1m"), [("/spec/pools/0/labels", json!({})), ("/spec/pools/0/zones", json!([]))]);
     assert!(updated(&empty, &pool("1", "1m")).is_empty());
     assert_eq!(updated(&pool("2", "1m"), &pool("1", "1m")).len(), 1);
+    let etcd =
+        |changes| with(spec_with("Etcd", changes), [("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z"))]);
+    let container = |name: &str| etcd([("/backup/store/container", json!(name))]);
+    assert_eq!(updated(&container("60m"), &container("1h")).len(), 1, "names are no durations");
+    let limits = |cpu: Value| etcd([("/etcd", json!({ "resources": { "limits": { "cpu": cpu } } }))]);
+    assert!(updated(&limits(json!(1)), &limits(json!("1"))).is_empty());
     let config = |value: Value| with(pool("1", "1m"), [("/spec/providerConfig", value)]);
     assert!(updated(&config(json!({ "a": 1, "b": 2 })), &config(json!({ "b": 2, "a": 1 }))).is_empty());
     assert_eq!(updated(&config(json!({ "a": [] })), &config(json!({}))).len(), 1, "content counts as it is");
@@ -183,4 +222,17 @@ fn a_rule_that_is_younger_than_an_object_does_not_keep_its_finalizers() {
     assert!(updated(&old, &old).is_empty());
     let alive = spec_with("Worker", [("/pools/0/name", json!(""))]);
     assert_eq!(updated(&alive, &alive), required(["spec.pools[0].name"]), "as long as it lives, it counts");
+}
+
+/// spec 62 §2.3
+#[test]
+fn a_status_without_rules_is_passed_over() {
+    let many = json!({ "state": vec![0; 60_000] });
+    assert!(created(&with(good("Infrastructure"), [("/status", many.clone())])).is_empty());
+
+    let config = with(good("OperatingSystemConfig"), [("/status", many)]).to_string();
+    let review = format!(r#"{{"request":{{"operation":"CREATE","object":{config}}}}}"#);
+    let received = Received { body: Body::Whole(review.into()), content_type: "application/json".to_owned() };
+    let refusal = decode(&received, extension("OperatingSystemConfig").extent()).unwrap_err();
+    assert!(refusal.message.contains(crate::api::field::TOO_MANY), "{}", refusal.message);
 }

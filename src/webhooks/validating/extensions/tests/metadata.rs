@@ -119,6 +119,14 @@ fn managed_fields_are_of_known_operations() {
             "metadata.managedFields[0].subresource: Too long: may not be more than 256 bytes",
         ]
     );
+    for (manager, shown, at) in [("ab\u{200b}", r"ab\u200b", 2), ("ä\u{a0}", r"ä\u00a0", 2), ("\u{e000}", r"\ue000", 0)]
+    {
+        let expected = format!(
+            "metadata.managedFields[0].manager: Invalid value: \"{shown}\": should only contain printable characters (at \
+             position {at})"
+        );
+        assert_eq!(of(json!({ "operation": "Update", "manager": manager })), [expected]);
+    }
     assert_eq!(
         of(json!({ "operation": "Update", "manager": "m".repeat(129) })),
         ["metadata.managedFields[0].manager: Too long: may not be more than 128 bytes"]
@@ -142,7 +150,7 @@ fn an_update_keeps_what_the_api_server_has_set() {
     for (field, value, shown) in [
         ("name", json!("p"), "\"p\""),
         ("namespace", json!("ns2"), "\"ns2\""),
-        ("uid", json!("v"), "\"v\""),
+        ("uid", json!("v<"), "\"v\\u003c\""),
         ("creationTimestamp", time.clone(), "\"2026-01-01T00:00:00Z\""),
         ("deletionTimestamp", time.clone(), "\"2026-01-01T00:00:00Z\""),
         ("deletionGracePeriodSeconds", json!(5), "5"),
@@ -150,6 +158,8 @@ fn an_update_keeps_what_the_api_server_has_set() {
         let expected = format!("metadata.{field}: Invalid value: {shown}: field is immutable");
         assert_eq!(of(&format!("/metadata/{field}"), value), [expected]);
     }
+    let renamed = of("/metadata/name", json!("b<"));
+    assert_eq!(renamed[0], "metadata.name: Invalid value: \"b<\": field is immutable", "a plain text");
     let back = updated(&old, &with(old.clone(), [("/metadata/deletionTimestamp", time.clone())]));
     assert_eq!(back, ["metadata.deletionTimestamp: Invalid value: null: field is immutable"]);
 

@@ -96,7 +96,7 @@ fn judged(kind: &str, operation: &str, new: &Value, old: &Value) -> Verdict {
     let review = json!({ "request": { "uid": "u", "operation": operation, "object": new, "oldObject": old } });
     let received =
         Received { body: Body::Whole(review.to_string().into()), content_type: "application/json".to_owned() };
-    let review = decode(&received).expect("it is a review");
+    let review = decode(&received, extension(kind).extent()).expect("it is a review");
     extension(kind).judge(&review, &TestView::new()).expect("nothing is read")
 }
 

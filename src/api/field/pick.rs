@@ -1,0 +1,139 @@
+//! A part of a JSON value. The rest is passed over as it comes, however much or deep it is.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::json::{Budget, Json, Key, once};
+
+/// What of a value is read.
+#[derive(Debug, Clone, Copy)]
+pub enum Keep {
+    /// All of it.
+    All,
+    /// Of a map what is under these keys, and of that only so much. Of a list nothing; other values as they are.
+    Only(&'static [(&'static str, Keep)]),
+    /// Of a map all but what is under this key. Of a list nothing; other values as they are.
+    Except(&'static str),
+}
+
+/// Reads that of one [`Json`]; what is passed over takes no room.
+#[derive(Debug)]
+pub struct Picking<'a> {
+    /// What is read.
+    pub keep: Keep,
+    /// Room for values.
+    pub room: &'a mut usize,
+}
+
+// === impl Keep ===
+
+impl Keep {
+    fn below(self, key: &str) -> Option<Self> {
+        match self {
+            Self::All => Some(Self::All),
+            Self::Only(keys) => keys.iter().find(|(kept, _)| *kept == key).map(|(_, keep)| *keep),
+            Self::Except(other) => (key != other).then_some(Self::All),
+        }
+    }
+}
+
+// === impl Picking ===
+
+impl<'de> DeserializeSeed<'de> for Picking<'_> {
+    type Value = Json<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json<'de>, D::Error> {
+        match self.keep {
+            Keep::All => Budget(self.room).deserialize(deserializer),
+            Keep::Only(_) | Keep::Except(_) => deserializer.deserialize_any(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Picking<'_> {
+    type Value = Json<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Json<'de>, E> {
+        Budget(self.room).visit_unit()
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Json<'de>, E> {
+        Budget(self.room).visit_bool(value)
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Json<'de>, E> {
+        Budget(self.room).visit_i64(value)
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Json<'de>, E> {
+        Budget(self.room).visit_u64(value)
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Json<'de>, E> {
+        Budget(self.room).visit_f64(value)
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Json<'de>, E> {
+        Budget(self.room).visit_borrowed_str(text)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Json<'de>, E> {
+        Budget(self.room).visit_str(text)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Json<'de>, A::Error> {
+        while access.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Json::List(Vec::new()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Json<'de>, A::Error> {
+        let Self { keep, room } = self;
+        Budget(&mut *room).take()?;
+        let mut entries = Vec::new();
+        while let Some(Key(key)) = access.next_key::<Key<'de>>()? {
+            match keep.below(&key) {
+                Some(keep) => entries.push((key, access.next_value_seed(Picking { keep, room: &mut *room })?)),
+                None => {
+                    access.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(Json::Map(once(entries)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picked(keep: Keep, text: &str) -> Result<String, String> {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let json = Picking { keep, room: &mut 4 }.deserialize(&mut reader).map_err(|error| error.to_string())?;
+        reader.end().map_err(|error| error.to_string())?;
+        Ok(serde_json::to_string(&json).unwrap())
+    }
+
+    #[test]
+    fn what_is_not_picked_takes_no_room() {
+        const NAME: Keep = Keep::Only(&[("m", Keep::Only(&[("n", Keep::Only(&[]))]))]);
+        let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+        let many = format!("[{}0]", "0,".repeat(10_000));
+        for (keep, text, expected) in [
+            (NAME, format!(r#"{{"a":{deep},"m":{{"b":{many},"n":"x","c":1}},"d":{many}}}"#), r#"{"m":{"n":"x"}}"#),
+            (NAME, format!(r#"{{"m":{{"n":{deep}}}}}"#), r#"{"m":{"n":[]}}"#),
+            (NAME, r#"{"m":{"n":{"n":1}}}"#.to_owned(), r#"{"m":{"n":{}}}"#),
+            (NAME, r#"{"m":5}"#.to_owned(), r#"{"m":5}"#),
+            (NAME, "null".to_owned(), "null"),
+            (Keep::Except("s"), format!(r#"{{"a":{{"s":1}},"s":{deep}}}"#), r#"{"a":{"s":1}}"#),
+        ] {
+            assert_eq!(picked(keep, &text).as_deref(), Ok(expected));
+        }
+        assert!(picked(Keep::Except("s"), r#"{"a":[1,2,3]}"#).unwrap_err().starts_with(super::super::TOO_MANY));
+        assert!(picked(NAME, r#"{"a":[}"#).is_err(), "it has to be JSON nevertheless");
+    }
+}
