@@ -26,13 +26,13 @@ impl Switch {
             (true, Level::Info | Level::Error) => Level::Debug,
         };
         if next == Level::Error {
-            tracing::info!(level = %next, "The level of the log changes"); // nobody would see it afterwards
+            tracing::info!(now = %next, "The level of the log changes"); // nobody would see it afterwards
         }
         if (self.set)(next) {
             self.current = next;
         }
         if next != Level::Error {
-            tracing::info!(level = %next, "The level of the log changes");
+            tracing::info!(now = %next, "The level of the log changes");
         }
     }
 }
