@@ -42,3 +42,14 @@ pub(super) fn reference() -> String {
          | Flag | Default | Meaning |\n|---|---|---|\n{former}"
     )
 }
+
+/// `docs/flags.md` is generated; on failure the test prints what it must be.
+#[cfg(feature = "sim")]
+#[test]
+fn the_documentation_lists_every_flag() {
+    let expected = reference();
+
+    let actual = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/flags.md")).unwrap_or_default();
+
+    assert!(actual == expected, "docs/flags.md must be:\n{expected}");
+}

@@ -487,17 +487,6 @@ fn values_of_flags_are_validated_like_those_of_the_file() {
     assert_eq!(error, "controllers.managedResources.concurrentSyncs: Invalid value: 0: must be at least 1");
 }
 
-/// `docs/flags.md` is generated; on failure the test prints what it must be.
-#[cfg(feature = "sim")]
-#[test]
-fn the_documentation_lists_every_flag() {
-    let expected = super::reference::reference();
-
-    let actual = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/flags.md")).unwrap_or_default();
-
-    assert!(actual == expected, "docs/flags.md must be:\n{expected}");
-}
-
 #[test]
 fn the_effective_configuration_can_be_asked_for() {
     let asked = |args: &[&str]| matches!(parse(args), Ok(Command::PrintConfig(_)));
