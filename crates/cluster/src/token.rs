@@ -229,6 +229,7 @@ mod tests {
         }
     }
 
+    /// spec 70 scenario 20
     #[tokio::test(start_paused = true)]
     async fn a_token_file_is_read_again_after_fifty_seconds() {
         let file = tempfile::NamedTempFile::new().unwrap();
