@@ -21,6 +21,8 @@ use super::election::{Action, Answer, Election, Tick};
 
 /// Why the fence is shut after a loss.
 const LOST: &str = "the leader election lease is lost";
+/// Who may not watch the Lease is asked about it again: rights may come later than the Pod.
+const WATCH_AGAIN: Duration = Duration::from_secs(300);
 /// Reason of the Events (spec 70 §12).
 const REASON: &str = "LeaderElection";
 
@@ -82,8 +84,10 @@ pub struct LeaderActor {
     releasing: Option<oneshot::Sender<bool>>,
     /// The watch of a candidate, or its opening.
     watch: Option<SpawnHandle>,
-    /// Whether it is worth trying to watch.
-    may_watch: bool,
+    /// The stream of the watch is open.
+    is_watching: bool,
+    /// Before this it is not worth trying to watch.
+    watch_from: Option<Instant>,
     /// The Lease was seen free while a request was under way, whose answer may be older.
     is_free: bool,
 }
@@ -111,7 +115,8 @@ impl LeaderActor {
             busy: false,
             releasing: None,
             watch: None,
-            may_watch: true,
+            is_watching: false,
+            watch_from: None,
             is_free: false,
         }
     }
@@ -138,9 +143,22 @@ impl LeaderActor {
                 self.busy = false;
                 self.keep_watch(ctx);
                 let time = if std::mem::take(&mut self.is_free) { Duration::ZERO } else { time };
-                self.under_way = Some(ctx.run_later(time, |actor, ctx| actor.begin(ctx)));
+                self.wait(time, ctx);
             }
             Action::Lost => self.lose(),
+        }
+    }
+
+    fn wait(&mut self, time: Duration, ctx: &mut Context<Self>) {
+        self.under_way = Some(ctx.run_later(time, Self::go_on));
+    }
+
+    /// Begins anew. A candidate that sees each renewal need not ask for the Lease before it would be free.
+    fn go_on(&mut self, ctx: &mut Context<Self>) {
+        let now = self.tick().now;
+        match self.setup.election.free_at().filter(|free| self.is_watching && *free > now) {
+            Some(free) => self.wait(free - now, ctx),
+            None => self.begin(ctx),
         }
     }
 
@@ -156,12 +174,14 @@ impl LeaderActor {
     /// A candidate sees changes of the Lease as they happen. A holder needs no watch, and where there is none (the user may
     /// not watch, the stream broke) a candidate sees them when it tries again.
     fn keep_watch(&mut self, ctx: &mut Context<Self>) {
-        let election = &self.setup.election;
-        let version = election.version().filter(|_| self.may_watch && election.held_since().is_none());
+        let (election, now) = (&self.setup.election, self.tick().now);
+        let may_watch = self.watch_from.is_none_or(|from| from <= now) && election.held_since().is_none();
+        let version = election.version().filter(|_| may_watch);
         let Some(version) = version.map(str::to_owned) else {
             if let Some(watch) = self.watch.take() {
                 ctx.cancel_future(watch);
             }
+            self.is_watching = false;
             return;
         };
         if self.watch.is_some() {
@@ -176,11 +196,13 @@ impl LeaderActor {
     }
 
     fn watching(&mut self, opened: Result<WatchStream, ApiError>, ctx: &mut Context<Self>) {
+        self.is_watching = opened.is_ok();
         self.watch = match opened {
             Ok(stream) => Some(ctx.add_stream(stream)),
             Err(error) => {
                 tracing::debug!(lease = %self.lease, %error, "the lease is not watched");
-                self.may_watch = !error.is_forbidden();
+                let now = self.tick().now;
+                self.watch_from = error.is_forbidden().then(|| now + WATCH_AGAIN);
                 None
             }
         };
@@ -199,7 +221,8 @@ impl LeaderActor {
     /// A holder's request ends when the lease is lost, at the latest.
     fn request_context(&self) -> RequestContext {
         let limit = Deadline::after(self.setup.election.timing().request_timeout());
-        let lost_at = self.setup.election.lost_at().filter(|lost_at| *lost_at > Instant::now()).map(Deadline);
+        let now = self.tick().now;
+        let lost_at = self.setup.election.lost_at().filter(|lost_at| *lost_at > now).map(Deadline);
         RequestContext::new(Lane::Live, lost_at.map_or(limit, |lost_at| lost_at.min(limit)), "leader-election")
     }
 
@@ -208,6 +231,7 @@ impl LeaderActor {
         let answer = match result {
             Ok(lease) => Answer::Lease(lease),
             Err(error) if error.is_not_found() => Answer::Missing,
+            Err(error) if error.is_already_exists() => Answer::Exists,
             Err(error) => {
                 tracing::warn!(lease = %self.lease, %error, "leader election request failed");
                 self.note_error(&error);
@@ -315,14 +339,13 @@ impl Actor for LeaderActor {
 
 impl StreamHandler<Result<WatchEvent, ApiError>> for LeaderActor {
     fn handle(&mut self, event: Result<WatchEvent, ApiError>, ctx: &mut Self::Context) {
-        let election = &mut self.setup.election;
+        let now = self.tick().now;
         let is_free = match event {
             Ok(WatchEvent { kind: WatchKind::Added | WatchKind::Modified, object }) => {
-                election.saw(object, Instant::now())
+                self.setup.election.saw(object, now)
             }
-            Ok(WatchEvent { kind: WatchKind::Deleted, .. }) => election.held_since().is_none(),
-            // After an error the stream ends.
-            Ok(WatchEvent { kind: WatchKind::Bookmark, .. }) | Err(_) => false,
+            // Whoever held it may write until its own deadline. After an error the stream ends.
+            Ok(WatchEvent { kind: WatchKind::Deleted | WatchKind::Bookmark, .. }) | Err(_) => false,
         };
         if is_free && self.releasing.is_none() && *self.setup.leadership.borrow() == Leadership::Candidate {
             self.hurry(ctx);
@@ -330,8 +353,14 @@ impl StreamHandler<Result<WatchEvent, ApiError>> for LeaderActor {
     }
 
     /// The actor goes on; the next wait opens another stream.
-    fn finished(&mut self, _: &mut Self::Context) {
+    fn finished(&mut self, ctx: &mut Self::Context) {
         self.watch = None;
+        let was_watching = std::mem::take(&mut self.is_watching);
+        if let Some(wait) = self.under_way.take_if(|_| was_watching && !self.busy && self.releasing.is_none()) {
+            ctx.cancel_future(wait);
+            let pause = self.setup.election.pause(self.tick());
+            self.wait(pause, ctx);
+        }
     }
 }
 

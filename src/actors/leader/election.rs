@@ -59,11 +59,11 @@ pub struct Election {
 /// What the candidate does next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Read the Lease; answer with [`Election::answered`], as for the next two.
+    /// Read the Lease; the answer goes to [`Election::read`].
     Get,
-    /// Create it.
+    /// Create it; the answer goes to [`Election::written`].
     Create(Value),
-    /// Replace it, with the version it has.
+    /// Replace it, with the version it has; the answer goes to [`Election::written`].
     Update(Value),
     /// Begin anew ([`Election::begin`]) after this time.
     Wait(Duration),
@@ -78,7 +78,9 @@ pub enum Answer {
     Lease(Value),
     /// There is none.
     Missing,
-    /// Any failure, time-outs included.
+    /// It cannot be created: somebody else did.
+    Exists,
+    /// Any other failure, time-outs included.
     Failed,
 }
 
@@ -197,7 +199,9 @@ impl Election {
         self.sent = at.now;
         let (identity, duration) = (&self.identity, self.timing.lease_duration);
         let lease = match answer {
-            Answer::Failed => return self.again(at),
+            Answer::Failed | Answer::Exists => return self.again(at),
+            // Deleted under its holder, who may write until its own deadline.
+            Answer::Missing if self.is_held_by_another(at.now) => return self.again(at),
             Answer::Missing => {
                 return Action::Create(Lease::absent(&self.namespace, &self.name).taken(identity, duration, at.wall));
             }
@@ -242,6 +246,8 @@ impl Election {
                 self.held_since = Some(self.sent);
                 self.again(at)
             }
+            // not to be led by two for the rest of the retry period
+            Answer::Exists if self.held_since.is_some() => Action::Get,
             // a conflict, or no answer: look at what is there
             Answer::Missing | Answer::Failed if std::mem::take(&mut self.optimistic) => {
                 if self.is_over(at.now) {
@@ -250,7 +256,7 @@ impl Election {
                     Action::Get
                 }
             }
-            Answer::Missing | Answer::Failed => self.again(at),
+            Answer::Missing | Answer::Failed | Answer::Exists => self.again(at),
         }
     }
 
@@ -262,20 +268,29 @@ impl Election {
     }
 
     fn again(&mut self, at: Tick) -> Action {
-        let Some(lost_at) = self.lost_at() else {
-            let wait = self.timing.retry_period.mul_f64(1.0 + JITTER * at.random);
-            return Action::Wait(
-                self.free_at().filter(|free| *free > at.now).map_or(wait, |free| wait.min(free - at.now)),
-            );
-        };
+        let Some(lost_at) = self.lost_at() else { return Action::Wait(self.pause(at)) };
         if lost_at <= at.now {
             return self.lose();
         }
         Action::Wait(self.timing.retry_period.min(lost_at - at.now))
     }
 
+    /// How long a candidate waits before it looks again.
+    pub fn pause(&self, at: Tick) -> Duration {
+        let pause = self.timing.retry_period.mul_f64(1.0 + JITTER * at.random);
+        self.free_at().filter(|free| *free > at.now).map_or(pause, |free| pause.min(free - at.now))
+    }
+
+    fn is_held_by_another(&self, now: Instant) -> bool {
+        let holder = self.holder().unwrap_or_default();
+        self.held_since.is_none()
+            && !holder.is_empty()
+            && holder != self.identity
+            && self.free_at().is_some_and(|free| free > now)
+    }
+
     /// When somebody else's lease is free without another renewal: waiting longer would be wrong.
-    fn free_at(&self) -> Option<Instant> {
+    pub fn free_at(&self) -> Option<Instant> {
         self.observed.as_ref().map(|(lease, seen_at)| *seen_at + lease.duration())
     }
 

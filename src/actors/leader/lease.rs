@@ -31,9 +31,11 @@ impl Lease {
         self.0["spec"]["holderIdentity"].as_str().unwrap_or_default()
     }
 
-    /// For how long its holder may be trusted without a renewal. Zero if it does not say.
+    /// For how long its holder may be trusted without a renewal. Zero if it does not say; an API server allows no more than
+    /// this.
     pub(super) fn duration(&self) -> Duration {
-        Duration::from_secs(self.0["spec"]["leaseDurationSeconds"].as_u64().unwrap_or_default())
+        let seconds = self.0["spec"]["leaseDurationSeconds"].as_u64().unwrap_or_default();
+        Duration::from_secs(seconds.min(i32::MAX.unsigned_abs().into()))
     }
 
     pub(super) fn uid(&self) -> &str {
@@ -52,7 +54,7 @@ impl Lease {
 
     /// The Lease renewed by its holder.
     pub(super) fn renewed(&self, duration: Duration, now: Timestamp) -> Value {
-        self.with(&[("leaseDurationSeconds", duration.as_secs().into()), ("renewTime", micros(now).into())])
+        self.with(&[("leaseDurationSeconds", seconds(duration).into()), ("renewTime", micros(now).into())])
     }
 
     /// The Lease taken over. A first holder begins at 0 transitions.
@@ -61,7 +63,7 @@ impl Lease {
         let transitions = if self.uid().is_empty() { 0 } else { before + 1 };
         self.with(&[
             ("holderIdentity", by.into()),
-            ("leaseDurationSeconds", duration.as_secs().into()),
+            ("leaseDurationSeconds", seconds(duration).into()),
             ("acquireTime", micros(now).into()),
             ("renewTime", micros(now).into()),
             ("leaseTransitions", transitions.into()),
@@ -87,6 +89,11 @@ impl Lease {
     }
 }
 
+/// Whole seconds, rounded up: others must not take the lease before its holder gives it up.
+fn seconds(duration: Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
+}
+
 /// A MicroTime: the server insists on six decimals (api-facts §8).
 fn micros(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
@@ -101,6 +108,25 @@ mod tests {
     fn times_have_six_decimals() {
         assert_eq!(micros("2026-01-02T03:04:05Z".parse().unwrap()), "2026-01-02T03:04:05.000000Z");
         assert_eq!(micros("2026-01-02T03:04:05.123456789Z".parse().unwrap()), "2026-01-02T03:04:05.123456Z");
+    }
+
+    #[test]
+    fn others_wait_at_least_as_long_as_the_holder_counts_on() {
+        for (duration, written) in [(900, 1), (1000, 1), (10_900, 11), (15_000, 15)] {
+            let duration = Duration::from_millis(duration);
+            let taken = Lease::absent("n", "l").taken("me", duration, Timestamp::UNIX_EPOCH);
+            let renewed = Lease::absent("n", "l").renewed(duration, Timestamp::UNIX_EPOCH);
+
+            let seconds = [&taken, &renewed].map(|lease| lease["spec"]["leaseDurationSeconds"].clone());
+            assert_eq!(seconds, [json!(written), json!(written)], "{duration:?}");
+        }
+    }
+
+    #[test]
+    fn a_duration_without_end_is_no_duration_that_time_cannot_hold() {
+        let lease = Lease::new(json!({"spec": {"leaseDurationSeconds": u64::MAX}}));
+
+        assert_eq!(lease.duration(), Duration::from_secs(2_147_483_647));
     }
 
     #[test]

@@ -52,6 +52,48 @@ fn the_second_replica_works_at_once_when_the_first_was_stopped_and_when_the_leas
     });
 }
 
+/// spec 70 §12: a standby that sees each renewal asks for nothing.
+#[test]
+fn a_standby_asks_for_nothing_while_it_sees_the_renewals() {
+    world(|world| async move {
+        let first = world.start_beside("first", elected());
+        world.held_by("first").await;
+        let second = world.start_beside("second", elected());
+        sleep(Duration::from_secs(30)).await;
+        world.sim.clear_requests();
+        sleep(Duration::from_secs(120)).await;
+
+        let requests = world.sim.requests().into_iter().map(|request| request.info);
+        let of_leases = requests.filter(|info| info.user == "second" && info.resource == "leases");
+        assert_eq!(of_leases.map(|info| info.verb).collect::<Vec<_>>(), Vec::<String>::new());
+        first.process.stop(PATIENCE).await;
+        second.process.stop(PATIENCE).await;
+    });
+}
+
+/// spec 70 §12: nobody leads beside a leader whose Lease was deleted.
+#[test]
+fn a_leader_keeps_a_lease_that_somebody_deleted() {
+    world(|world| async move {
+        let first = world.start_beside("first", elected());
+        world.held_by("first").await;
+        let second = world.start_beside("second", elected());
+        sleep(Duration::from_secs(30)).await;
+
+        for _ in 0..20 {
+            world.sim.remove(LEASES, NAMESPACE, "grm");
+            sleep(Duration::from_millis(2700)).await;
+            assert_eq!(world.holder().as_deref(), Some("first"));
+        }
+        world.bundle("one", "v");
+        world.applied("one").await;
+        assert_eq!(world.writes("second"), 0);
+        first.process.stop(PATIENCE).await;
+        world.held_by("second").await;
+        second.process.stop(PATIENCE).await;
+    });
+}
+
 /// spec 70 scenario 28, contract rule 9
 #[test]
 fn a_lease_that_was_taken_over_ends_the_process_and_its_writes() {

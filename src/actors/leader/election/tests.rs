@@ -82,6 +82,36 @@ fn a_missing_lease_is_created() {
     assert_eq!(candidate.election.held_since(), Some(candidate.at(1).now));
 }
 
+/// spec 70 §12: its holder does not know yet, and writes until its own deadline.
+#[test]
+fn a_lease_that_was_deleted_under_its_holder_is_created_when_it_would_have_expired() {
+    let mut candidate = Candidate::new();
+    candidate.election.read(lease("other", 1), candidate.at(0));
+
+    let (early, late) = (candidate.at(14), candidate.at(15));
+    assert_eq!(candidate.election.read(Answer::Missing, early), Action::Wait(SECOND));
+    assert!(matches!(candidate.election.read(Answer::Missing, late), Action::Create(_)));
+}
+
+#[test]
+fn a_lease_that_was_free_when_it_was_deleted_is_created_at_once() {
+    let mut candidate = Candidate::new();
+    candidate.election.read(lease("", 1), candidate.at(0));
+
+    assert!(matches!(candidate.election.read(Answer::Missing, candidate.at(0)), Action::Create(_)));
+}
+
+#[test]
+fn a_holder_whose_deleted_lease_somebody_else_created_looks_at_once() {
+    let mut leader = Candidate::leading();
+    leader.election.begin(leader.at(2));
+    leader.election.written(Answer::Missing, leader.at(2));
+    assert!(matches!(leader.election.read(Answer::Missing, leader.at(2)), Action::Create(_)));
+
+    assert_eq!(leader.election.written(Answer::Exists, leader.at(2)), Action::Get);
+    assert_eq!(leader.election.read(lease("other", 5), leader.at(2)), Action::Lost);
+}
+
 #[test]
 fn a_candidate_tries_again_after_one_to_two_point_two_retry_periods() {
     let mut candidate = Candidate::new();
