@@ -13,10 +13,10 @@ pub(super) enum ConnectError {
         "no cluster found: there is neither a kubeconfig nor the service account of a Pod ({0}) — give a kubeconfig with --kubeconfig or $KUBECONFIG"
     )]
     Nowhere(InClusterError),
-    #[error("cannot use the kubeconfig {}: {error}", path.display())]
-    File { path: PathBuf, error: KubeconfigError },
+    #[error("cannot use the kubeconfig {}: {reason}", path.display())]
+    File { path: PathBuf, reason: String },
     #[error("cannot use the kubeconfig: {0}")]
-    Kubeconfig(#[from] KubeconfigError),
+    Kubeconfig(String),
     #[error("cannot use the proxy of the kubeconfig: {0}")]
     Proxy(#[from] BadProxy),
     #[error("cannot connect: {0}")]
@@ -25,8 +25,18 @@ pub(super) enum ConnectError {
     Runtime(#[from] io::Error),
 }
 
-/// Runs what talks to a cluster.
-pub(super) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ConnectError> {
+impl From<KubeconfigError> for ConnectError {
+    fn from(error: KubeconfigError) -> Self {
+        Self::Kubeconfig(cluster::kubeconfig::reason(&error))
+    }
+}
+
+/// Runs what talks to clusters; says before which variables of the environment are no proxy.
+pub(super) fn block_on<T>(
+    env: &dyn Fn(&str) -> Option<String>,
+    work: impl Future<Output = T>,
+) -> Result<T, ConnectError> {
+    warnings(&ProxySettings::of(env)).for_each(|warning| eprintln!("{warning}"));
     // One provider for all TLS; an error would mean that there is one already.
     rustls::crypto::ring::default_provider().install_default().ok();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -56,6 +66,11 @@ pub(super) async fn client(
     Ok(cluster::client_through(proxy.as_ref(), config)?)
 }
 
+fn warnings(proxies: &ProxySettings) -> impl Iterator<Item = String> {
+    let ignored = proxies.ignored().iter();
+    ignored.map(|variable| format!("warning: {variable} counts as unset: its value is no proxy that is supported"))
+}
+
 /// The kubeconfig of a person; `None` if there is none. Of the files of `$KUBECONFIG` those count that exist.
 fn kubeconfig(given: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Kubeconfig>, ConnectError> {
     let variable = |name| env(name).filter(|value| !value.is_empty());
@@ -68,7 +83,10 @@ fn kubeconfig(given: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Resu
     };
     let mut merged: Option<Kubeconfig> = None;
     for path in paths {
-        let read = Kubeconfig::read_from(&path).map_err(|error| ConnectError::File { path, error })?;
+        let read = Kubeconfig::read_from(&path).map_err(|error| {
+            let reason = cluster::kubeconfig::reason(&error);
+            ConnectError::File { path, reason }
+        })?;
         merged = Some(match merged {
             Some(before) => before.merge(read)?,
             None => read,
@@ -128,5 +146,35 @@ mod tests {
         let error = kubeconfig(Some("/nowhere/k"), &|_| None).unwrap_err();
 
         assert!(error.to_string().starts_with("cannot use the kubeconfig /nowhere/k: "), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_parsed_is_named_without_what_stands_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("k");
+        std::fs::write(&path, "users:\n- {name: u, user: {token: sesame, token: [}}\n").unwrap();
+        let path = path.to_string_lossy();
+
+        let error = kubeconfig(Some(&path), &|_| None).unwrap_err();
+
+        let text = error.to_string();
+        assert!(text.starts_with(&format!("cannot use the kubeconfig {path}: it is no valid YAML")), "{text}");
+        assert!(!format!("{text} {error:?}").contains("sesame"), "{text} {error:?}");
+        let raw = Kubeconfig::from_yaml("users: [{token: sesame, token: [}]").unwrap_err();
+        let error = ConnectError::from(raw);
+        assert!(!format!("{error} {error:?}").contains("sesame"), "{error} {error:?}");
+    }
+
+    /// spec 70 §8.1
+    #[test]
+    fn a_variable_that_is_no_proxy_is_warned_of_without_its_value() {
+        let of = |value: &str| {
+            let proxies = ProxySettings::of(&|name| (name == "HTTPS_PROXY").then(|| value.to_owned()));
+            warnings(&proxies).collect::<Vec<_>>()
+        };
+
+        let warning = "warning: HTTPS_PROXY counts as unset: its value is no proxy that is supported";
+        assert_eq!(of("ftp://me:sesame@p"), [warning]);
+        assert!(of("http://me:sesame@p").is_empty());
     }
 }

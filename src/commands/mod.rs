@@ -40,6 +40,7 @@ use self::{
     input::{InputError, Source},
 };
 use crate::{
+    actors::garbage_collector::survey::SurveyError,
     api::object::NamespacedName,
     cli::{
         DiffOptions, GarbageOptions, GetOptions, PackOptions, PoliciesOptions, RegistrationOptions, ReviewOptions,
@@ -82,6 +83,9 @@ enum CommandError {
     Diff(#[from] diff::DiffError),
     #[error(transparent)]
     Get(#[from] get::GetError),
+    /// Of a cluster that is asked what is garbage.
+    #[error("{0} — it is not known what would be deleted")]
+    Garbage(#[from] SurveyError),
     #[error("cannot write {path}: {error}")]
     Write { path: String, error: io::Error },
     #[error("{0}")]
@@ -164,7 +168,7 @@ fn unpack(
     let Some(NamespacedName { namespace, name }) = &options.managed_resource else {
         return Ok(unpack::from_files(&input::read(&options.paths, stdin)?, options.list));
     };
-    let secrets = connect::block_on(async {
+    let secrets = connect::block_on(env, async {
         let client = connect::client(options.kubeconfig.as_deref(), env).await?;
         let secrets = crate::producer::bundle::secrets(&client, namespace, name).await;
         Ok::<_, CommandError>(secrets.map_err(Box::new)?)
@@ -207,7 +211,7 @@ fn diff(
         None => input::read(&options.paths, stdin)?,
     };
     let request = diff::Request::new(options, &sources)?;
-    let report = connect::block_on(async {
+    let report = connect::block_on(env, async {
         let source = connect::client(options.kubeconfig.as_deref(), env).await?;
         let target = match &options.target_kubeconfig {
             Some(path) => connect::client(Some(path), env).await?,
@@ -221,7 +225,7 @@ fn diff(
 }
 
 fn garbage(options: &GarbageOptions, env: &dyn Fn(&str) -> Option<String>) -> Result<Said, CommandError> {
-    connect::block_on(async {
+    connect::block_on(env, async {
         let client = connect::client(options.kubeconfig.as_deref(), env).await?;
         let clock = Clock::system();
         let now = clock.wall();
@@ -255,7 +259,7 @@ fn policies(
         return Ok(said);
     }
     let service = service.unwrap_or_default();
-    connect::block_on(async {
+    connect::block_on(env, async {
         let client = connect::client(options.kubeconfig.as_deref(), env).await?;
         let name = match service.split_once('/') {
             Some((namespace, name)) => NamespacedName::new(namespace, name),
@@ -273,7 +277,7 @@ fn policies(
 }
 
 fn get(options: &GetOptions, env: &dyn Fn(&str) -> Option<String>, screen: Screen<'_>) -> Result<Said, CommandError> {
-    let code = connect::block_on(async {
+    let code = connect::block_on(env, async {
         let client = connect::client(options.kubeconfig.as_deref(), env).await?;
         let surroundings = (Clock::system(), Random::from_entropy());
         match get::get(client, surroundings, options, screen).await {

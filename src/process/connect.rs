@@ -36,7 +36,8 @@ pub enum ConnectError {
 /// Finds out how source and target are reached.
 ///
 /// # Errors
-/// When nothing says where a cluster is, or a kubeconfig cannot be read or has a field that is not supported.
+/// When nothing says where a cluster is, or a kubeconfig cannot be read, has a field that is not supported, or a `proxy-url`
+/// that cannot be used.
 pub fn connections(config: &Config, environment: &Environment, flag_mode: bool) -> Result<Connections, ConnectError> {
     let (source, target) = (config.source.kubeconfig.as_deref(), config.target.kubeconfig.as_deref());
     let (source, target) = kubeconfig::resolve(source, target, environment, flag_mode, &Path::exists)?;
@@ -47,7 +48,16 @@ pub fn connections(config: &Config, environment: &Environment, flag_mode: bool) 
     let source = connection(&source, proxies)?;
     let target = connection(&target, proxies)?;
     let target = (target != source).then_some(target);
+    show_proxy("source", &source);
+    target.iter().for_each(|target| show_proxy("target", target));
     Ok(Connections { source, target })
+}
+
+/// Logs what leads to a cluster, if it is not reached directly.
+fn show_proxy(cluster: &str, connection: &Connection) {
+    if let Some(proxy) = connection.proxy() {
+        tracing::info!(cluster, host = connection.host(), %proxy, "The cluster is reached through a proxy");
+    }
 }
 
 /// How one cluster is reached.
@@ -64,6 +74,8 @@ fn connection(origin: &Origin, proxies: &ProxySettings) -> Result<Connection, Co
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
 
     const KUBECONFIG: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "c",
@@ -120,6 +132,34 @@ mod tests {
 
         assert!(one.target.is_none());
         assert!(two.target.is_some());
+    }
+
+    /// spec 70 §8.1
+    #[test]
+    fn the_proxy_of_each_cluster_is_logged_without_user() {
+        let directory = tempfile::tempdir().unwrap();
+        let (a, b) = (kubeconfig(&directory, "a", ""), kubeconfig(&directory, "10.0.0.1", ""));
+        let value = |name: &str| match name {
+            "HTTPS_PROXY" => Some("me:sesame@p:3128".to_owned()),
+            "NO_PROXY" => Some("10.0.0.0/8".to_owned()),
+            _ => None,
+        };
+        let environment = Environment::read(&value);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let (log, path) = (file.reopen().unwrap(), file.path());
+        let subscriber =
+            tracing_subscriber::fmt().without_time().with_ansi(false).with_writer(Mutex::new(log)).finish();
+
+        tracing::subscriber::with_default(subscriber, || {
+            connections(&config(&a, &b), &environment, false).unwrap();
+            connections(&config(&b, &a), &environment, false).unwrap();
+        });
+
+        let text = std::fs::read_to_string(path).unwrap();
+        let found: Vec<_> =
+            text.lines().filter_map(|line| line.split_once(" through a proxy ")).map(|it| it.1).collect();
+        let fields = |cluster: &str| format!("cluster=\"{cluster}\" host=\"a:6443\" proxy=http://p:3128");
+        assert_eq!(found, [fields("source"), fields("target")]);
     }
 
     /// spec 70 scenario 19

@@ -1,31 +1,21 @@
 //! From a kubeconfig, or the environment of a Pod, to a client (spec 70 §8.1).
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::HeaderValue;
-use hyper_util::{
-    client::legacy::Client as HttpClient,
-    rt::{TokioExecutor, TokioTimer},
-};
-use kube::{
-    Config,
-    client::{Body, ConfigExt as _},
-    config::{Kubeconfig, KubeconfigError},
-};
-use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
+use kube::{Config, client::ConfigExt as _, config::Kubeconfig};
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use serde_json::Value;
 use tower::Layer as _;
 use tower_http::decompression::DecompressionLayer;
 
-use self::abrupt_end::AbruptEnd;
+pub(crate) use self::http_client::http_client;
 use super::token::{Credentials, CredentialsError, Identified};
 use crate::{
     files,
-    proxy::{BadProxy, Connector, GivenProxy, Proxy, ProxySettings},
+    kubeconfig::reason,
+    proxy::{BadProxy, GivenProxy, Proxy, ProxySettings},
 };
 
 /// Name of the program in the user agent: field manager of all writes (spec 70 §8.3).
@@ -35,12 +25,6 @@ pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount
 
 /// No kubeconfig, and no file of CA certificates, is larger.
 const LARGEST_KUBECONFIG: u64 = 2 << 20;
-/// A connection is probed after this much silence (spec 70 §8.3; fault 6) …
-const KEEP_ALIVE: Duration = Duration::from_secs(30);
-/// … and given up when the probe is not answered in this time.
-const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(15);
-/// All streams of a connection together may have this much data under way: one slow watch must not stop the others.
-const CONNECTION_WINDOW: u32 = 16 << 20;
 
 /// Where a cluster is, and who we are there. Equal ones may share a client (spec 70 §8.2).
 #[derive(Clone)]
@@ -144,7 +128,7 @@ impl Connection {
     ) -> Result<Self, ConnectionError> {
         let ca = ca_of_current_context(&kubeconfig, path);
         let given = GivenProxy::take(&mut kubeconfig);
-        let failed = |error| ConnectionError::of_kubeconfig(path, reason(error));
+        let failed = |error| ConnectionError::of_kubeconfig(path, reason(&error));
         let mut config = Config::try_from(kubeconfig).map_err(failed)?;
         let failed = |error: BadProxy| ConnectionError::of_kubeconfig(path, error.to_string());
         let proxy = given.choose(&mut config, proxies).map_err(failed)?;
@@ -177,9 +161,16 @@ impl Connection {
         &self.ca
     }
 
-    /// `host:port` of the server as its address has it.
+    /// `host:port` of the server as its address has it, without what may be user and password there.
     pub fn host(&self) -> String {
-        self.config.cluster_url.authority().map(ToString::to_string).unwrap_or_default()
+        let server = &self.config.cluster_url;
+        let host = server.host().unwrap_or_default();
+        server.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+    }
+
+    /// What leads to the server, if it is not reached directly.
+    pub fn proxy(&self) -> Option<&Proxy> {
+        self.proxy.as_ref()
     }
 
     /// A client over HTTP/2 (HTTP/1.1 where the server does not speak it) that neither limits nor repeats requests.
@@ -187,23 +178,8 @@ impl Connection {
     pub fn client(&self, user_agent: &str) -> Result<kube::Client, ConnectionError> {
         let user_agent =
             HeaderValue::from_str(user_agent).map_err(|_| ConnectionError::BadUserAgent(user_agent.into()))?;
-        let failed = |error: &dyn std::error::Error| ConnectionError::Tls(error.to_string());
-        let mut tls = self.config.rustls_client_config().map_err(|error| failed(&error))?;
-        tls.alpn_protocols.clear(); // the connector sets them
-        let connector = Connector::new(self.proxy.as_ref(), &tls);
-        let mut https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
-        if let Some(name) = &self.config.tls_server_name {
-            let name = ServerName::try_from(name.clone()).map_err(|error| failed(&error))?;
-            https = https.with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(name));
-        }
-        let http = HttpClient::builder(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .pool_timer(TokioTimer::new())
-            .http2_initial_connection_window_size(CONNECTION_WINDOW)
-            .http2_keep_alive_interval(KEEP_ALIVE)
-            .http2_keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
-            .http2_keep_alive_while_idle(true)
-            .build::<_, Body>(AbruptEnd(https.enable_http1().enable_http2().wrap_connector(connector)));
+        let http = http_client(&self.config, self.proxy.as_ref());
+        let http = http.map_err(|error| ConnectionError::Tls(error.to_string()))?;
         let service = Identified { inner: http, credentials: self.credentials()?, user_agent };
         let service = DecompressionLayer::new().gzip(!self.config.disable_compression).layer(service);
         let service = self.config.base_uri_layer().layer(service);
@@ -246,7 +222,7 @@ impl PartialEq for Connection {
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection").field("server", &self.config.cluster_url).finish_non_exhaustive()
+        f.debug_struct("Connection").field("server", &self.host()).finish_non_exhaustive()
     }
 }
 
@@ -268,7 +244,7 @@ pub fn user_agent(version: &str, commit: &str, leader_election: bool) -> String 
 /// The file cannot be read, is too big or is no kubeconfig.
 pub fn read_kubeconfig(path: &Path) -> Result<Kubeconfig, ConnectionError> {
     let unreadable = |error: std::io::Error| ConnectionError::of_kubeconfig(path, error.to_string());
-    let invalid = |error| ConnectionError::of_kubeconfig(path, reason(error));
+    let invalid = |error| ConnectionError::of_kubeconfig(path, reason(&error));
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
         let text = files::read(path, LARGEST_KUBECONFIG).map_err(unreadable)?;
         return Kubeconfig::from_yaml(&String::from_utf8_lossy(&text)).map_err(invalid);
@@ -304,18 +280,8 @@ fn ca_of_current_context(kubeconfig: &Kubeconfig, path: &Path) -> Vec<u8> {
     file.and_then(|file| files::read(&file, LARGEST_KUBECONFIG).ok()).unwrap_or_default()
 }
 
-/// The parser shows the lines around an error, and those may hold credentials.
-fn reason(error: KubeconfigError) -> String {
-    match error {
-        KubeconfigError::Parse(error) => {
-            let at = error.location().map(|at| format!(" at line {}, column {}", at.line(), at.column()));
-            format!("it is no valid YAML of a kubeconfig{}", at.unwrap_or_default())
-        }
-        KubeconfigError::ReadConfig(error, _) => error.to_string(),
-        other => other.to_string(),
-    }
-}
-
 mod abrupt_end;
+mod http_client;
+mod in_time;
 #[cfg(test)]
 mod tests;

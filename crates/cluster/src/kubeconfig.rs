@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kube::config::{AuthInfo, Kubeconfig};
+use kube::config::{AuthInfo, Kubeconfig, KubeconfigError};
 
 use crate::ProxySettings;
 
@@ -139,6 +139,19 @@ pub fn check(kubeconfig: &Kubeconfig) -> Result<(), ForbiddenField> {
     users
         .filter_map(|user| Some((&user.name, user.auth_info.as_ref()?)))
         .try_for_each(|(name, user)| check_user(name, user))
+}
+
+/// Why a kubeconfig cannot be used, without its path. The parser shows the lines around an error, and those may hold
+/// credentials: this text does not.
+pub fn reason(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::Parse(error) => {
+            let at = error.location().map(|at| format!(" at line {}, column {}", at.line(), at.column()));
+            format!("it is no valid YAML of a kubeconfig{}", at.unwrap_or_default())
+        }
+        KubeconfigError::ReadConfig(error, _) => error.to_string(),
+        other => other.to_string(),
+    }
 }
 
 fn check_user(name: &str, user: &AuthInfo) -> Result<(), ForbiddenField> {

@@ -2,7 +2,7 @@
 //!
 //! * `never`: what `NO_PROXY` lists.
 //! * `given`: the `proxy-url` of a kubeconfig.
-//! * `connector`, `socks`: how a connection goes through the proxy.
+//! * `connector`, `tunnel`, `socks`: how a connection goes through the proxy.
 //! * `commands`: a client for people, through the proxy.
 //!
 //! The matcher of `hyper_util` (`client::proxy::matcher`) has other rules, those of curl: `.example.org` means the domain
@@ -136,9 +136,13 @@ impl Proxy {
         Self::of_parts(kind, rest).ok_or_else(unparsable)
     }
 
-    /// `rest` is what follows `://`.
+    /// `rest` is what follows `://`. An `@` after the host means that what looks like one is user and password, with a
+    /// character that should be encoded.
     fn of_parts(kind: Kind, rest: &str) -> Option<Self> {
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        if path.contains('@') {
+            return None;
+        }
         let (user, server) = match authority.rsplit_once('@') {
             Some((user, server)) => (Some(user).filter(|user| !user.is_empty()), server),
             None => (None, authority),
@@ -257,3 +261,4 @@ mod never;
 mod socks;
 #[cfg(test)]
 mod tests;
+mod tunnel;

@@ -22,10 +22,10 @@ use tower::Service;
 
 /// Makes the connections of another connector take an abrupt end for an end.
 #[derive(Clone)]
-pub(super) struct AbruptEnd<C>(pub(super) C);
+pub(crate) struct AbruptEnd<C>(pub(super) C);
 
 /// A connection whose abrupt end is an end.
-pub(super) struct Stream<S>(S);
+pub(crate) struct Stream<S>(S);
 
 // === impl AbruptEnd ===
 

@@ -87,6 +87,26 @@ fn errors_and_debug_output_show_no_credentials() {
     assert!(!format!("{good:?}").contains("sesame"));
 }
 
+/// spec 70 §9.2
+#[test]
+fn a_server_is_called_by_host_and_port_alone() {
+    let folder = TempDir::new().unwrap();
+
+    for (server, host) in [
+        ("https://a:6443", "a:6443"),
+        ("https://a/path", "a"),
+        ("https://me:sesame@a:6443", "a:6443"),
+        ("https://me:sesame@a", "a"),
+        ("https://sesame@[fd00::1]:6443/path", "[fd00::1]:6443"),
+    ] {
+        let path = kubeconfig(&folder, "a", &format!("{{server: '{server}'}}"), "{token: t}");
+        let connection = from_kubeconfig(&path).unwrap();
+
+        assert_eq!(connection.host(), host, "{server}");
+        assert!(!format!("{connection:?}").contains("sesame"), "{connection:?}");
+    }
+}
+
 #[tokio::test]
 async fn clients_are_built_for_each_kind_of_connection() {
     let folder = TempDir::new().unwrap();

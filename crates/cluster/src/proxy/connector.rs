@@ -6,30 +6,28 @@ use std::{
     time::Duration,
 };
 
-use base64::{Engine as _, prelude::BASE64_STANDARD};
 use futures::future::BoxFuture;
-use http::{HeaderValue, Uri};
+use http::Uri;
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
-use hyper_util::{
-    client::legacy::connect::{HttpConnector, proxy::Tunnel},
-    rt::TokioIo,
-};
+use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
 use rustls::ClientConfig;
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
 use tower::{BoxError, Service};
 
-use super::{Kind, Proxy, User, port, socks};
+use super::{Kind, Proxy, port, socks, tunnel};
 
-/// For the connection itself, and once more for what a proxy has to say.
-const TIMEOUT: Duration = Duration::from_secs(30);
+/// For TCP, and for all up to the answer of a proxy. Most requests have 30 s: their errors shall name the proxy.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Connects with servers. TLS to the server is the business of who calls.
 #[derive(Clone)]
 pub(crate) enum Connector {
     Direct(HttpConnector),
-    /// By `CONNECT`. The inner connector speaks TLS with a proxy whose address begins with `https`.
-    Tunnel(Proxy, Box<Tunnel<HttpsConnector<HttpConnector>>>),
-    Socks(Proxy, HttpConnector),
+    /// The inner connector speaks TLS with a proxy whose address begins with `https`.
+    Through(Proxy, HttpsConnector<HttpConnector>),
 }
 
 /// The proxy is the reason, and its name has neither user nor password.
@@ -54,18 +52,9 @@ impl Connector {
         tcp.set_connect_timeout(Some(TIMEOUT));
         tcp.set_nodelay(true);
         let Some(proxy) = proxy.cloned() else { return Self::Direct(tcp) };
-        match proxy.kind {
-            Kind::Socks5 => Self::Socks(proxy, tcp),
-            Kind::Http | Kind::Https => {
-                let mut tls = tls.clone();
-                tls.alpn_protocols.clear(); // CONNECT is sent as HTTP/1.1
-                let mut tunnel = Tunnel::new(proxy.address.clone(), HttpsConnector::from((tcp, Arc::new(tls))));
-                if let Some(user) = &proxy.user {
-                    tunnel = tunnel.with_auth(user.basic());
-                }
-                Self::Tunnel(proxy, Box::new(tunnel))
-            }
-        }
+        let mut tls = tls.clone();
+        tls.alpn_protocols.clear(); // CONNECT is sent as HTTP/1.1
+        Self::Through(proxy, HttpsConnector::from((tcp, Arc::new(tls))))
     }
 }
 
@@ -76,8 +65,8 @@ impl Service<Uri> for Connector {
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         match self {
-            Self::Direct(tcp) | Self::Socks(_, tcp) => tcp.poll_ready(cx).map_err(Into::into),
-            Self::Tunnel(_, tunnel) => tunnel.poll_ready(cx).map_err(Into::into),
+            Self::Direct(tcp) => tcp.poll_ready(cx).map_err(Into::into),
+            Self::Through(_, connector) => connector.poll_ready(cx),
         }
     }
 
@@ -87,50 +76,36 @@ impl Service<Uri> for Connector {
                 let connecting = tcp.call(server);
                 Box::pin(async move { Ok(MaybeHttpsStream::Http(connecting.await?)) })
             }
-            Self::Tunnel(proxy, tunnel) => {
-                let connecting = tunnel.call(with_port(server));
-                Box::pin(through(proxy.clone(), async move { Ok(connecting.await?) }))
-            }
-            Self::Socks(proxy, tcp) => {
-                let (connecting, user) = (tcp.call(proxy.address.clone()), proxy.user.clone());
-                Box::pin(through(proxy.clone(), async move {
-                    let mut stream = connecting.await?;
-                    let host = server.host().unwrap_or_default();
-                    socks::connect(stream.inner_mut(), host, port(&server), user.as_ref()).await?;
-                    Ok(MaybeHttpsStream::Http(stream))
-                }))
+            Self::Through(proxy, connector) => {
+                let connecting = connector.call(proxy.address.clone());
+                Box::pin(through(proxy.clone(), connecting, server))
             }
         }
     }
 }
 
-/// Waits for the proxy, but not for ever; names it in the error.
-async fn through(proxy: Proxy, connecting: impl Future<Output = Result<Stream, BoxError>>) -> Result<Stream, BoxError> {
-    let connected = tokio::time::timeout(2 * TIMEOUT, connecting).await;
+/// Waits for the connection with the proxy and has that connect to the server, but not for ever; names it in the error.
+async fn through<S>(
+    proxy: Proxy,
+    connecting: impl Future<Output = Result<S, BoxError>>,
+    server: Uri,
+) -> Result<S, BoxError>
+where
+    TokioIo<S>: AsyncRead + AsyncWrite + Unpin,
+{
+    let (host, server_port) = (server.host().unwrap_or_default(), port(&server));
+    let talk = async {
+        let mut stream = TokioIo::new(connecting.await?);
+        let user = proxy.user.as_ref();
+        match proxy.kind {
+            Kind::Http | Kind::Https => tunnel::connect(&mut stream, host, server_port, user).await?,
+            Kind::Socks5 => socks::connect(&mut stream, host, server_port, user).await?,
+        }
+        Ok(stream.into_inner())
+    };
+    let connected = tokio::time::timeout(TIMEOUT, talk).await;
     let connected = connected.unwrap_or_else(|_| Err("it does not answer in time".into()));
     connected.map_err(|error| Barred { proxy, error }.into())
-}
-
-/// The tunnel would take 443 for the port of each address without one.
-fn with_port(server: Uri) -> Uri {
-    let host = server.host().unwrap_or_default();
-    let full = Uri::builder()
-        .scheme(server.scheme_str().unwrap_or("https"))
-        .authority(format!("{host}:{}", port(&server)))
-        .path_and_query("/");
-    full.build().unwrap_or(server)
-}
-
-// === impl User ===
-
-impl User {
-    /// Value of `Proxy-Authorization`.
-    fn basic(&self) -> HeaderValue {
-        let encoded = BASE64_STANDARD.encode([&self.name[..], b":", &self.password].concat());
-        let mut value = HeaderValue::try_from(format!("Basic {encoded}")).expect("base64 has what a header may hold");
-        value.set_sensitive(true);
-        value
-    }
 }
 
 #[cfg(test)]

@@ -66,8 +66,9 @@ async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, user: &User) 
     let request = counted(&counted(&[PASSWORD_VERSION], &user.name)?, &user.password)?;
     stream.write_all(&request).await?;
     match read(stream).await? {
-        [_, 0] => Ok(()),
-        [_, _] => Err(io::Error::other("the SOCKS proxy does not accept the user and the password")),
+        [PASSWORD_VERSION, 0] => Ok(()),
+        [PASSWORD_VERSION, _] => Err(io::Error::other("the SOCKS proxy does not accept the user and the password")),
+        _ => Err(io::Error::other("the SOCKS proxy answered the password in an unknown version")),
     }
 }
 

@@ -112,6 +112,10 @@ fn user_and_password_are_decoded() {
     for value in ["http://me:%4@p", "http://me:%+1@p", "http://me:%zz@p", "http://m e@p", "http://me:s/x@p"] {
         assert!(Proxy::of_variable(value).is_none(), "{value}");
     }
+    // what looks like host and port is user and password
+    for value in ["http://me:2024/sesame@p:3128", "me:2024?sesame@p:3128", "http://me:2024#sesame@p", "http://me/@p"] {
+        assert!(Proxy::of_variable(value).is_none(), "{value}");
+    }
 }
 
 /// spec 70 §8.1
@@ -120,6 +124,7 @@ fn nobody_sees_user_and_password() {
     let table = [
         ("http://me:sesame@p:port", "could not parse: http://***@p:port"),
         ("http://me:ses/a#me@p", "could not parse: http://***@p"),
+        ("http://sesame:2024/secret@p:3128", "could not parse: http://***@p:3128"),
         ("http://me:ses@me%@p", "could not parse: http://***@p"),
         ("me:sesame@p:3128", "could not parse: ***@p:3128"),
         ("http:me:sesame@p:3128", "could not parse: ***@p:3128"),

@@ -25,6 +25,8 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::{Connection, PodEnvironment, ProxySettings};
 
+mod limits;
+
 const CA: &[u8] = include_bytes!("testdata/ca.pem");
 const KEY: &[u8] = include_bytes!("testdata/key.pem");
 const API: &[u8] = include_bytes!("testdata/api.pem");
@@ -385,7 +387,7 @@ async fn errors_name_the_proxy_and_what_it_said_but_no_password() {
     let painted = socks_proxy(Door::Painted, nowhere).await.address;
 
     for (scheme, address, text) in [
-        ("http", refusing, "proxy authorization required"),
+        ("http", refusing, "the answer to CONNECT is 407 Proxy Authentication Required; "),
         ("http", nowhere, "refused"),
         ("socks5", nowhere, "refused"),
         ("socks5", closed, "the SOCKS proxy refused: host unreachable"),
