@@ -6,10 +6,7 @@ use kit::{Deadline, Lane};
 
 use super::{CommandError, Said};
 use crate::{
-    actors::garbage_collector::{
-        candidates::Candidates,
-        survey::{Survey, SurveyError},
-    },
+    actors::garbage_collector::{candidates::Candidates, survey::Survey},
     api::age,
 };
 
@@ -20,10 +17,9 @@ const TIME: std::time::Duration = std::time::Duration::from_secs(600);
 pub(super) async fn garbage(cluster: &Cluster, now: Timestamp) -> Result<Said, CommandError> {
     let context = Context::new(Lane::Live, Deadline::after(TIME), "garbage");
     let survey = Survey::new(cluster, &context);
-    let failed = |error: SurveyError| CommandError::Usage(format!("{error} — nothing would be deleted"));
-    let mut candidates = survey.candidates(now).await.map_err(failed)?;
+    let mut candidates = survey.candidates(now).await?;
     let all = candidates.known.len();
-    survey.take_out_referenced(&mut candidates, None).await.map_err(failed)?;
+    survey.take_out_referenced(&mut candidates, None).await?;
     Ok(Said { out: table(&candidates, now), remarks: vec![summary(&candidates, all)], ..Said::default() })
 }
 

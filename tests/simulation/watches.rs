@@ -196,6 +196,31 @@ fn without_any_watch_each_period_repairs_what_drifted() {
     });
 }
 
+/// spec 70 §8.5
+#[test]
+fn without_a_cache_of_the_target_nothing_of_it_is_watched_and_each_period_repairs_and_judges() {
+    world(1, |world| async move {
+        world.config.borrow_mut().target.cache_disabled = true;
+        world.start().await;
+        world.bundle("one", &two());
+        world.applied("one").await;
+        seconds(125).await;
+        let bundle = world.mr("one").unwrap();
+        let healthy = json!({ "type": "ResourcesHealthy", "status": "True" });
+        let conditions = bundle["status"]["conditions"].as_array().unwrap();
+        let is = |condition: &&Value| ["type", "status"].iter().all(|field| condition[field] == healthy[field]);
+        assert_eq!(conditions.iter().filter(is).count(), 1, "{conditions:?}");
+        set(&world, "a", "edited");
+        world.sim.remove("configmaps", NAMESPACE, "b");
+        seconds(62).await;
+
+        assert_eq!((world.value("a").as_deref(), world.value("b").as_deref()), (Some("v"), Some("v")));
+        let watched = world.sim.requests().into_iter().filter(|request| request.info.verb == "watch");
+        let kinds: Vec<String> = watched.map(|request| request.info.resource).collect();
+        assert!(!kinds.contains(&"configmaps".to_owned()), "watched: {kinds:?}");
+    });
+}
+
 #[test]
 fn a_finalizer_that_somebody_took_away_comes_back_within_a_period() {
     world(1, |world| async move {

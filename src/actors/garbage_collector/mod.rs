@@ -64,7 +64,9 @@ struct Tally {
     young: usize,
     terminating: usize,
     deleted: usize,
-    /// Changed, or referred to, since they were listed.
+    /// Referred to, from the beginning or at the look before their deletion.
+    referenced: usize,
+    /// Changed since they were listed.
     spared: usize,
     errors: Vec<String>,
 }
@@ -138,10 +140,10 @@ impl Collector {
     /// What nothing refers to, and the tally before the first deletion.
     async fn candidates(&self, survey: &Survey<'_>) -> Result<(Candidates, Tally), SurveyError> {
         let mut left = survey.candidates(self.clock.wall()).await?;
-        let (young, terminating) = (left.young, left.terminating);
-        let tally = Tally { candidates: left.known.len(), young, terminating, ..Tally::default() };
+        let (candidates, young, terminating) = (left.known.len(), left.young, left.terminating);
         survey.take_out_referenced(&mut left, None).await?;
-        Ok((left, tally))
+        let referenced = candidates - left.known.len();
+        Ok((left, Tally { candidates, young, terminating, referenced, ..Tally::default() }))
     }
 
     /// Deletes what is left, a chunk at a time. What was done before a look failed is in the tally.
@@ -159,7 +161,7 @@ impl Collector {
             while !garbage.known.is_empty() {
                 let before = garbage.known.len();
                 survey.take_out_referenced(&mut garbage, Some(&namespace)).await?;
-                tally.spared += before - garbage.known.len();
+                tally.referenced += before - garbage.known.len();
                 let next = garbage.known.keys().nth(CHUNK).cloned();
                 let later = next.map(|next| garbage.known.split_off(&next)).unwrap_or_default();
                 let chunk = std::mem::replace(&mut garbage.known, later);
@@ -202,15 +204,7 @@ impl Collector {
     }
 
     fn tell(&self, tally: &Tally) {
-        let in_use = tally.candidates - tally.deleted - tally.errors.len();
-        for (state, count) in [
-            ("candidates", tally.candidates),
-            ("deleted", tally.deleted),
-            ("in_use", in_use),
-            ("failed", tally.errors.len()),
-            ("young", tally.young),
-            ("terminating", tally.terminating),
-        ] {
+        for (state, count) in tally.figures() {
             self.observers.figure("garbage", state, f64::from(u32::try_from(count).unwrap_or(u32::MAX)));
         }
     }
@@ -230,8 +224,24 @@ impl Identity {
 
 impl Tally {
     fn line(&self) -> String {
-        let Self { candidates, young, terminating, deleted, .. } = self;
-        format!("{candidates} candidates, {deleted} deleted, {young} too young, {terminating} terminating")
+        let Self { candidates, young, terminating, deleted, referenced, spared, errors } = self;
+        let failed = errors.len();
+        format!(
+            "{candidates} candidates, {deleted} deleted, {referenced} in use, {spared} changed meanwhile, {failed} failed; \
+             {young} too young, {terminating} terminating"
+        )
+    }
+
+    /// For metrics. After a run that ended early they do not add up: nothing is known of the rest.
+    fn figures(&self) -> [(&'static str, usize); 6] {
+        [
+            ("candidates", self.candidates),
+            ("deleted", self.deleted),
+            ("in_use", self.referenced),
+            ("failed", self.errors.len()),
+            ("young", self.young),
+            ("terminating", self.terminating),
+        ]
     }
 
     /// Spec 33 §4.3; `None` if no deletion failed.

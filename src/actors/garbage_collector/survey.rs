@@ -57,13 +57,15 @@ impl<'a> Survey<'a> {
     /// Takes out of the candidates what anything refers to: in one namespace, or in all. Ends early when none is left.
     ///
     /// # Errors
-    /// If one of the kinds that may refer to them cannot be listed, or it cannot be told whether it is served.
+    /// If one of the kinds that may refer to them cannot be listed and is not positively absent.
     pub async fn take_out_referenced(
         &self,
         candidates: &mut Candidates,
         namespace: Option<&str>,
     ) -> Result<(), SurveyError> {
         let scopes = namespace.map_or_else(|| self.scopes(), |namespace| vec![Some(namespace.to_owned())]);
+        let mut doubtful = Vec::new();
+        let mut asked = 0;
         for holder in holders() {
             for scope in &scopes {
                 if candidates.known.is_empty() {
@@ -77,24 +79,32 @@ impl<'a> Survey<'a> {
                     }
                 };
                 match self.each(&holder, scope.clone(), &query, take_out).await {
-                    Err(error) if may_be_absence(&error) && self.is_absent(&holder).await? => break,
+                    Err(error) if may_be_absence(&error) => {
+                        asked = self.cluster.discovery().asked();
+                        doubtful.push((holder, error));
+                        break;
+                    }
                     listed => listed.map_err(|error| failed(&holder, error))?,
                 }
             }
         }
-        Ok(())
+        match candidates.known.is_empty() {
+            true => Ok(()),
+            false => self.check_absence(doubtful, asked).await,
+        }
     }
 
-    /// Whether the API server positively does not serve a kind. That one list is answered with 404 or 403 does not say so:
-    /// discovery must have been asked since and not name it.
-    async fn is_absent(&self, kind: &Resource) -> Result<bool, SurveyError> {
-        let discovery = self.cluster.discovery();
-        discovery.refresh_requested(&kind.group);
-        match discovery.mapping(&kind.group_version_kind()).await {
-            Ok(_) => Ok(false),
-            Err(error) if error.is_no_match() => Ok(true),
-            Err(error) => Err(failed(kind, error)),
+    /// Makes sure that the API server positively does not serve these kinds. That a list is answered with 404 or 403 does not
+    /// say so: discovery must have been asked later (once for all of them) and not name the kind.
+    async fn check_absence(&self, doubtful: Vec<(Resource, ApiError)>, asked: u64) -> Result<(), SurveyError> {
+        for (kind, error) in doubtful {
+            match self.cluster.discovery().mapping_after(&kind.group_version_kind(), asked).await {
+                Err(ApiError::NoMatch(_)) => {}
+                Err(unknown) => return Err(failed(&kind, unknown)),
+                Ok(_) => return Err(failed(&kind, error)),
+            }
         }
+        Ok(())
     }
 
     async fn each(

@@ -218,7 +218,7 @@ impl Invalidator {
         let at = secret::secret().at(&*key.namespace, &*key.name);
         let answer = self.target.merge_patch_metadata(context, &at, &patch).await?;
         self.secrets.wrote(&answer, &key.to_string(), asked);
-        if considered != secret.considered {
+        if secret.changes_token(considered) {
             let account = &*secret.account;
             match considered {
                 true => tracing::info!(account, "a static token is made invalid"),

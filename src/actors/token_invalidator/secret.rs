@@ -74,6 +74,12 @@ impl TokenSecret {
         NamespacedName::new(namespace, &*self.account)
     }
 
+    /// Whether the webhook changes the token when the Secret is considered or is not any more: it sees the change, and there is
+    /// one.
+    pub fn changes_token(&self, considered: bool) -> bool {
+        self.considered != considered && self.purpose != Purpose::Other
+    }
+
     /// The merge patch that lets the webhook see the Secret and has it considered or not, bound to the version that was
     /// seen; `None` if its labels are as they should be (spec 31 §4.2 rules 4, 5, 9).
     pub fn patch(&self, version: u64, considered: bool) -> Option<Value> {

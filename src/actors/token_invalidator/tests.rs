@@ -91,6 +91,23 @@ fn one_patch_sets_what_differs_and_nothing_else() {
     }
 }
 
+/// spec 31 T11: the webhook never sees a Secret of another purpose
+#[test]
+fn a_label_changes_the_token_only_where_the_webhook_sees_it() {
+    for (purpose, before, after, changes) in [
+        (Purpose::Unset, false, true, true),
+        (Purpose::TokenInvalidator, false, true, true),
+        (Purpose::TokenInvalidator, true, false, true),
+        (Purpose::TokenInvalidator, true, true, false),
+        (Purpose::Other, false, true, false),
+        (Purpose::Other, true, false, false),
+    ] {
+        let secret = TokenSecret { account: "a".into(), purpose, considered: before };
+
+        assert_eq!(secret.changes_token(after), changes, "{purpose:?} {before} {after}");
+    }
+}
+
 /// spec 31 §4.2 rule 8, scenarios 10, 11 and 12; spec 31, better 2
 #[test]
 fn a_pod_mounts_what_is_in_its_plain_secret_volumes_until_it_has_ended() {

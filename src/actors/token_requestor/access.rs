@@ -125,9 +125,9 @@ impl Access {
             };
         }
         if self.has_finalizer && (self.is_terminating || !self.has_purpose) {
-            // D5: a Secret of another class has another owner, and so has its ServiceAccount.
-            let is_ours = self.is_of_class(rules);
-            return Task::Release { account: is_ours && !self.skips_deletion };
+            // D5: one that wants a token still, but of another class, has another owner, and so has its ServiceAccount.
+            let is_of_others = self.has_purpose && !self.is_of_class(rules);
+            return Task::Release { account: !is_of_others && !self.skips_deletion };
         }
         if !is_relevant {
             return if self.has_finalizer { Task::Release { account: false } } else { Task::None };

@@ -55,7 +55,8 @@ pub fn held(holder: &Value, ca: Option<&[u8]>) -> Result<Held, Problem> {
     }
     if let Some(ca) = ca {
         let held = match &mut kubeconfig {
-            // Nothing would be written there (spec 30 §6 rule 5).
+            // Spec 30 §5.1 f and §7 compare with nothing, too. But nothing is written there (§6 rule 5), so a CA of somebody
+            // else would be outdated for ever, and each look would cost a token.
             Some(_) if ca.is_empty() => Vec::new(),
             Some(kubeconfig) => kubeconfig.ca().map_err(no_ca)?,
             None => decoded(holder, DATA_KEY_CA_BUNDLE).unwrap_or_default(),

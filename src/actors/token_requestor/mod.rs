@@ -7,8 +7,10 @@
 //! ```
 //!
 //! An actor per Secret holds the timer of its renewal. Watches know metadata only: what a pass needs of a Secret's content it
-//! reads live, and forgets. A token is in memory from its issue until it is written, and again after a write that failed, for
-//! a minute. Pure: all but `keep` (what a pass asks and writes), `release` (deletion), `book` (figures) and this shell.
+//! reads live, and forgets. A token is in memory from its issue until it is written; if the write fails, until the next pass
+//! (after a back-off, 17 min at most), which uses it only if it is younger than a minute. No text shows a token (`mask`).
+//! Pure: all but `keep` (what a pass asks and writes), `memory` (what it remembers), `release` (deletion), `book` (figures)
+//! and this shell.
 
 pub mod access;
 pub mod account;
@@ -16,6 +18,8 @@ mod book;
 pub mod content;
 mod keep;
 pub mod kubeconfig;
+pub mod mask;
+mod memory;
 pub mod order;
 mod release;
 pub mod renewal;
@@ -33,7 +37,7 @@ use self::{
     access::{Access, Rules, Secrets, Task, secret},
     account::Accounts,
     book::{Book, State},
-    keep::Memory,
+    memory::Memory,
     order::reference,
 };
 use super::{ground::Ground, module};
@@ -244,7 +248,9 @@ impl Problem {
             Self::Order(_) | Self::Content(_) | Self::Answer(_) => true,
             Self::Api(_, error) => {
                 let is_general = error.is_unauthorized() || error.is_too_many_requests();
-                !is_general && !error.is_conflict() && error.code().is_some_and(|code| code < 500)
+                // Unsent: an annotation names what no object can be called.
+                let is_bad_name = matches!(error, ApiError::BadRequest(_));
+                is_bad_name || (!is_general && !error.is_conflict() && error.code().is_some_and(|code| code < 500))
             }
             Self::Unknown(_) => false,
         }

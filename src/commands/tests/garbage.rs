@@ -2,9 +2,17 @@
 
 use cluster::Side;
 use serde_json::{Value, json};
+use sim::{Fault, Seen};
 
 use super::*;
 use crate::commands::{OK, connect::read_only, garbage::garbage};
+
+const OLD: &str = "2025-12-31T20:00:00Z";
+
+fn collectable(created: &str) -> Value {
+    let labels = json!({ "resources.gardener.cloud/garbage-collectable-reference": "true" });
+    json!({ "metadata": { "labels": labels, "creationTimestamp": created } })
+}
 
 fn put(sim: &Sim, kind: &str, name: &str, mut object: Value) {
     (object["apiVersion"], object["kind"]) = (json!("v1"), json!(kind));
@@ -16,11 +24,9 @@ fn put(sim: &Sim, kind: &str, name: &str, mut object: Value) {
 #[tokio::test(start_paused = true)]
 async fn what_would_be_deleted_is_shown_and_nothing_is_written() {
     let (sim, clock) = cluster_and_clock();
-    let labels = json!({ "resources.gardener.cloud/garbage-collectable-reference": "true" });
-    let made = |created: &str| json!({ "metadata": { "labels": labels, "creationTimestamp": created } });
-    put(&sim, "ConfigMap", "unused", made("2025-12-31T20:00:00Z"));
-    put(&sim, "Secret", "used", made("2025-12-31T20:00:00Z"));
-    put(&sim, "Secret", "young", made("2025-12-31T23:59:00Z"));
+    put(&sim, "ConfigMap", "unused", collectable(OLD));
+    put(&sim, "Secret", "used", collectable(OLD));
+    put(&sim, "Secret", "young", collectable("2025-12-31T23:59:00Z"));
     let annotations = json!({ "reference.resources.gardener.cloud/secret-x": "used" });
     let spec = json!({ "containers": [{ "name": "c", "image": "i" }] });
     put(&sim, "Pod", "p", json!({ "metadata": { "annotations": annotations }, "spec": spec }));
@@ -35,4 +41,30 @@ async fn what_would_be_deleted_is_shown_and_nothing_is_written() {
     let summary = "would be deleted: 1, referred to: 1, less than 10 minutes old: 1, being deleted already: 0";
     assert_eq!(said.remarks, [summary]);
     assert!(sim.requests().iter().all(|request| ["list", "get"].contains(&request.info.verb.as_str())));
+}
+
+/// spec 33 T5, T6: a proxy that answers all else with 404 proves nothing
+#[tokio::test(start_paused = true)]
+async fn where_it_cannot_be_told_what_would_be_deleted_nothing_is_shown() {
+    let not_found = || Seen::status(404, "NotFound", "the server could not find the requested resource");
+    for (refused, expected) in [
+        ("secrets", "failed listing secrets: the server could not find the requested resource"),
+        (
+            "",
+            "failed listing objects of gvk apps/v1, Kind=DeploymentList: unable to retrieve the complete list of server \
+             APIs: the server could not find the requested resource",
+        ),
+    ] {
+        let (sim, clock) = cluster_and_clock();
+        put(&sim, "ConfigMap", "unused", collectable(OLD));
+        sim.set_faults(move |info| match info.resource.as_str() {
+            "secrets" | "configmaps" if refused != info.resource => Fault::None,
+            _ => Fault::FailBefore(not_found()),
+        });
+
+        let cluster = read_only(sim.client(), Side::Target, clock.clone(), Random::seeded(1));
+        let error = garbage(&cluster, clock.wall()).await.unwrap_err();
+
+        assert_eq!(error.to_string(), format!("{expected} — it is not known what would be deleted"));
+    }
 }

@@ -74,12 +74,14 @@ fn with_deletion_off_an_old_finalizer_goes_and_the_service_account_stays() {
     });
 }
 
-/// spec 30 §9 D2 and D5
+/// spec 30 §9 D2, D3 and D5: the ServiceAccount stays only where another instance wants the token still
 #[test]
 fn a_label_that_changes_releases_the_secret() {
     for (labels, stays) in [
-        (json!({}), true),
+        (json!({}), false),
         (json!({ super::CLASS: "shoot" }), false),
+        (json!({ super::CLASS: "garden" }), false),
+        (json!({ PURPOSE: "token-requestor" }), true),
         (json!({ PURPOSE: "token-requestor", super::CLASS: "garden" }), true),
     ] {
         world(1, |world| async move {

@@ -269,7 +269,8 @@ fn a_kubeconfig_of_the_target_secret_gets_the_token() {
     });
 }
 
-/// spec 30 §6 rule 5: without a CA of the target, none is written into a kubeconfig, and none is missed there.
+/// spec 30 §5.1 f, §6 rule 5, §7: without a CA of the target none is written into a kubeconfig. One that is there is not
+/// compared with nothing: that would cost a token with each look.
 #[test]
 fn without_a_ca_that_of_a_kubeconfig_stays_and_costs_no_token() {
     world(1, |world| async move {

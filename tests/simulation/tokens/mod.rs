@@ -1,7 +1,7 @@
 //! The token requestor (spec 30) in its surroundings: source and target are one simulated cluster.
 //!
 //! `issuing`: what a Secret gets. `renewing`: when it gets another one. `deleting`: ServiceAccounts that go with their Secret.
-//! `shell`: requests, conflicts, faults. `month`: forty tokens for thirty days.
+//! `shell`: requests, conflicts, faults. `month`: a thousand tokens for thirty days.
 
 mod deleting;
 mod issuing;

@@ -1,18 +1,38 @@
 //! Requests, conflicts, faults.
 
 use std::{
+    io,
     sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
 };
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
-use sim::{Fault, Seen};
+use sim::{Failure, Fault, Seen};
 
-use super::{RENEW, annotate, asked, configure, given, issued, put, renewal, secret, start, token};
-use crate::world::{NAMESPACE, PROGRAM, seconds, world, world_with};
+use super::{
+    RENEW, TARGET, account, annotate, asked, claims, configure, given, issued, last_error, put, renewal, secret, start,
+    token, value,
+};
+use crate::world::{NAMESPACE, PROGRAM, World, seconds, world, world_with};
+
+/// What is logged on this thread.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("nobody panics while writing").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// What a Secret costs: three requests for a renewal, and no pass for one's own write.
 #[test]
@@ -88,10 +108,40 @@ fn a_token_that_could_not_be_written_is_used_again() {
     });
 }
 
+/// spec 30 T4: a token that could not be written is worth nothing when its ServiceAccount is gone, or was made anew.
+#[test]
+fn a_token_in_hand_is_dropped_with_its_service_account() {
+    for is_made_anew in [true, false] {
+        world(1, |world| async move {
+            start(&world).await;
+            let is_down = Arc::new(AtomicBool::new(true));
+            let down = is_down.clone();
+            world.sim.set_faults(move |info| match (info.verb.as_str(), info.resource.as_str()) {
+                ("patch", "secrets") if down.load(Relaxed) => Fault::FailBefore(Seen::unavailable()),
+                _ => Fault::None,
+            });
+            given(&world, &[], &[]).await;
+            assert_eq!((issued(&world), token(&world).as_str()), (1, ""));
+            let mut remade = world.sim.remove("serviceaccounts", NAMESPACE, "client").expect("the ServiceAccount");
+            if is_made_anew {
+                remade["metadata"] = json!({ "namespace": NAMESPACE, "name": "client" });
+                world.sim.put(remade).expect("another one");
+            }
+            seconds(10).await;
+            is_down.store(false, Relaxed);
+            seconds(40).await;
+
+            let uid = account(&world).expect("the ServiceAccount")["metadata"]["uid"].clone();
+            assert_eq!(claims(&token(&world))["kubernetes.io"]["serviceaccount"]["uid"], uid, "anew: {is_made_anew}");
+            assert_eq!(issued(&world), 2, "the second is used again");
+        });
+    }
+}
+
 /// A token that was written is not the answer to a later request for another one, though it is not known that it was written.
 #[test]
 fn a_rotation_that_is_asked_for_after_a_lost_answer_gives_another_token() {
-    for looks_between in [true, false] {
+    for (looks_between, holder) in [(true, "access"), (false, "access"), (true, "there"), (false, "there")] {
         world(1, |world| async move {
             start(&world).await;
             let is_down = Arc::new(AtomicBool::new(false));
@@ -105,13 +155,18 @@ fn a_rotation_that_is_asked_for_after_a_lost_answer_gives_another_token() {
                 ("get", "secrets") if down.load(Relaxed) => Fault::FailBefore(Seen::unavailable()),
                 _ => Fault::None,
             });
-            given(&world, &[], &[]).await;
-            let first = token(&world);
+            let target = [(format!("{TARGET}name"), holder), (format!("{TARGET}namespace"), NAMESPACE)];
+            let target = target.each_ref().map(|(key, text)| (key.as_str(), *text));
+            let annotations: &[(&str, &str)] = if holder == "access" { &[] } else { &target };
+            given(&world, annotations, &[]).await;
+            let first = value(&secret(&world, holder), "token");
             annotate(&world, RENEW, Value::Null);
             is_down.store(false, Relaxed);
             seconds(30).await;
 
-            assert_eq!((issued(&world), token(&world) == first), (2, false), "looks between: {looks_between}");
+            let now = value(&secret(&world, holder), "token");
+            assert!(!first.is_empty() && !now.is_empty());
+            assert_eq!((issued(&world), now == first), (2, false), "looks between: {looks_between}, in {holder}");
             assert!(renewal(&world).is_some());
         });
     }
@@ -142,6 +197,32 @@ fn what_concerns_all_secrets_alike_is_no_event() {
     }
 }
 
+/// spec 30 "Better than upstream" 8: a request that is not even sent, because of what an annotation says.
+#[test]
+fn a_name_that_no_object_can_have_is_told_in_an_event() {
+    for (annotations, expected) in [
+        ([("serviceaccount.resources.gardener.cloud/namespace", "a/b"), ("some", "x")], "invalid namespace"),
+        ([("serviceaccount.resources.gardener.cloud/namespace", ".."), ("some", "x")], "invalid namespace"),
+        (
+            [
+                ("token-requestor.resources.gardener.cloud/target-secret-name", "a/b"),
+                ("token-requestor.resources.gardener.cloud/target-secret-namespace", NAMESPACE),
+            ],
+            "could not read target secret: invalid resource name",
+        ),
+    ] {
+        world(1, |world| async move {
+            start(&world).await;
+            given(&world, &annotations, &[]).await;
+            seconds(60).await;
+
+            assert!(last_error(&world).starts_with(expected), "{}", last_error(&world));
+            let events = json!(world.sim.objects("events")).to_string();
+            assert!(events.contains("TokenNotRenewed") && events.contains(expected), "{events}");
+        });
+    }
+}
+
 /// Secrets that were restored without their tokens: a few passes at once, one token each, and renewals that are spread.
 #[test]
 fn many_secrets_at_once_are_no_stampede() {
@@ -164,17 +245,90 @@ fn many_secrets_at_once_are_no_stampede() {
     });
 }
 
-/// No token leaves its Secret.
+/// What a fault of [`tokens_are_in_no_text`] does at present.
+const NOTHING: usize = 0;
+const PATCH_FAILS: usize = 1;
+const REVIEW_FAILS: usize = 2;
+const REJECTED: usize = 3;
+
+/// Everything that is shown of the program, but its log.
+fn shown(world: &World) -> String {
+    let actors = serde_json::to_string(&world.actors_of(PROGRAM)).expect("JSON");
+    format!("{actors}\n{}", json!(world.sim.objects("events")))
+}
+
+/// No token leaves its Secret, whatever is said by those who were sent it.
 #[test]
 fn tokens_are_in_no_text() {
-    world(1, |world| async move {
-        start(&world).await;
-        given(&world, &[], &[]).await;
-        let token = token(&world);
-        let signature = token.rsplit('.').next().expect("a signature").to_owned();
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_max_level(tracing::Level::DEBUG)
+        .with_writer(move || writer.clone())
+        .finish();
+    let (tokens, mut texts) = tracing::subscriber::with_default(subscriber, || world(1, quoting));
+    let log = String::from_utf8(log.0.lock().expect("nobody panics while writing").clone()).expect("text");
+    assert!(log.lines().any(|line| line.contains("a token is rejected") && line.contains("(left out)")), "{log}");
+    texts.push(log);
 
-        let actors = serde_json::to_string(&world.actors_of(PROGRAM)).expect("JSON");
-        let events = json!(world.sim.objects("events")).to_string();
-        assert!(!actors.contains(&signature) && !events.contains(&signature));
+    for token in tokens {
+        let signature = token.rsplit('.').next().expect("a signature");
+        for secret in [signature, &BASE64_STANDARD.encode(&token)] {
+            let told = texts.iter().find(|text| text.contains(secret));
+            assert_eq!(told, None, "{secret}");
+        }
+    }
+}
+
+/// A life in which each who is sent a token quotes it: the tokens, and what was shown.
+async fn quoting(world: std::rc::Rc<World>) -> (Vec<String>, Vec<String>) {
+    let of_target = |world: &World| value(&secret(world, "there"), "token");
+    start(&world).await;
+    let fault = Arc::new(AtomicUsize::new(PATCH_FAILS));
+    let (now, sim) = (fault.clone(), world.sim.clone());
+    world.sim.set_faults(move |info| {
+        let token = value(&sim.object("secrets", NAMESPACE, "there").unwrap_or_default(), "token");
+        match (now.load(Relaxed), info.verb.as_str(), info.resource.as_str()) {
+            (PATCH_FAILS, "patch", "secrets") => {
+                let text =
+                    format!("a webhook denied the request: {token} or {} is bad", BASE64_STANDARD.encode(&token));
+                Fault::FailBefore(Seen::status(403, "Forbidden", &text))
+            }
+            (REVIEW_FAILS, "create", "tokenreviews") => {
+                Fault::FailBefore(Seen::status(403, "Forbidden", &format!("{token} is bad")))
+            }
+            (REJECTED, "create", "tokenreviews") => {
+                let status = json!({ "user": {}, "error": format!("[invalid bearer token {token}]") });
+                let review =
+                    json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "status": status });
+                let (body, content_type) = (review.to_string().into(), "application/json");
+                Fault::FailBefore(Seen::Answer(Failure { code: 201, body, content_type, retry_after: None }))
+            }
+            _ => Fault::None,
+        }
     });
+    // The target Secret has the token already, so that the fault can quote it.
+    let target = [(format!("{TARGET}name"), "there"), (format!("{TARGET}namespace"), NAMESPACE)];
+    let target = target.each_ref().map(|(key, text)| (key.as_str(), *text));
+    given(&world, &target, &[]).await;
+    assert!(last_error(&world).starts_with("could not update Secret with token: a webhook denied"));
+    assert!(last_error(&world).contains("(left out)") && shown(&world).contains("TokenNotRenewed"));
+    let (mut tokens, mut texts) = (vec![of_target(&world)], vec![shown(&world)]);
+    fault.store(NOTHING, Relaxed);
+    seconds(200).await;
+    assert!(renewal(&world).is_some());
+
+    fault.store(REVIEW_FAILS, Relaxed);
+    annotate(&world, "some", json!("news"));
+    seconds(10).await;
+    assert!(last_error(&world).starts_with("token review failed: (left out)"), "{}", last_error(&world));
+    tokens.push(of_target(&world));
+    texts.push(shown(&world));
+
+    fault.store(REJECTED, Relaxed);
+    seconds(200).await;
+    tokens.push(of_target(&world));
+    texts.push(shown(&world));
+    (tokens, texts)
 }

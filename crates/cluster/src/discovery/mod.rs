@@ -58,6 +58,10 @@ struct State {
     failure: Option<ApiError>,
     /// When the last fetch began.
     began: Option<Instant>,
+    /// How many fetches have begun.
+    begun: u64,
+    /// The number of the last fetch that came to its end; others may have been dropped before.
+    ended: u64,
     /// When a fetch last began for the sake of a group; entries older than [`PER_GROUP`] are dropped.
     asked: BTreeMap<Arc<str>, Instant>,
     /// When a change of a group last made it be asked for at once; entries as old are dropped, too.
@@ -88,6 +92,26 @@ impl Discovery {
     /// be told.
     pub async fn mapping(&self, kind: &GroupVersionKind) -> Result<Resource, ApiError> {
         self.find(&kind.group, |served| served.resource(kind)).await
+    }
+
+    /// A moment, for [`Self::mapping_after`]: how often the server was asked so far.
+    pub fn asked(&self) -> u64 {
+        self.0.state.borrow().begun
+    }
+
+    /// As [`Self::mapping`], but from documents that were asked for after that moment: that a kind is not in them proves that
+    /// it was not served then, whatever was known before. Asks the server however short a time ago that was done, unless
+    /// somebody has since; one fetch answers for all kinds.
+    ///
+    /// # Errors
+    /// As those of [`Self::mapping`].
+    pub async fn mapping_after(&self, kind: &GroupVersionKind, asked: u64) -> Result<Resource, ApiError> {
+        while self.0.state.borrow().ended <= asked {
+            // One that runs may have begun before, and two do not run at once.
+            let fetch = self.running().unwrap_or_else(|| self.refresh(&kind.group));
+            fetch.await.ok(); // its error is remembered in the state
+        }
+        self.look(&|served: &Served| served.resource(kind))
     }
 
     /// How the server serves a kind in the version it prefers. Errors as those of [`Self::mapping`], with
@@ -172,7 +196,7 @@ impl Discovery {
     }
 
     async fn find<T>(&self, group: &str, look: impl Fn(&Served) -> Result<T, ApiError>) -> Result<T, ApiError> {
-        let running = self.0.running.borrow().as_ref().and_then(WeakShared::upgrade).filter(|it| it.peek().is_none());
+        let running = self.running();
         if !self.is_requested(group)
             && let Ok(found) = self.look(&look)
         {
@@ -207,27 +231,34 @@ impl Discovery {
         state.requested.contains(group) && state.may_ask(group, Instant::now())
     }
 
+    /// The fetch that runs.
+    fn running(&self) -> Option<Shared<Refresh>> {
+        self.0.running.borrow().as_ref().and_then(WeakShared::upgrade).filter(|it| it.peek().is_none())
+    }
+
     /// Fetches all documents, or shares the fetch that runs; for the sake of `group`.
     fn refresh(&self, group: &str) -> Shared<Refresh> {
-        let mut running = self.0.running.borrow_mut();
-        if let Some(shared) = running.as_ref().and_then(WeakShared::upgrade).filter(|it| it.peek().is_none()) {
+        if let Some(shared) = self.running() {
             return shared;
         }
-        self.0.state.borrow_mut().begin(group, Instant::now());
+        let number = self.0.state.borrow_mut().begin(group, Instant::now());
         let this = self.clone();
-        let shared = async move { this.load().await }.boxed_local().shared();
-        *running = shared.downgrade();
+        let shared = async move { this.load(number).await }.boxed_local().shared();
+        *self.0.running.borrow_mut() = shared.downgrade();
         shared
     }
 
-    async fn load(&self) -> Result<(), ApiError> {
+    async fn load(&self, number: u64) -> Result<(), ApiError> {
         let mut cached = std::mem::take(&mut self.0.state.borrow_mut().cached);
         let fetched = fetch::fetch(&self.0.transport, &mut cached).await;
         let mut state = self.0.state.borrow_mut();
         state.cached = cached;
+        state.ended = number;
         let fresh = match fetched {
             Ok(fresh) => fresh,
             Err(error) => {
+                // That there are no documents says nothing of a kind.
+                let error = if error.is_no_match() { ApiError::Discovery(error.to_string()) } else { error };
                 state.failure = Some(error.clone());
                 return Err(error);
             }
@@ -278,15 +309,17 @@ impl State {
         self.requested.iter().find(|group| self.may_ask(group, now)).cloned()
     }
 
-    /// A fetch begins: it answers all requests there are.
-    fn begin(&mut self, group: &str, now: Instant) {
+    /// A fetch begins: it answers all requests there are. Its number.
+    fn begin(&mut self, group: &str, now: Instant) -> u64 {
         self.began = Some(now);
+        self.begun += 1;
         self.asked.retain(|_, asked| *asked + PER_GROUP > now);
         self.changed.retain(|_, changed| *changed + PER_GROUP > now);
         self.asked.insert(group.into(), now);
         for requested in std::mem::take(&mut self.requested) {
             self.asked.insert(requested, now);
         }
+        self.begun
     }
 }
 

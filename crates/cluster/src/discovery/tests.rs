@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use super::*;
 use crate::WatchQuery;
-use crate::testing::{Reply, Server, answer, json as reply, text};
+use crate::testing::{Reply, Server, answer, json as reply, late, text};
 
 fn core() -> Value {
     json!({"kind": "APIGroupDiscoveryList", "items": [{"metadata": {}, "versions": [{"version": "v1", "freshness": "Current",
@@ -171,6 +171,63 @@ async fn while_the_server_is_down_known_kinds_are_found_and_others_are_unknown()
 
     assert!(matches!(error, ApiError::Transport { .. }), "{error}");
     assert!(cluster.discovery().mapping(&config_map).await.is_ok());
+}
+
+/// spec 33 T5: that a kind was not served is no proof that it is not
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_after_a_moment_is_not_answered_from_older_documents() {
+    let (server, apis) = serving(groups(&[version("v1", &[], "Current")]));
+    let cluster = server.cluster();
+    let discovery = cluster.discovery();
+    let (a, b) = (kind("v1", "A"), kind("v1", "B"));
+    discovery.mapping(&a).await.unwrap_err();
+    let moment = discovery.asked();
+    *apis.lock().unwrap() = groups(&[version("v1", &[("A", "as")], "Current")]);
+    assert!(discovery.mapping(&a).await.is_err(), "it was asked for a moment ago");
+
+    assert!(discovery.mapping_after(&a, moment).await.is_ok());
+    assert_eq!(discovery.mapping_after(&b, moment).await, Err(ApiError::NoMatch(b.clone())));
+    assert_eq!(server.lines().len(), 4, "one fetch answers for both");
+    assert_eq!(discovery.mapping_after(&b, discovery.asked()).await, Err(ApiError::NoMatch(b)));
+    assert_eq!(server.lines().len(), 6);
+}
+
+/// spec 33 T5
+#[tokio::test(start_paused = true)]
+async fn a_fetch_that_began_before_a_moment_or_never_ended_answers_nothing_about_it() {
+    let server = Server::new(|seen| match seen.line.as_str() {
+        "GET /api" => late(1, reply(200, &core())),
+        _ => reply(200, &groups(&[version("v1", &[], "Current")])),
+    });
+    let cluster = server.cluster();
+    let (discovery, a) = (cluster.discovery(), kind("v1", "A"));
+    let asked_while_it_runs = async {
+        sleep(Duration::from_millis(500)).await;
+        discovery.mapping_after(&a, discovery.asked()).await
+    };
+
+    let (_, after) = tokio::join!(discovery.mapping(&a), asked_while_it_runs);
+    assert!(after.unwrap_err().is_no_match());
+    assert_eq!(server.lines(), ["GET /api", "GET /apis", "GET /api", "GET /apis"]);
+
+    let moment = discovery.asked();
+    tokio::time::timeout(Duration::from_millis(500), discovery.mapping_after(&a, moment)).await.unwrap_err();
+    assert!(discovery.mapping_after(&a, moment).await.unwrap_err().is_no_match());
+    assert_eq!(server.lines()[4..], ["GET /api", "GET /api", "GET /apis"]);
+}
+
+/// spec 33 T5: a proxy that knows no path says nothing of any kind
+#[tokio::test(start_paused = true)]
+async fn documents_that_are_not_found_are_no_proof_of_absence() {
+    let server = Server::new(|_| text(404, "404 page not found\n"));
+    let cluster = server.cluster();
+    let (discovery, a) = (cluster.discovery(), kind("v1", "A"));
+
+    for result in [discovery.mapping(&a).await, discovery.mapping_after(&a, discovery.asked()).await] {
+        let error = result.unwrap_err();
+        assert!(!error.is_no_match(), "{error}");
+        assert_eq!(error.to_string(), "unable to retrieve the complete list of server APIs: 404 page not found");
+    }
 }
 
 #[tokio::test(start_paused = true)]

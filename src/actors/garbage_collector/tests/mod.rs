@@ -122,6 +122,18 @@ fn errors_name_lists_as_the_api_machinery_does() {
     assert_eq!(texts[7], "monitoring.coreos.com/v1, Kind=PrometheusList");
 }
 
+/// spec 33, better 10: after a run that ended early, nothing is known of those that were not looked at
+#[test]
+fn in_use_is_what_was_seen_to_be_referred_to() {
+    let (errors, young, terminating) = (vec!["e".to_owned()], 5, 6);
+    let tally = Tally { candidates: 20, young, terminating, deleted: 4, referenced: 3, spared: 2, errors };
+
+    let expected = [("candidates", 20), ("deleted", 4), ("in_use", 3), ("failed", 1), ("young", 5), ("terminating", 6)];
+    assert_eq!(tally.figures(), expected);
+    let line = "20 candidates, 4 deleted, 3 in use, 2 changed meanwhile, 1 failed; 5 too young, 6 terminating";
+    assert_eq!(tally.line(), line);
+}
+
 /// spec 33 §4.3
 #[test]
 fn errors_of_deletions_are_counted_and_quoted() {

@@ -1,5 +1,7 @@
 //! The pure parts, as tables.
 
+use base64::{Engine, prelude::BASE64_STANDARD};
+use cluster::{ApiError, Status};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -7,6 +9,7 @@ use super::{
     access::{Access, FINALIZER, Rules, Task},
     account,
     kubeconfig::Kubeconfig,
+    mask,
     order::Order,
     renewal,
 };
@@ -180,6 +183,7 @@ fn what_is_done_with_a_secret() {
     let foreign = json!({ PURPOSE: "token-requestor", CLASS: "garden" });
     let classless = json!({ PURPOSE: "token-requestor" });
     let other = json!({ CLASS: "shoot" });
+    let (foreign_other, bare) = (json!({ CLASS: "garden" }), json!({}));
     let (keep, release) = (|finalizer| Task::Keep { finalizer }, |account| Task::Release { account });
     let table = [
         (&ours, false, false, "", off, keep(None)),
@@ -199,6 +203,11 @@ fn what_is_done_with_a_secret() {
         (&ours, true, true, "true", on, release(false)),
         (&ours, true, true, "True", on, release(true)),
         (&other, true, false, "", on, release(true)),
+        (&other, true, false, "true", on, release(false)),
+        (&bare, true, false, "", on, release(true)),
+        (&bare, true, true, "", on, release(true)),
+        (&foreign_other, true, false, "", on, release(true)),
+        (&classless, true, false, "", on, release(false)),
         (&foreign, true, false, "", on, release(false)),
         (&foreign, true, true, "", on, release(false)),
         (&foreign, false, false, "", on, Task::None),
@@ -235,6 +244,31 @@ fn a_kubeconfig_is_written_as_go_writes_it() {
             "{written}"
         );
     }
+}
+
+/// A text may quote a token in any way, and may be cut.
+#[test]
+fn of_a_token_no_useful_part_is_in_a_text() {
+    let token = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJlLXNpZ25hdHVyZQ";
+    let table = [
+        (format!("[invalid bearer token, {token}]"), "[invalid bearer token, (left out)]"),
+        (format!("\"{token}\" and {token}"), "\"(left out)\" and (left out)"),
+        (format!("data.token: {}", BASE64_STANDARD.encode(token)), "data.token: (left out)"),
+        (format!("it begins with {}", &token[..40]), "it begins with (left out)"),
+        (format!("it ends with {}", &token[30..]), "it ends with (left out)"),
+        ("no review today: ünable".to_owned(), "no review today: ünable"),
+        (String::new(), ""),
+    ];
+    for (text, expected) in table {
+        assert_eq!(mask::without(&text, token), expected, "{text}");
+    }
+    assert_eq!(mask::without("hunter2 is no token", "hunter2"), "(left out) is no token");
+    assert_eq!(mask::without("it is empty", ""), "it is empty");
+
+    let status = Status { code: 403, message: format!("denied: {token}"), ..Status::default() };
+    let masked = mask::masked(ApiError::Status(status.into()), token);
+    assert_eq!((masked.code(), masked.to_string().as_str()), (Some(403), "denied: (left out)"));
+    assert_eq!(mask::masked(ApiError::Timeout, token), ApiError::Timeout);
 }
 
 #[test]

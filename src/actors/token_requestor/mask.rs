@@ -1,0 +1,63 @@
+//! Texts of others without the token that they were sent: a webhook or an authenticator that checks it may quote it, and what
+//! they say goes to the log, to the dashboard and into Events.
+
+use std::collections::HashSet;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use cluster::ApiError;
+
+/// A part of a token that is shorter than this, in characters, is of no use to anybody.
+const TELLING: usize = 16;
+const LEFT_OUT: &str = "(left out)";
+
+/// A text without this token, plain or in base64 as Secrets hold it. Long parts go, too: texts are cut by those who quote, and
+/// by those who pass them on.
+pub fn without(text: &str, token: &str) -> String {
+    without_parts(&without_parts(text, token), &BASE64_STANDARD.encode(token))
+}
+
+/// An error whose text does not show this token.
+pub fn masked(error: ApiError, token: &str) -> ApiError {
+    let hide = |text: &str| without(text, token);
+    match error {
+        ApiError::Status(mut status) => {
+            status.message = hide(&status.message);
+            for cause in &mut status.causes {
+                (cause.message, cause.field) = (hide(&cause.message), hide(&cause.field));
+            }
+            ApiError::Status(status)
+        }
+        ApiError::Transport { message, sent } => ApiError::Transport { message: hide(&message), sent },
+        ApiError::Discovery(text) => ApiError::Discovery(hide(&text)),
+        ApiError::Decode(text) => ApiError::Decode(hide(&text)),
+        ApiError::BadRequest(text) => ApiError::BadRequest(hide(&text)),
+        silent @ (ApiError::Timeout
+        | ApiError::NotSent
+        | ApiError::Fenced(_)
+        | ApiError::NoMatch(_)
+        | ApiError::NoKind(_)) => silent,
+    }
+}
+
+fn without_parts(text: &str, secret: &str) -> String {
+    let (text, secret): (Vec<char>, Vec<char>) = (text.chars().collect(), secret.chars().collect());
+    let length = TELLING.min(secret.len()).max(1);
+    let parts: HashSet<&[char]> = secret.windows(length).collect();
+    let mut is_hidden = vec![false; text.len()];
+    for (start, window) in text.windows(length).enumerate() {
+        if parts.contains(window) {
+            is_hidden[start..start + length].fill(true);
+        }
+    }
+    let mut kept = String::with_capacity(text.len());
+    let mut was_hidden = false;
+    for (character, is_hidden) in text.into_iter().zip(is_hidden) {
+        match (was_hidden, is_hidden) {
+            (_, false) => kept.push(character),
+            (false, true) => kept.push_str(LEFT_OUT),
+            (true, true) => {}
+        }
+        was_hidden = is_hidden;
+    }
+    kept
+}

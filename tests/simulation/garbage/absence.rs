@@ -1,0 +1,151 @@
+//! Kinds that are not served, or seem not to be (spec 33 §4.2, T5).
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use serde_json::Value;
+use sim::{Failure, Fault, Seen};
+
+use super::{OLD, collectable, complete, is_there, last_error, pod, prometheuses, put, refers_to, start, workload};
+use crate::world::{NAMESPACE, seconds, world};
+
+/// What a server says of a path that it does not know.
+fn not_served() -> Fault {
+    Fault::FailBefore(Seen::status(404, "NotFound", "the server could not find the requested resource"))
+}
+
+/// spec 33 scenario 18
+#[test]
+fn without_their_definitions_managed_resources_and_prometheuses_refer_to_nothing() {
+    world(1, |world| async move {
+        let definition = "managedresources.resources.gardener.cloud";
+        world.sim.remove("customresourcedefinitions.apiextensions.k8s.io", "", definition).expect("the definition");
+        collectable(&world, "ConfigMap", NAMESPACE, "a");
+        seconds(OLD).await;
+        start(&world).await;
+
+        assert!(!is_there(&world, "ConfigMap", NAMESPACE, "a"));
+        assert_eq!(last_error(&world), "");
+    });
+}
+
+/// spec 33 scenario 19
+#[test]
+fn in_a_cluster_without_workers_the_remaining_kinds_count() {
+    world(1, |world| async move {
+        for name in ["unused", "used"] {
+            collectable(&world, "ConfigMap", NAMESPACE, name);
+        }
+        put(&world, "Pod", NAMESPACE, "p", pod(&refers_to("configmap", "used")));
+        seconds(OLD).await;
+        let mut groups = world.ask("GET", "/apis", None).await.expect("the groups");
+        let of_workers = |group: &Value| group["name"] == "apps" || group["name"] == "batch";
+        groups["groups"].as_array_mut().expect("a list").retain(|group| !of_workers(group));
+        let document = groups.to_string();
+        world.sim.set_faults(move |info| match (info.path.as_str(), info.group.as_str()) {
+            ("/apis", _) => {
+                let (body, content_type) = (document.clone().into(), "application/json");
+                Fault::FailBefore(Seen::Answer(Failure { code: 200, body, content_type, retry_after: None }))
+            }
+            (_, "apps" | "batch") => not_served(),
+            _ => Fault::None,
+        });
+        start(&world).await;
+
+        let left = ["unused", "used"].map(|name| is_there(&world, "ConfigMap", NAMESPACE, name));
+        assert_eq!((left, last_error(&world).as_str()), ([false, true], ""));
+        let asked = world.requests().into_iter().filter(|request| request.info.group == "apps");
+        assert_ne!(asked.count(), 0, "each kind is tried");
+    });
+}
+
+/// spec 33 T5; spec 33, better 2: what discovery said before the list failed is no evidence, however short a time ago
+#[test]
+fn a_kind_that_comes_while_its_list_is_refused_ends_the_run() {
+    world(1, |world| async move {
+        collectable(&world, "ConfigMap", NAMESPACE, "a");
+        seconds(OLD).await;
+        let (lists, sim) = (AtomicUsize::new(0), world.sim.clone());
+        world.sim.set_faults(move |info| match (info.verb.as_str(), info.resource.as_str()) {
+            // It is absent in the survey, and there at the look before the deletion.
+            ("list", "prometheuses") if lists.fetch_add(1, Relaxed) > 0 => {
+                sim.put(prometheuses()).expect("a definition");
+                let holder = workload("Prometheus", &refers_to("configmap", "a"));
+                sim.put(complete("Prometheus", NAMESPACE, "p", holder)).expect("a Prometheus");
+                Fault::FailBefore(Seen::forbidden(info))
+            }
+            _ => Fault::None,
+        });
+        start(&world).await;
+        seconds(60).await;
+
+        assert!(is_there(&world, "ConfigMap", NAMESPACE, "a"));
+        let expected = "failed listing objects of gvk monitoring.coreos.com/v1, Kind=PrometheusList: ";
+        assert!(last_error(&world).starts_with(expected), "{}", last_error(&world));
+    });
+}
+
+/// spec 33 T5: a proxy that answers what it does not know with 404 proves nothing
+#[test]
+fn a_discovery_that_is_not_found_is_no_proof_of_absence() {
+    world(1, |world| async move {
+        collectable(&world, "ConfigMap", NAMESPACE, "a");
+        seconds(OLD).await;
+        let lists = AtomicUsize::new(0);
+        world.sim.set_faults(move |info| {
+            let is_list = info.verb == "list" && info.resource == "prometheuses";
+            let is_down = lists.fetch_add(usize::from(is_list), Relaxed) > 0;
+            if is_down && ["/api", "/apis"].contains(&info.path.as_str()) { not_served() } else { Fault::None }
+        });
+        start(&world).await;
+        seconds(60).await;
+
+        assert!(is_there(&world, "ConfigMap", NAMESPACE, "a"));
+        let expected = "failed listing objects of gvk monitoring.coreos.com/v1, Kind=PrometheusList: \
+                        unable to retrieve the complete list of server APIs: ";
+        assert!(last_error(&world).starts_with(expected), "{}", last_error(&world));
+        world.sim.clear_faults();
+        seconds(300).await;
+        assert!(!is_there(&world, "ConfigMap", NAMESPACE, "a"));
+    });
+}
+
+/// spec 33 scenario 18; spec 33, better 2: rights are often given for what is served only, and the server looks at them first
+#[test]
+fn a_kind_that_is_forbidden_and_positively_not_served_refers_to_nothing() {
+    world(1, |world| async move {
+        collectable(&world, "ConfigMap", NAMESPACE, "a");
+        seconds(OLD).await;
+        world.sim.set_faults(|info| match (info.verb.as_str(), info.resource.as_str()) {
+            ("list", "prometheuses") => Fault::FailBefore(Seen::forbidden(info)),
+            _ => Fault::None,
+        });
+        start(&world).await;
+
+        assert_eq!((is_there(&world, "ConfigMap", NAMESPACE, "a"), last_error(&world).as_str()), (false, ""));
+    });
+}
+
+/// spec 33 §4.2, T5; spec 33, better 2
+#[test]
+fn a_kind_whose_list_is_not_found_although_discovery_names_it_ends_the_run() {
+    world(1, |world| async move {
+        collectable(&world, "ConfigMap", NAMESPACE, "a");
+        seconds(OLD).await;
+        world.sim.set_faults(|info| match (info.verb.as_str(), info.resource.as_str()) {
+            ("list", "deployments") => not_served(),
+            _ => Fault::None,
+        });
+        start(&world).await;
+        seconds(120).await;
+
+        assert!(is_there(&world, "ConfigMap", NAMESPACE, "a"));
+        assert!(
+            last_error(&world).starts_with("failed listing objects of gvk apps/v1, Kind=DeploymentList: "),
+            "{}",
+            last_error(&world)
+        );
+        world.sim.clear_faults();
+        seconds(300).await;
+        assert!(!is_there(&world, "ConfigMap", NAMESPACE, "a"));
+    });
+}
