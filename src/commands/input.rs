@@ -11,7 +11,10 @@ use std::{
 
 use serde_json::Value;
 
-use crate::producer::decode::{Decoder, LabelWarning, Limits, SecretData};
+use crate::{
+    api::field::formats::dns_subdomain,
+    producer::decode::{Decoder, LabelWarning, Limits, SecretData},
+};
 
 /// Endings of the files that are read from folders.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
@@ -162,12 +165,5 @@ impl fmt::Display for Place {
 
 /// Whether a text can be the name of most objects: a DNS subdomain.
 pub(super) fn is_dns_subdomain(text: &str) -> bool {
-    let is_label = |label: &str| {
-        let ends_well = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-        let bytes = label.as_bytes();
-        ends_well(bytes.first())
-            && ends_well(bytes.last())
-            && bytes.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-')
-    };
-    text.len() <= 253 && text.split('.').all(is_label)
+    dns_subdomain(text).is_empty()
 }

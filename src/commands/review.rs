@@ -11,14 +11,13 @@ use crate::{
     },
     producer::yaml,
     webhooks::{
-        endpoint::{Mutating, Validating},
+        endpoint::{Account, Endpoint as _, Mutating, Validating},
         exchange::Received,
         knowledge::Manifests,
         mutating::Request,
         registry::{self, Entry},
-        review::{self, Body, Review, Verdict},
-        validating,
-        view::Cause,
+        review::{self, Body, Judged, Review, Verdict},
+        view::{Cause, Lookup},
     },
 };
 
@@ -34,14 +33,14 @@ pub(super) struct Input<'a> {
     pub(super) objects: &'a [Source],
 }
 
-/// Runs it: the object as it becomes and the patch, as two YAML documents.
+/// Runs it: the object as it becomes and the patch, as two YAML documents; of a validating webhook, what is wrong.
 pub(super) fn review(input: &Input<'_>) -> Result<Said, CommandError> {
     let webhooks = configured(input.config)?;
     let entries = registry::mutating(&webhooks);
     let validating = registry::validating(&webhooks);
     let mut manifests = Manifests::new(&registry::reads(&entries), registry::node_selector(&webhooks));
     if let Some(entry) = validating.iter().find(|entry| entry.path == input.path) {
-        return validate(entry, input.review, &manifests);
+        return validate(entry, input, &manifests);
     }
     let entry = entry(input.path, entries, &validating)?;
     let review = decode(input.review)?;
@@ -55,8 +54,9 @@ pub(super) fn review(input: &Input<'_>) -> Result<Said, CommandError> {
     }
 
     let verdict = review::attempt(&*entry.endpoint.mutator, &review, &manifests);
-    let verdict = verdict.map_err(|lookup| CommandError::Usage(format!("the webhook asks for {lookup:?}")))?;
-    tell(&verdict, &review.operation, &mut said);
+    let verdict = verdict.map_err(asked)?;
+    let allowed = if review.operation == "DELETE" { "allowed: a deletion" } else { "allowed, nothing to change" };
+    tell(&verdict, allowed, &mut said);
     if let Verdict::Patched(patch) = &verdict {
         said.out = patched(&entry, &review, &manifests, patch);
     } else if let (Some(object), OK) = (&review.object, said.code) {
@@ -66,39 +66,49 @@ pub(super) fn review(input: &Input<'_>) -> Result<Said, CommandError> {
 }
 
 /// What a validating webhook says; of an object that breaks rules each error is a line.
-fn validate(entry: &Entry<Validating>, source: &Source, manifests: &Manifests) -> Result<Said, CommandError> {
-    let received = Received { body: body(source)?, content_type: "application/json".to_owned() };
-    let usage = |text: String| CommandError::Usage(format!("{}: {text}", source.name));
-    let validator = &entry.endpoint.validator;
-    let review = validating::decode(&received, validator.extent()).map_err(|refusal| usage(refusal.message))?;
-    let verdict = match validator.judge(&review, manifests) {
-        Ok(verdict) => verdict,
-        Err(failure) => Verdict::Errored { code: 500, message: failure.text().to_owned() },
+pub(super) fn validate(
+    entry: &Entry<Validating>,
+    input: &Input<'_>,
+    manifests: &Manifests,
+) -> Result<Said, CommandError> {
+    let received = Received { body: body(input.review)?, content_type: "application/json".to_owned() };
+    let usage = |text: String| Err(CommandError::Usage(format!("{}: {text}", input.review.name)));
+    let verdict = match entry.endpoint.answer(&received, manifests).map_err(asked)?.account {
+        Account::Admission(Judged::Reviewed { verdict, .. }, _) => verdict,
+        Account::Admission(Judged::Refused(refusal), _) => return usage(refusal.message),
+        // No validating webhook tells of such.
+        Account::Authorization(_) => return usage("it is about no object".to_owned()),
     };
     let mut said = Said::default();
-    if let Verdict::Invalid(status) = &verdict {
+    if !input.objects.is_empty() {
+        said.remarks.push("warning: --objects: a validating webhook reads no objects".to_owned());
+    }
+    if let Verdict::Invalid { status, errors } = &verdict {
         let causes = status.details.causes.iter().map(|Cause { field, message, .. }| match &**field {
             "" => format!("{message}\n"),
             field => format!("{field}: {message}\n"),
         });
         said.out = causes.collect();
-        said.remarks.push(format!("denied with code {}: errors: {}", status.code, status.details.causes.len()));
+        said.remarks.push(format!("denied with code {}: errors: {errors}", status.code));
         said.code = DIFFERENT;
     } else {
-        tell(&verdict, "", &mut said);
+        tell(&verdict, "allowed", &mut said);
     }
     Ok(said)
 }
 
-/// The verdict in one line; its exit code.
-fn tell(verdict: &Verdict, operation: &str, said: &mut Said) {
+fn asked(lookup: Lookup) -> CommandError {
+    CommandError::Usage(format!("the webhook asks for {lookup:?}"))
+}
+
+/// The verdict in one line; its exit code. `allowed`: the line if there is nothing else to say.
+fn tell(verdict: &Verdict, allowed: &str, said: &mut Said) {
     let (code, message) = verdict.told();
     let (line, exit_code) = match verdict {
-        Verdict::Allowed if operation == "DELETE" => ("allowed: a deletion".to_owned(), OK),
-        Verdict::Allowed => ("allowed, nothing to change".to_owned(), OK),
+        Verdict::Allowed => (allowed.to_owned(), OK),
         Verdict::Patched(_) => ("allowed, changed".to_owned(), OK),
         Verdict::Unexpected(message) => (format!("allowed, not its business: {message}"), OK),
-        Verdict::Denied(_) | Verdict::Status(_) | Verdict::Invalid(_) => {
+        Verdict::Denied(_) | Verdict::Status(_) | Verdict::Invalid { .. } => {
             (format!("denied with code {code}: {message}"), DIFFERENT)
         }
         Verdict::ReadFailed { .. } | Verdict::Errored { .. } => {

@@ -26,7 +26,7 @@ const CONFIDENTIAL: [&str; 8] = [
 /// The changes as `path: <new> != <old>`, ten at most, joined by commas; absurdly long paths are cut.
 pub fn difference(new: &Json<'_>, old: &Json<'_>) -> String {
     let mut changes = Vec::new();
-    compare(&mut String::new(), Some(new), Some(old), false, &mut changes);
+    compare(&mut String::new(), Some(new), Some(old), &mut changes);
     changes.join(",")
 }
 
@@ -41,13 +41,7 @@ pub fn instead_of(content: &[u8]) -> String {
     text
 }
 
-fn compare(
-    path: &mut String,
-    new: Option<&Json<'_>>,
-    old: Option<&Json<'_>>,
-    confidential: bool,
-    changes: &mut Vec<String>,
-) {
+fn compare(path: &mut String, new: Option<&Json<'_>>, old: Option<&Json<'_>>, changes: &mut Vec<String>) {
     if changes.len() == MOST_CHANGES || new == old {
         return;
     }
@@ -58,12 +52,11 @@ fn compare(
             let gone = old.iter().filter(|(key, _)| !now.contains_key(&**key));
             for key in new.iter().chain(gone).map(|(key, _)| key) {
                 let _ = write!(path, "{}{key}", if length == 0 { "" } else { "." });
-                let is_confidential = confidential || CONFIDENTIAL.contains(&&**key);
                 let (new, old) = (now.get(&**key).copied(), before.get(&**key).copied());
-                if is_confidential && new != old {
+                if CONFIDENTIAL.contains(&&**key) && new != old {
                     changes.push(format!("{}: {} != {}", cut(path), hidden(new), hidden(old)));
                 } else {
-                    compare(path, new, old, is_confidential, changes);
+                    compare(path, new, old, changes);
                 }
                 path.truncate(length);
                 if changes.len() >= MOST_CHANGES {
@@ -75,7 +68,7 @@ fn compare(
             for at in 0..new.len().max(old.len()) {
                 let _ = write!(path, "[{at}]");
                 match (new.get(at), old.get(at)) {
-                    (Some(new), Some(old)) => compare(path, Some(new), Some(old), confidential, changes),
+                    (Some(new), Some(old)) => compare(path, Some(new), Some(old), changes),
                     (new, old) => {
                         changes.push(format!("{}: {} != {}", cut(path), shown(new, true), shown(old, true)));
                     }

@@ -56,10 +56,10 @@ pub struct Errors {
     more: usize,
 }
 
-/// A value as errors show it.
+/// A value as errors show it; of an absurdly long one only the beginning.
 #[derive(Debug, Clone, Copy)]
 pub enum Shown<'a> {
-    /// A plain text: in quotes, with escapes. Absurdly long values are cut, of whatever type.
+    /// A plain text: in quotes, with escapes.
     Text(&'a str),
     /// A number.
     Integer(i64),

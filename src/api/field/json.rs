@@ -13,7 +13,8 @@ use serde::{
 };
 use serde_json::Number;
 
-/// Values that one object may have; large ones have thousands. In memory a value takes up to twenty times its text.
+/// Lists, maps and scalars that an object of a review may be made of. A large EndpointSlice has 15,000; 7 MiB of text can have
+/// millions. Each can take a hundred times the bytes of its text, and two kilobytes when a webhook adds to it.
 pub const MOST_VALUES: usize = 50_000;
 
 /// How the error of an object with more of them begins.
@@ -148,6 +149,19 @@ impl<'de> serde::de::IntoDeserializer<'de, serde_json::Error> for OfKey<'de> {
     fn into_deserializer(self) -> Self::Deserializer {
         serde::de::value::BorrowedStrDeserializer::new(self.0)
     }
+}
+
+/// The error of a value of another type. It does not repeat the value.
+pub(super) fn wrong<E: Error>(found: &Json<'_>, expected: &str) -> E {
+    let found = match found {
+        Json::Null => "null",
+        Json::Bool(_) => "a boolean",
+        Json::Number(_) => "a number",
+        Json::Text(_) => "a text",
+        Json::List(_) => "a list",
+        Json::Map(_) => "a map",
+    };
+    E::custom(format!("{found} where {expected} is expected"))
 }
 
 // === impl Budget ===

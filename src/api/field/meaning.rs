@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, de::Deserializer};
 use serde_json::Number;
 
-use super::{Json, shapes::wrong};
+use super::{Json, json::wrong, time::moment};
 use crate::api::{duration::GoDuration, quantity::Amount};
 
 /// Content that belongs to somebody else. It is compared as it is, but for the order of its keys.
@@ -13,7 +13,8 @@ use crate::api::{duration::GoDuration, quantity::Amount};
 pub struct Opaque<'a>(pub Json<'a>);
 
 /// A struct whose fields are not of interest here, only whether they changed: what is absent, `null` or empty is the same, and
-/// so are durations and quantities that are as long or as much, under the keys that hold such.
+/// so are durations, quantities and moments in other words, under the keys that hold such. A map in which all is empty is empty,
+/// too, although to Go a struct that is there is not one that is absent: which maps are such structs is not known here.
 #[derive(Debug, Clone, Default)]
 pub struct Loose<'a>(pub Json<'a>);
 
@@ -94,6 +95,8 @@ const DURATIONS: [&str; 20] = [
     "imageMinimumGCAge",
     "imageMaximumGCAge",
 ];
+/// Under this key texts are moments, at any depth: of OperatingSystemConfigs.
+const TIMES: [&str; 1] = ["lastInitiationTime"];
 /// What is below these keys, or below references, is text, whatever it looks like.
 const TEXTS: [&str; 6] = ["labels", "annotations", "selector", "matchLabels", "nodeSelector", "matchExpressions"];
 
@@ -106,6 +109,7 @@ enum Sense {
     Text,
     Duration,
     Quantity,
+    Time,
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Loose<'a> {
@@ -154,6 +158,7 @@ fn same_meaning(one: &Json<'_>, other: &Json<'_>, sense: Sense) -> bool {
         _ => match sense {
             Sense::Open | Sense::Text => false,
             Sense::Duration => one.as_text().zip(other.as_text()).is_some_and(|(one, other)| as_long(one, other)),
+            Sense::Time => one.as_text().zip(other.as_text()).is_some_and(|(one, other)| at_once(one, other)),
             Sense::Quantity => amount(one).zip(amount(other)).is_some_and(|(one, other)| one == other),
         },
     }
@@ -165,6 +170,7 @@ impl Sense {
             Self::Open if TEXTS.contains(&key) || key.ends_with("Ref") || key.ends_with("Refs") => Self::Text,
             Self::Open if DURATIONS.contains(&key) => Self::Duration,
             Self::Open if QUANTITIES.contains(&key) => Self::Quantity,
+            Self::Open if TIMES.contains(&key) => Self::Time,
             known => known,
         }
     }
@@ -180,6 +186,10 @@ fn filled<'b, 'a>(entries: &'b [Entry<'a>]) -> Vec<&'b Entry<'a>> {
 fn as_long(one: &str, other: &str) -> bool {
     let duration = |text: &str| text.parse::<GoDuration>().ok();
     duration(one).is_some_and(|one| duration(other) == Some(one))
+}
+
+fn at_once(one: &str, other: &str) -> bool {
+    moment(one).is_some_and(|one| moment(other) == Some(one))
 }
 
 fn amount(value: &Json<'_>) -> Option<Amount> {
@@ -221,7 +231,7 @@ mod tests {
 
     /// spec 62 §2.6
     #[test]
-    fn the_key_says_whether_a_text_is_a_duration_or_a_quantity() {
+    fn the_key_says_whether_a_text_is_a_duration_a_quantity_or_a_moment() {
         let table = [
             (r#"{"store":{"container":"60m"}}"#, r#"{"store":{"container":"1h"}}"#, false),
             (r#"{"labels":{"a":"1m"}}"#, r#"{"labels":{"a":"60s"}}"#, false),
@@ -241,6 +251,19 @@ mod tests {
             (r#"{"replicas":[1]}"#, r#"{"replicas":[1.0]}"#, true),
             (r#"{"replicas":1}"#, r#"{"replicas":1.5}"#, false),
             (r#"{"quota":true}"#, r#"{"quota":1}"#, false),
+            (
+                r#"{"lastInitiationTime":"2026-01-01T00:00:00Z"}"#,
+                r#"{"lastInitiationTime":"2026-01-01T01:00:00+01:00"}"#,
+                true,
+            ),
+            (
+                r#"{"lastInitiationTime":"2026-01-01T00:00:00Z"}"#,
+                r#"{"lastInitiationTime":"2026-01-01T00:00:01Z"}"#,
+                false,
+            ),
+            (r#"{"x":"2026-01-01T00:00:00Z"}"#, r#"{"x":"2026-01-01T01:00:00+01:00"}"#, false),
+            (r#"{"lastInitiationTime":"x"}"#, r#"{"lastInitiationTime":"y"}"#, false),
+            (r#"{"a":{"b":{},"c":[]}}"#, "{}", true),
         ];
         for (one, other, same) in table {
             assert_eq!(read::<Loose<'_>>(one) == read(other), same, "{one} {other}");

@@ -11,7 +11,7 @@
 //! * `path.rs`: where; paths borrow from each other and cost nothing until an error names one.
 //! * `error.rs`: the kinds of errors, their texts, and how several become one.
 //! * `json.rs`: JSON as it came, borrowed from its bytes; `shapes.rs`: what fields are made of, read from it as Go reads them;
-//!   `meaning.rs`: what is compared only; `pick.rs`: a part of what came.
+//!   `meaning.rs`: what is compared only; `pick.rs`: a part of what came; `time.rs`: moments.
 //! * `formats.rs`: names of DNS, qualified names, label values; `net.rs`: addresses, networks; `url.rs`: references.
 //! * `difference.rs`: what has changed between two values, for messages.
 //!
@@ -26,9 +26,11 @@ pub mod net;
 mod path;
 mod pick;
 pub mod shapes;
+mod time;
 pub mod url;
 
 pub use error::{Error, Errors, Kind, Shown};
 pub use json::{Budget, Json, MOST_VALUES, TOO_MANY};
+pub use meaning::{Loose, Opaque, means_the_same};
 pub use path::Path;
 pub use pick::{Keep, Picking};

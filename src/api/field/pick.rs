@@ -13,8 +13,10 @@ pub enum Keep {
     All,
     /// Of a map what is under these keys, and of that only so much. Of a list nothing; other values as they are.
     Only(&'static [(&'static str, Keep)]),
-    /// Of a map all but what is under this key. Of a list nothing; other values as they are.
-    Except(&'static str),
+    /// Of a map all, but of what is under these keys only so much; `None`: nothing. Of a list nothing; other values as they are.
+    Except(&'static [(&'static str, Option<Keep>)]),
+    /// Of each item of a list so much. Of a map nothing; other values as they are.
+    Each(&'static Keep),
 }
 
 /// Reads that of one [`Json`]; what is passed over takes no room.
@@ -33,7 +35,18 @@ impl Keep {
         match self {
             Self::All => Some(Self::All),
             Self::Only(keys) => keys.iter().find(|(kept, _)| *kept == key).map(|(_, keep)| *keep),
-            Self::Except(other) => (key != other).then_some(Self::All),
+            Self::Except(keys) => {
+                keys.iter().find(|(known, _)| *known == key).map_or(Some(Self::All), |(_, keep)| *keep)
+            }
+            Self::Each(_) => None,
+        }
+    }
+
+    fn of_items(self) -> Option<Self> {
+        match self {
+            Self::All => Some(Self::All),
+            Self::Each(keep) => Some(*keep),
+            Self::Only(_) | Self::Except(_) => None,
         }
     }
 }
@@ -46,7 +59,7 @@ impl<'de> DeserializeSeed<'de> for Picking<'_> {
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json<'de>, D::Error> {
         match self.keep {
             Keep::All => Budget(self.room).deserialize(deserializer),
-            Keep::Only(_) | Keep::Except(_) => deserializer.deserialize_any(self),
+            Keep::Only(_) | Keep::Except(_) | Keep::Each(_) => deserializer.deserialize_any(self),
         }
     }
 }
@@ -87,8 +100,17 @@ impl<'de> Visitor<'de> for Picking<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Json<'de>, A::Error> {
-        while access.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Json::List(Vec::new()))
+        let Self { keep, room } = self;
+        let mut items = Vec::new();
+        if let Some(keep) = keep.of_items() {
+            Budget(&mut *room).take()?;
+            while let Some(item) = access.next_element_seed(Picking { keep, room: &mut *room })? {
+                items.push(item);
+            }
+        } else {
+            while access.next_element::<IgnoredAny>()?.is_some() {}
+        }
+        Ok(Json::List(items))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Json<'de>, A::Error> {
@@ -121,6 +143,8 @@ mod tests {
     #[test]
     fn what_is_not_picked_takes_no_room() {
         const NAME: Keep = Keep::Only(&[("m", Keep::Only(&[("n", Keep::Only(&[]))]))]);
+        const NO_S: Keep = Keep::Except(&[("s", None)]);
+        const NO_S_IN_L: Keep = Keep::Except(&[("l", Some(Keep::Each(&NO_S)))]);
         let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
         let many = format!("[{}0]", "0,".repeat(10_000));
         for (keep, text, expected) in [
@@ -129,11 +153,17 @@ mod tests {
             (NAME, r#"{"m":{"n":{"n":1}}}"#.to_owned(), r#"{"m":{"n":{}}}"#),
             (NAME, r#"{"m":5}"#.to_owned(), r#"{"m":5}"#),
             (NAME, "null".to_owned(), "null"),
-            (Keep::Except("s"), format!(r#"{{"a":{{"s":1}},"s":{deep}}}"#), r#"{"a":{"s":1}}"#),
+            (NO_S, format!(r#"{{"a":{{"s":1}},"s":{deep}}}"#), r#"{"a":{"s":1}}"#),
+            (NO_S_IN_L, format!(r#"{{"l":[{{"s":{deep}}},{{"s":{many}}}]}}"#), r#"{"l":[{},{}]}"#),
+            (NO_S_IN_L, format!(r#"{{"l":{{"a":{deep}}},"s":1}}"#), r#"{"l":{},"s":1}"#),
+            (NO_S_IN_L, format!(r#"{{"l":[{deep},5,null]}}"#), r#"{"l":[[],5,null]}"#),
+            (NO_S_IN_L, r#"{"l":"x"}"#.to_owned(), r#"{"l":"x"}"#),
         ] {
             assert_eq!(picked(keep, &text).as_deref(), Ok(expected));
         }
-        assert!(picked(Keep::Except("s"), r#"{"a":[1,2,3]}"#).unwrap_err().starts_with(super::super::TOO_MANY));
+        for (keep, text) in [(NO_S, r#"{"a":[1,2,3]}"#), (NO_S_IN_L, r#"{"l":[1,2,3]}"#)] {
+            assert!(picked(keep, text).unwrap_err().starts_with(super::super::TOO_MANY), "{text}");
+        }
         assert!(picked(NAME, r#"{"a":[}"#).is_err(), "it has to be JSON nevertheless");
     }
 }

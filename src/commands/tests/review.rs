@@ -1,9 +1,21 @@
 //! webhook review.
 
+use std::{collections::BTreeMap, sync::Arc};
+
 use super::*;
-use crate::commands::{
-    CommandError, DIFFERENT, OK,
-    review::{Input, review},
+use crate::{
+    commands::{
+        CommandError, DIFFERENT, FAILED, OK,
+        review::{Input, review, validate},
+    },
+    webhooks::{
+        endpoint::Validating,
+        knowledge::Manifests,
+        registry::Entry,
+        review::Verdict,
+        validating::{Review, Validated, Validator},
+        view::{Failure, View},
+    },
 };
 
 const POD: &str = "{apiVersion: v1, kind: Pod, metadata: {namespace: ns, name: p}, spec: {serviceAccountName: a}}";
@@ -11,6 +23,8 @@ const ACCOUNT: &str =
     "{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: ns, name: a}, automountServiceAccountToken: false}";
 const TOKEN_MOUNT: &str = "/webhooks/mount-projected-service-account-token";
 const SCHEDULER: &str = "/webhooks/default-pod-scheduler-name";
+const WORKERS: &str = "/validate-extensions-gardener-cloud-v1alpha1-worker";
+const DELETIONS: &str = "/webhooks/validate-crd-deletion";
 
 fn reviewed(path: &str, text: &str, config: Option<&str>, objects: &str) -> Result<Said, CommandError> {
     let config = config.map(|config| source("config", config));
@@ -92,13 +106,79 @@ fn input_that_cannot_be_read_is_named_and_not_quoted() {
 fn a_validating_webhook_says_what_is_wrong() {
     let worker = "{apiVersion: extensions.gardener.cloud/v1alpha1, kind: Worker, metadata: {namespace: ns, name: w}, spec: {type: t}}";
 
-    let said = reviewed("/validate-extensions-gardener-cloud-v1alpha1-worker", worker, None, "").unwrap();
+    let said = reviewed(WORKERS, worker, None, "").unwrap();
 
     let errors =
         "spec.region: Required value: field is required\nspec.secretRef.name: Required value: field is required\n";
     assert_eq!((said.code, &*said.out), (DIFFERENT, errors));
     assert_eq!(said.remarks, ["denied with code 422: errors: 2"]);
 
-    let said = reviewed("/webhooks/validate-crd-deletion", worker, None, "").unwrap();
+    let said = reviewed(DELETIONS, worker, None, "").unwrap();
     assert_eq!((said.code, said.remarks), (OK, vec!["allowed, not its business: operation is not DELETE".to_owned()]));
+}
+
+/// spec 60 §2.3 step 7, spec 62 §2.2
+#[test]
+fn a_validating_webhook_that_allows_changes_nothing_and_does_not_say_so() {
+    let good = "{apiVersion: extensions.gardener.cloud/v1alpha1, kind: Extension, metadata: {namespace: ns, name: e}, spec: {type: t}}";
+    let deletion = "{request: {operation: DELETE, name: w,
+        resource: {group: extensions.gardener.cloud, version: v1alpha1, resource: workers},
+        oldObject: {metadata: {name: w, annotations: {confirmation.gardener.cloud/deletion: 'true'}}}}}";
+
+    for (path, text) in [(&*WORKERS.replace("worker", "extension"), good), (DELETIONS, deletion)] {
+        let said = reviewed(path, text, None, "").unwrap();
+
+        assert_eq!((said.code, &*said.out, said.remarks), (OK, "", vec!["allowed".to_owned()]), "{path}");
+    }
+}
+
+/// spec 62 §2.2: those that find no room are counted, too
+#[test]
+fn all_errors_of_an_object_are_counted() {
+    let pools = vec!["{}"; 26].join(", ");
+    let worker = format!(
+        "{{apiVersion: extensions.gardener.cloud/v1alpha1, kind: Worker, metadata: {{namespace: ns, name: w}}, spec: {{pools: [{pools}]}}}}"
+    );
+
+    let said = reviewed(WORKERS, &worker, None, "").unwrap();
+
+    assert_eq!(said.remarks, ["denied with code 422: errors: 107"]);
+    assert_eq!(said.out.lines().last(), Some("and 7 more"));
+}
+
+#[test]
+fn objects_that_no_validating_webhook_reads_are_named() {
+    let said = reviewed(DELETIONS, POD, None, ACCOUNT).unwrap();
+
+    assert_eq!(
+        said.remarks,
+        [
+            "warning: --objects: a validating webhook reads no objects",
+            "allowed, not its business: operation is not DELETE"
+        ]
+    );
+}
+
+/// spec 60 §1.2
+#[test]
+fn the_panic_of_a_validating_webhook_is_a_defect_of_it() {
+    struct Panicking;
+
+    impl Validator for Panicking {
+        fn judge(&self, _: &Review<'_>, _: &dyn View) -> Result<Verdict, Failure> {
+            panic!("of a test")
+        }
+
+        fn account(&self, _: &Review<'_>, _: &Verdict) -> Validated {
+            panic!("of a test")
+        }
+    }
+
+    let endpoint = Validating { validator: Arc::new(Panicking) };
+    let entry = Entry { key: "x", path: "/x", reads: Vec::new(), endpoint };
+    let input = Input { path: "/x", review: &source("review", POD), config: None, objects: &[] };
+
+    let said = validate(&entry, &input, &Manifests::new(&[], BTreeMap::new())).unwrap();
+
+    assert_eq!((said.code, said.remarks), (FAILED, vec!["not decided, a defect: of a test".to_owned()]));
 }

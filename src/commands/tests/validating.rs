@@ -242,10 +242,47 @@ fn a_namespace_of_an_extension_object_may_be_missing_but_not_wrong() {
 
 /// spec 62 §2.3
 #[test]
-fn an_extension_object_that_is_too_deep_to_be_read_is_told() {
-    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
-    let found = findings(&format!(
-        "{{apiVersion: extensions.gardener.cloud/v1alpha1, kind: Extension, metadata: {{name: o}}, spec: {{type: t, x: {deep}}}}}"
-    ));
-    assert!(found.iter().any(|line| line.contains("couldn't decode the Extension: recursion limit")), "{found:?}");
+fn an_extension_object_that_the_webhook_cannot_read_is_told() {
+    let extension = |spec: &str| {
+        findings(&format!(
+            "{{apiVersion: extensions.gardener.cloud/v1alpha1, kind: Extension, metadata: {{name: o}}, spec: {{type: t, x: {spec}}}}}"
+        ))
+    };
+    let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    // The object and its spec are two levels more.
+    assert!(extension(&deep(123)).is_empty());
+    for (spec, reason) in [
+        (deep(124), "the object is nested too deeply (more than 125 levels)"),
+        (format!("[{}0]", "0, ".repeat(50_000)), "the object has too many fields"),
+    ] {
+        let (found, text) = (extension(&spec), format!("couldn't decode the Extension: {reason} — "));
+        assert!(found.len() == 1 && found[0].contains(&text), "{found:?}");
+    }
+}
+
+/// spec 62 §2.3: what the webhook passes over
+#[test]
+fn the_status_of_an_extension_object_is_read_only_if_it_has_rules() {
+    let of = |kind: &str, spec: &str| {
+        findings(&format!(
+            "{{apiVersion: extensions.gardener.cloud/v1alpha1, kind: {kind}, metadata: {{name: o}}, spec: {{{spec}}}, status: []}}"
+        ))
+    };
+    assert_eq!(of("Extension", "type: t"), Vec::<String>::new());
+    let config = of("OperatingSystemConfig", "type: t, purpose: reconcile");
+    assert!(config.len() == 1 && config[0].contains("status is not of its type"), "{config:?}");
+}
+
+/// spec 60 §4
+#[test]
+fn extension_objects_of_versions_that_are_not_registered_are_left_alone() {
+    for version in ["v1alpha1", "v1beta1"] {
+        for (group, kind) in [("extensions.gardener.cloud", "Infrastructure"), ("druid.gardener.cloud", "Etcd")] {
+            let spec = "{backup: {store: {prefix: x}}}";
+            let found = findings(&format!(
+                "{{apiVersion: {group}/{version}, kind: {kind}, metadata: {{name: o}}, spec: {spec}}}"
+            ));
+            assert_eq!(found.is_empty(), version == "v1beta1", "{kind} {version}: {found:?}");
+        }
+    }
 }

@@ -50,15 +50,8 @@ pub(super) fn check(manifest: &Value, warnings: &[LabelWarning]) -> Vec<Issue> {
 
 /// What the webhook for extension objects would say of its creation (spec 62).
 fn extension(manifest: &Value, issues: &mut Vec<Issue>) {
-    let Some(GroupVersionKind { group, kind, .. }) = GroupVersionKind::of(manifest) else { return };
-    let Some(extension) = Extension::find(&group, &kind) else { return };
-    let text = manifest.to_string();
-    let checked = match serde_json::from_str(&text) {
-        Ok(object) => extension.check(&object),
-        // It was read from a manifest; what is left is its depth.
-        Err(error) => Err(format!("couldn't decode the {kind}: {error}")),
-    };
-    match checked {
+    let Some(extension) = GroupVersionKind::of(manifest).as_ref().and_then(Extension::find) else { return };
+    match extension.check(manifest) {
         Ok(checked) => {
             // Whoever applies the manifest fills in a namespace.
             let is_filled_in = |error: &Error| error.kind == Kind::Required && error.field == "metadata.namespace";

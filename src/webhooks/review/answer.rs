@@ -32,7 +32,12 @@ pub enum Verdict {
     /// Denied with an API status.
     Status(Box<ApiStatus>),
     /// Denied, because the object breaks rules; the text may quote it.
-    Invalid(Box<ApiStatus>),
+    Invalid {
+        /// With a cause for each error, as far as there is room for them.
+        status: Box<ApiStatus>,
+        /// How many errors there are.
+        errors: usize,
+    },
     /// No verdict, because something could not be read.
     ReadFailed {
         /// What.
@@ -117,7 +122,7 @@ pub fn reply(identity: &Identity, verdict: &Verdict, policy: FailurePolicy) -> R
         Verdict::Allowed | Verdict::Patched(_) => (true, Status { code: 200, ..Status::default() }),
         Verdict::Unexpected(message) => (true, Status { message, code: 200, ..Status::default() }),
         Verdict::Denied(message) => (false, Status { message, reason: "Forbidden", code: 403, ..Status::default() }),
-        Verdict::Status(status) | Verdict::Invalid(status) => (false, Status::of(status)),
+        Verdict::Status(status) | Verdict::Invalid { status, errors: _ } => (false, Status::of(status)),
         Verdict::ReadFailed { read: _, message } => (false, Status { message, code: 500, ..Status::default() }),
         Verdict::Errored { code, message } => (false, Status { message, code: *code, ..Status::default() }),
         Verdict::Panicked(text) => {
@@ -158,7 +163,7 @@ impl Verdict {
             Self::Allowed | Self::Patched(_) | Self::Unexpected(_) => return None,
             Self::Denied(_) => "denied",
             Self::Status(_) => "status",
-            Self::Invalid(_) => "invalid",
+            Self::Invalid { .. } => "invalid",
             Self::ReadFailed { read: Read::Namespace, .. } => "namespace",
             Self::ReadFailed { read: Read::Autoscalers, .. } => "autoscalers",
             Self::ReadFailed { read: Read::Nodes, .. } => "nodes",
@@ -174,7 +179,7 @@ impl Verdict {
             Self::Allowed | Self::Patched(_) => (200, ""),
             Self::Unexpected(message) => (200, message),
             Self::Denied(message) => (403, message),
-            Self::Status(status) | Self::Invalid(status) => (status.code, &status.message),
+            Self::Status(status) | Self::Invalid { status, errors: _ } => (status.code, &status.message),
             Self::ReadFailed { read: _, message } => (500, message),
             Self::Errored { code, message } => (*code, message),
             Self::Panicked(text) => (500, text),

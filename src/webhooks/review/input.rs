@@ -5,10 +5,10 @@ use serde_json::{Value, error::Category};
 
 use super::{
     Identity,
-    object::{self, Keyed, TOO_MANY},
+    object::{self, Keyed},
 };
 use crate::{
-    api::object::GroupVersionKind,
+    api::{field::TOO_MANY, object::GroupVersionKind},
     webhooks::exchange::{Body, EMPTY, JSON, TOO_LARGE},
 };
 
@@ -95,16 +95,26 @@ pub(in crate::webhooks) fn checked<'a>(body: &'a Body, content_type: &str) -> Re
     Ok(bytes)
 }
 
-/// Where the fault is, without what stands there: it may be anybody's secret.
+/// `serde_json` reads 127 levels of lists and maps; two of them are the review's own.
+const TOO_DEEP: &str = "the object is nested too deeply (more than 125 levels)";
+
+/// What is wrong, and where, without what stands there: it may be anybody's secret.
 pub(in crate::webhooks) fn fault(error: &serde_json::Error) -> String {
-    let what = match error.classify() {
+    let what = reason(error);
+    format!("couldn't decode the AdmissionReview: {what} at line {}, column {}", error.line(), error.column())
+}
+
+/// What is wrong.
+pub(in crate::webhooks) fn reason(error: &serde_json::Error) -> &'static str {
+    match error.classify() {
         // The text of any other error begins otherwise, whatever it quotes.
         Category::Data if error.to_string().starts_with(TOO_MANY) => TOO_MANY,
         Category::Data => "a field has the wrong type",
         Category::Eof => "unexpected end of JSON",
+        // These texts quote nothing; there is no other way to tell them apart.
+        Category::Syntax if error.to_string().starts_with("recursion limit exceeded") => TOO_DEEP,
         Category::Syntax | Category::Io => "invalid JSON",
-    };
-    format!("couldn't decode the AdmissionReview: {what} at line {}, column {}", error.line(), error.column())
+    }
 }
 
 // === impl Review ===

@@ -23,6 +23,6 @@ pub use answer::{FailurePolicy, Judged, Verdict, reply};
 pub use attempt::attempt;
 pub use identity::Identity;
 pub use input::{Refusal, Review, decode};
-pub(super) use input::{checked, fault};
+pub(super) use input::{checked, fault, reason};
 pub(super) use object::Keyed;
 pub use patch::{Operation, difference};

@@ -8,12 +8,7 @@ use serde::{
 };
 use serde_json::{Map, Number, Value};
 
-/// Lists, maps and scalars that an object may be made of. A large EndpointSlice has 15,000; 7 MiB of text can have millions.
-/// Each can take a hundred times the bytes of its text, and two kilobytes when a webhook adds to it.
-pub(super) const MOST_VALUES: usize = 50_000;
-
-/// How the error of an object with more of them begins.
-pub(super) const TOO_MANY: &str = "the object has too many fields";
+use crate::api::field::{MOST_VALUES, TOO_MANY};
 
 /// Read from a map only. On its own a struct would also be read from a list, with its fields in their order.
 pub(in crate::webhooks) struct Keyed<T>(pub(in crate::webhooks) T);

@@ -4,9 +4,9 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{object::MOST_VALUES, *};
+use super::*;
 use crate::{
-    api::config::HighAvailabilityConfig,
+    api::{config::HighAvailabilityConfig, field::MOST_VALUES},
     metrics::FAILURE_CAUSES,
     webhooks::{
         mutating::{Mutation, Mutator, Request, high_availability::HighAvailability},
@@ -171,6 +171,22 @@ fn an_object_of_more_fields_than_any_has_is_refused() {
     assert_eq!((&answer["response"]["uid"], &status["code"]), (&json!("7c1f"), &json!(400)));
     let message = status["message"].as_str().unwrap();
     let expected = "couldn't decode the AdmissionReview: the object has too many fields at line 1, column ";
+    assert!(message.starts_with(expected), "{message}");
+}
+
+/// spec 50 §2.2 row 5
+#[test]
+fn an_object_that_is_nested_too_deeply_is_told_so() {
+    let body = |levels: usize| {
+        let (open, close) = ("[".repeat(levels - 1), "]".repeat(levels - 1));
+        Body::Whole(Bytes::from(format!(r#"{{"request": {{"uid": "7c1f", "object": {{"a": {open}{close}}}}}}}"#)))
+    };
+
+    assert!(decode(&body(125), JSON).is_ok());
+
+    let answer = refused(&body(126), JSON);
+    let message = answer["response"]["status"]["message"].as_str().unwrap();
+    let expected = "couldn't decode the AdmissionReview: the object is nested too deeply (more than 125 levels) at line 1, column ";
     assert!(message.starts_with(expected), "{message}");
 }
 
@@ -433,7 +449,7 @@ fn each_failure_has_a_cause_that_metrics_know() {
     let table = [
         (Verdict::Denied(String::new()), "denied"),
         (Verdict::Status(status.clone()), "status"),
-        (Verdict::Invalid(status), "invalid"),
+        (Verdict::Invalid { status, errors: 1 }, "invalid"),
         (failed(Read::Namespace), "namespace"),
         (failed(Read::Autoscalers), "autoscalers"),
         (failed(Read::Nodes), "nodes"),

@@ -104,10 +104,9 @@ impl Statistics {
                 self.denied.fetch_add(1, Ordering::Relaxed);
                 tracing::info!(operation, namespace, name, code, detail = message, "Review denied");
             }
-            Verdict::Invalid(status) => {
+            Verdict::Invalid { status: _, errors } => {
                 self.denied.fetch_add(1, Ordering::Relaxed);
-                let causes = status.details.causes.len();
-                tracing::info!(operation, namespace, name, code, causes, "Review denied");
+                tracing::info!(operation, namespace, name, code, errors, "Review denied");
                 // It may quote the object (spec 62 trap 8).
                 tracing::debug!(operation, namespace, name, code, detail = &*cut(message), "Object is invalid");
             }
@@ -253,7 +252,10 @@ mod tests {
     use tracing::Level;
 
     use super::*;
-    use crate::webhooks::authorizing::{Action, Attributes, PathAction, ResourceAction};
+    use crate::webhooks::{
+        authorizing::{Action, Attributes, PathAction, ResourceAction},
+        view::{ApiStatus, Cause, Details},
+    };
 
     #[derive(Clone, Default)]
     struct Captured(Arc<Mutex<Vec<u8>>>);
@@ -342,6 +344,25 @@ mod tests {
         }
         let debug = logged_of(&account, Level::DEBUG);
         assert_eq!(debug[1]["detail"], "couldn't decode the Worker: spec.s3cret");
+    }
+
+    /// spec 62 §2.2: those that find no room are counted, too
+    #[test]
+    fn of_an_invalid_object_the_number_of_its_errors_is_logged() {
+        let details = Details { causes: vec![Cause::default(); 101], ..Details::default() };
+        let status = ApiStatus { code: 422, reason: "Invalid".into(), message: "s3cret".into(), details };
+        let judged = Judged::Reviewed {
+            operation: "CREATE".into(),
+            namespace: "ns".into(),
+            name: "w".into(),
+            verdict: Verdict::Invalid { status: Box::new(status), errors: 107 },
+        };
+        let validated = Validated { resource: "workers", is_denied: true, deletion: None };
+
+        let logged = logged_of(&Account::Admission(judged, Some(validated)), Level::INFO);
+
+        assert_eq!(logged.len(), 1);
+        assert_eq!((&logged[0]["message"], &logged[0]["errors"]), (&json!("Review denied"), &json!(107)));
     }
 
     /// spec 61 §8

@@ -2,9 +2,12 @@
 
 use serde_json::Value;
 
-use super::{Extent, Resource, Review, Validated, Validator};
+use super::{
+    Extent, Resource, Review, Validated, Validator,
+    confirmation::{CONFIRMATION, PROTECTION},
+};
 use crate::{
-    api::field::{Json, Keep},
+    api::field::Json,
     webhooks::{
         review::Verdict,
         view::{Collection, Failure, View},
@@ -16,24 +19,11 @@ pub const PATH: &str = "/webhooks/validate-crd-deletion";
 /// Under which name it logs.
 pub const LOGGER: &str = "webhook.crd-deletion-protection";
 
-const CONFIRMATION: &str = "confirmation.gardener.cloud/deletion";
 const DENIAL: &str = r#"must have a "confirmation.gardener.cloud/deletion" annotation to delete"#;
 const TRUTHS: [&str; 6] = ["1", "t", "T", "true", "TRUE", "True"];
 
 const DEFINITIONS: &str = "customresourcedefinitions";
-/// Only definitions with this label count when a collection of them is deleted.
-const PROTECTION: &str = "gardener.cloud/deletion-protected";
 const PROTECTED_DEFINITIONS: &str = "gardener.cloud/deletion-protected=true";
-
-/// What is read of an object: a confirmed one goes, whatever else it consists of.
-pub(super) const CONFIRMED: Keep = Keep::Only(&[(
-    "metadata",
-    Keep::Only(&[
-        ("name", Keep::Only(&[])),
-        ("labels", Keep::Only(&[(PROTECTION, Keep::Only(&[]))])),
-        ("annotations", Keep::Only(&[(CONFIRMATION, Keep::Only(&[]))])),
-    ]),
-)]);
 
 const API_EXTENSIONS: &str = "apiextensions.k8s.io";
 const EXTENSIONS: &str = "extensions.gardener.cloud";
@@ -157,6 +147,8 @@ fn protected(resource: &Resource<'_>) -> Option<&'static str> {
     plurals.iter().find(|plural| **plural == &**resource).copied()
 }
 
+/// Group and version are those of the resource. With `matchPolicy: Exact` no API server converts what it sends, so that those
+/// of the kind are the same (spec 60 §2.3, §4).
 fn collection(review: &Review<'_>) -> Collection {
     let Resource { group, version, resource } = &review.resource;
     let of_definitions = **resource == *DEFINITIONS;

@@ -5,9 +5,11 @@
 //! ```
 //!
 //! * `review.rs`: AdmissionReviews with both objects, borrowed from the bytes.
+//! * `confirmation.rs`: what says that an object may be deleted.
 //! * [`deletion`]: nothing that holds a cluster together is deleted without a confirmation (spec 60 §2).
 //! * [`extensions`]: the rules of extension objects, a file for each kind (spec 62).
 
+mod confirmation;
 pub mod deletion;
 pub mod extensions;
 mod review;

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use serde::{Deserialize, Deserializer, de::DeserializeSeed as _};
 
-use super::deletion::CONFIRMED;
+use super::confirmation::CONFIRMED;
 use crate::{
     api::field::{
         Json, Keep, MOST_VALUES, Picking,
@@ -12,14 +12,17 @@ use crate::{
     },
     webhooks::{
         exchange::Received,
-        review::{Identity, Refusal, checked, fault},
+        review::{Identity, Refusal, checked, fault, reason},
     },
 };
+
+/// All of `metadata` but `managedFields[].fieldsV1`: no rule reads it, and it has as many fields and levels as the object.
+const METADATA: Keep = Keep::Except(&[("managedFields", Some(Keep::Each(&Keep::Except(&[("fieldsV1", None)]))))]);
 
 /// How much of the objects of a review is read. What is not does not need to make sense, and costs no memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// All.
+    /// All that rules may read.
     Whole,
     /// All but `status`.
     WithoutStatus,
@@ -109,18 +112,29 @@ struct Object<'a, E>(Json<'a>, PhantomData<E>);
 /// The rows of spec 60 §1.1.
 pub fn decode(received: &Received, extent: Extent) -> Result<Review<'_>, Refusal> {
     let bytes = checked(&received.body, &received.content_type)?;
-    let read = match extent {
-        Extent::Whole => read::<Whole>(bytes),
-        Extent::WithoutStatus => read::<WithoutStatus>(bytes),
-        Extent::Confirmation => read::<Confirmation>(bytes),
-    };
-    match read {
+    match read(bytes, extent) {
         Ok(review) => Ok(review),
         Err(error) => Err(Refusal { identity: Identity::found_in(bytes), code: 400, message: fault(&error) }),
     }
 }
 
-fn read<'a, E: Extended>(bytes: &'a [u8]) -> serde_json::Result<Review<'a>> {
+/// The object of a review that was made for it.
+///
+/// # Errors
+/// Why it is refused with the review.
+pub(super) fn object(review: &[u8], extent: Extent) -> Result<Json<'_>, &'static str> {
+    read(review, extent).map(|review| review.object).map_err(|error| reason(&error))
+}
+
+fn read(bytes: &[u8], extent: Extent) -> serde_json::Result<Review<'_>> {
+    match extent {
+        Extent::Whole => read_as::<Whole>(bytes),
+        Extent::WithoutStatus => read_as::<WithoutStatus>(bytes),
+        Extent::Confirmation => read_as::<Confirmation>(bytes),
+    }
+}
+
+fn read_as<'a, E: Extended>(bytes: &'a [u8]) -> serde_json::Result<Review<'a>> {
     // `null` is an empty review.
     let Part(document) = serde_json::from_slice::<Part<Document<'a, Object<'a, E>>>>(bytes)?;
     Ok(document.into())
@@ -129,11 +143,11 @@ fn read<'a, E: Extended>(bytes: &'a [u8]) -> serde_json::Result<Review<'a>> {
 // === impl Extended ===
 
 impl Extended for Whole {
-    const KEEP: Keep = Keep::All;
+    const KEEP: Keep = Keep::Except(&[("metadata", Some(METADATA))]);
 }
 
 impl Extended for WithoutStatus {
-    const KEEP: Keep = Keep::Except("status");
+    const KEEP: Keep = Keep::Except(&[("metadata", Some(METADATA)), ("status", None)]);
 }
 
 impl Extended for Confirmation {

@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use super::rules::{Kind, Nothing, Object, Rules, SPEC, SecretReference, immutable_text, required};
 use crate::api::field::{
-    Errors,
-    shapes::{Opaque, Part, Text},
+    Errors, Opaque,
+    shapes::{Part, Text},
 };
 
 pub(super) struct BackupEntry;

@@ -4,9 +4,9 @@ use serde::Deserialize;
 
 use super::rules::{Kind, Nothing, Object, Rules, SPEC, immutable_shown, immutable_text, required, required_if};
 use crate::api::field::{
-    Errors, Shown,
+    Errors, Opaque, Shown,
     difference::instead_of,
-    shapes::{Bytes, List, Opaque, Part, Text},
+    shapes::{Bytes, List, Part, Text},
 };
 
 pub(super) struct Bastion;

@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use super::rules::{Kind, Nothing, Object, Rules, SPEC, immutable_text, required};
 use crate::api::field::{
-    Errors,
-    shapes::{List, Map, Opaque, Part, Text},
+    Errors, Opaque,
+    shapes::{List, Map, Part, Text},
 };
 
 pub(super) struct ContainerRuntime;

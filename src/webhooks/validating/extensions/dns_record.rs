@@ -6,10 +6,10 @@ use super::rules::{
     Kind, Nothing, Object, Rules, SPEC, SecretReference, immutable, immutable_text, required, required_if,
 };
 use crate::api::field::{
-    Errors, Path, Shown,
+    Errors, Opaque, Path, Shown,
     formats::{dns_label, dns_subdomain},
     net::{NO_ADDRESS, address},
-    shapes::{List, Opaque, Part, Text},
+    shapes::{List, Part, Text},
 };
 
 const TYPES: [&str; 4] = ["A", "AAAA", "CNAME", "TXT"];

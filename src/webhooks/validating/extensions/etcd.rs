@@ -3,12 +3,15 @@
 use serde::Deserialize;
 
 use super::rules::{Kind, Nothing, Object, Rules, SPEC, immutable, immutable_shown, immutable_text};
-use crate::api::field::{
-    Errors, Shown,
-    shapes::{Part, Text, means_the_same},
+use crate::api::{
+    field::{
+        Errors, Shown, means_the_same,
+        shapes::{Part, Text},
+    },
+    quote::cut,
 };
 
-const PROVIDERS: [&str; 16] = [
+const PROVIDERS: [&str; 17] = [
     "aws",
     "S3",
     "stackit",
@@ -25,6 +28,7 @@ const PROVIDERS: [&str; 16] = [
     "openshift",
     "OCS",
     "Local",
+    "local",
 ];
 
 pub(super) struct Etcd;
@@ -69,8 +73,8 @@ impl Rules for Etcd {
             errors.invalid(&path.child("prefix"), shown, "must contain object name and namespace");
         }
         let provider = store.provider.as_deref().unwrap_or_default();
-        if !provider.is_empty() && provider != "local" && !PROVIDERS.contains(&provider) {
-            let detail = format!("unsupported storage provider: '{provider}'");
+        if !provider.is_empty() && !PROVIDERS.contains(&provider) {
+            let detail = format!("unsupported storage provider: '{}'", cut(provider));
             errors.invalid(&path.child("provider"), Shown::Text(provider), detail);
         }
     }

@@ -3,10 +3,7 @@
 use serde::Deserialize;
 
 use super::rules::{Kind, Nothing, Object, Rules, SPEC, immutable_text, required};
-use crate::api::field::{
-    Errors,
-    shapes::{Opaque, Text},
-};
+use crate::api::field::{Errors, Opaque, shapes::Text};
 
 pub(super) struct Extension;
 

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::rules::{immutable, immutable_text};
+use super::checks::{each_invalid, immutable, immutable_text};
 use crate::api::{
     field::{
         Errors, Path, Shown,
         formats::{dns_label, dns_subdomain, label_value, qualified_name},
         shapes::{List, Map, Part, Plain, Text, Time},
     },
-    quote::{is_printable, quoted},
+    quote::{cut, is_printable, shown},
 };
 
 /// Keys and values of annotations, in bytes.
@@ -106,7 +106,7 @@ pub(super) fn check_update(new: &Metadata<'_>, old: &Metadata<'_>, errors: &mut 
         let known: BTreeSet<_> = old.finalizers.iter().collect();
         let added: BTreeSet<_> = new.finalizers.iter().filter(|finalizer| !known.contains(finalizer)).collect();
         if !added.is_empty() {
-            let added: Vec<_> = added.into_iter().map(|finalizer| quoted(finalizer)).collect();
+            let added: Vec<_> = added.into_iter().map(|finalizer| shown(finalizer)).collect();
             let detail = format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
                 added.join(", ")
@@ -131,10 +131,6 @@ pub(super) fn check_update(new: &Metadata<'_>, old: &Metadata<'_>, errors: &mut 
     check_texts(new, errors);
     check_owners(new, errors);
     check_managed_fields(new, errors);
-}
-
-fn each_invalid(field: &Path<'_>, value: &str, details: Vec<String>, errors: &mut Errors) {
-    details.into_iter().for_each(|detail| errors.invalid(field, Shown::Text(value), detail));
 }
 
 /// What is checked of a prefix: API servers append a suffix to it. The last *two* bytes are replaced, as in the original.
@@ -181,7 +177,7 @@ fn check_owners(metadata: &Metadata<'_>, errors: &mut Errors) {
             errors.invalid(&owners, Shown::Json(owner), "/v1, Kind=Event is disallowed from being an owner");
         }
         if owner.controller == Some(true) {
-            let this = format!("{}/{}", &*owner.kind, &*owner.name);
+            let this = format!("{}/{}", cut(&owner.kind), cut(&owner.name));
             match &controller {
                 None => controller = Some(this),
                 // Once is enough: each shows the whole list.

@@ -4,7 +4,8 @@
 //! Review ─► Extension::judge ─► Object<R>::read ─► rules.rs: create or update ─► Errors ─► an API status
 //! ```
 //!
-//! * `rules.rs`: what a kind is ([`Rules`]), the order of rules, and rules that many kinds have.
+//! * `rules.rs`: what a kind is ([`Rules`]), and the order of rules.
+//! * `checks.rs`: rules that many fields have.
 //! * `metadata.rs`: the rules of metadata.
 //! * One file or folder for each kind.
 //!
@@ -13,6 +14,7 @@
 mod backup_bucket;
 mod backup_entry;
 mod bastion;
+mod checks;
 mod container_runtime;
 mod control_plane;
 mod dns_record;
@@ -32,10 +34,13 @@ mod tests;
 use self::rules::{Object, Rules, create, update};
 pub use rules::Kind;
 
-use super::{Extent, Review, Validated, Validator};
+use serde_json::Value;
+
+use super::{Extent, Review, Validated, Validator, review};
 use crate::{
     api::{
         field::{Errors, Json},
+        object::GroupVersionKind,
         quote::{cut, shown},
     },
     webhooks::{
@@ -45,6 +50,8 @@ use crate::{
 };
 
 const GROUP: &str = "extensions.gardener.cloud";
+/// Of all kinds, those of other groups, too; no other one is registered.
+const VERSION: &str = "v1alpha1";
 /// Where a chart sends Etcds by mistake (spec 60 §4.1).
 const OTHER_PATH_OF_ETCD: &str = "/validate-extensions-gardener-cloud-v1alpha1-etcd";
 
@@ -123,17 +130,22 @@ impl<R: Rules> Object<'_, R> {
 // === impl Extension ===
 
 impl Extension {
-    /// Whom objects of this group and kind are the matter of.
-    pub fn find(group: &str, kind: &str) -> Option<Self> {
-        all().into_iter().find(|extension| (extension.kind.group, extension.kind.kind) == (group, kind))
+    /// Whom objects of this kind are the matter of.
+    pub fn find(kind: &GroupVersionKind) -> Option<Self> {
+        let GroupVersionKind { group, version, kind } = kind;
+        let is_meant = |its: &Kind| (its.group, VERSION, its.kind) == (&**group, &**version, &**kind);
+        all().into_iter().find(|extension| is_meant(&extension.kind))
     }
 
-    /// Checks an object as if it were to be created.
+    /// Checks a manifest as its webhook checks what is to be created.
     ///
     /// # Errors
-    /// Why it is no object of the kind.
-    pub fn check(&self, object: &Json<'_>) -> Result<Checked, String> {
-        (self.create)(object)
+    /// Why it cannot be decoded.
+    pub fn check(&self, manifest: &Value) -> Result<Checked, String> {
+        let review = format!(r#"{{"request":{{"object":{manifest}}}}}"#);
+        let object = review::object(review.as_bytes(), self.extent);
+        let object = object.map_err(|reason| format!("couldn't decode the {}: {reason}", self.kind.kind))?;
+        (self.create)(&object)
     }
 
     /// Spec 62 §2.3.
@@ -146,7 +158,10 @@ impl Extension {
             }
             "UPDATE" => {
                 needed(&review.object)?;
-                (self.decode)(&review.object)?;
+                if review.old_object.is_null() {
+                    // What is wrong with the new object is told first.
+                    (self.decode)(&review.object)?;
+                }
                 needed(&review.old_object)?;
                 (self.update)(&review.object, &review.old_object)
             }
@@ -170,13 +185,16 @@ impl Validator for Extension {
     fn judge(&self, review: &Review<'_>, _: &dyn View) -> Result<Verdict, Failure> {
         match self.decide(review) {
             Ok(checked) if checked.errors.is_empty() => Ok(Verdict::Allowed),
-            Ok(checked) => Ok(Verdict::Invalid(Box::new(self.refusal(&checked)))),
+            Ok(checked) => {
+                let errors = checked.errors.len();
+                Ok(Verdict::Invalid { status: Box::new(self.refusal(&checked)), errors })
+            }
             Err(message) => Ok(Verdict::Errored { code: 400, message }),
         }
     }
 
     fn account(&self, _: &Review<'_>, verdict: &Verdict) -> Validated {
-        Validated { resource: self.kind.plural, deletion: None, is_denied: matches!(verdict, Verdict::Invalid(_)) }
+        Validated { resource: self.kind.plural, deletion: None, is_denied: matches!(verdict, Verdict::Invalid { .. }) }
     }
 }
 

@@ -5,10 +5,13 @@ use std::net::IpAddr;
 use serde::Deserialize;
 
 use super::rules::{Kind, Nothing, Object, Rules, SPEC, immutable_text, required};
-use crate::api::field::{
-    Errors, Shown,
-    net::Network as Cidr,
-    shapes::{List, Opaque, Text},
+use crate::api::{
+    field::{
+        Errors, Opaque, Shown,
+        net::Network as Cidr,
+        shapes::{List, Text},
+    },
+    quote::cut,
 };
 
 const IPV4: &str = "IPv4";
@@ -52,6 +55,7 @@ impl Rules for Network {
         let may_change = before == one && now == both || before == both && now == one;
         if now != before && !may_change {
             let (before, now) = (before.join(" "), now.join(" "));
+            let (before, now) = (cut(&before), cut(&now));
             let detail = format!("unsupported IP family update: oldIPFamilies=[{before}], newIPFamilies=[{now}]");
             errors.forbidden(&SPEC.child("ipFamilies"), detail);
         }
@@ -87,7 +91,7 @@ fn check_networks(spec: &Spec<'_>, errors: &mut Errors) {
     for (field, text, network) in &mut networks {
         *network = Cidr::parse(text);
         if network.is_none() && !text.is_empty() {
-            errors.invalid(field, Shown::Text(text), format_args!("invalid CIDR address: {}", &***text));
+            errors.invalid(field, Shown::Text(text), format_args!("invalid CIDR address: {}", cut(text)));
         }
     }
     if spec.ip_families.len() < 2 {
@@ -106,7 +110,7 @@ fn check_networks(spec: &Spec<'_>, errors: &mut Errors) {
         && !only_ipv6
         && pods.overlaps(services)
     {
-        let detail = format!("must not overlap with \"spec.podCIDR\" (\"{}\")", &*spec.pod_cidr);
+        let detail = format!("must not overlap with \"spec.podCIDR\" (\"{}\")", cut(&spec.pod_cidr));
         errors.invalid(field, Shown::Text(text), detail);
     }
 }

@@ -1,18 +1,20 @@
-//! What the kinds have in common: their traits, their order of rules, and the rules that many of them have (spec 62 §2.4–2.6).
+//! What the kinds have in common: their traits, and their order of rules (spec 62 §2.4, §2.5).
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::metadata::{self, Metadata};
+pub(super) use super::checks::{
+    REQUIRED, each_invalid, immutable, immutable_shown, immutable_text, required, required_if,
+};
+use super::{
+    VERSION,
+    metadata::{self, Metadata},
+};
 use crate::api::field::{
-    Errors, Json, Path, Shown,
+    Errors, Json, Path,
     difference::difference,
     shapes::{Part, Text},
 };
 use crate::api::quote::cut;
-
-/// Detail of a field that must be there.
-pub(super) const REQUIRED: &str = "field is required";
-const IMMUTABLE: &str = "field is immutable";
 
 pub(super) const SPEC: Path<'static> = Path::root("spec");
 pub(super) const STATUS: Path<'static> = Path::root("status");
@@ -53,7 +55,7 @@ pub(super) trait Rules {
 pub struct Kind {
     /// Kind in upper camel case.
     pub kind: &'static str,
-    /// API group; the version is `v1alpha1`.
+    /// API group; the version is `v1alpha1` for all.
     pub group: &'static str,
     /// Its name in paths of the API.
     pub plural: &'static str,
@@ -111,42 +113,6 @@ pub(super) fn update<'a, R: Rules>(new: &Object<'a, R>, old: &Object<'a, R>, err
     }
 }
 
-/// The field must not be empty.
-pub(super) fn required(field: &Path<'_>, value: &str, errors: &mut Errors) {
-    required_if(value.is_empty(), field, errors);
-}
-
-/// The field must not be missing, as it is if `missing`.
-pub(super) fn required_if(missing: bool, field: &Path<'_>, errors: &mut Errors) {
-    if missing {
-        errors.required(field, REQUIRED);
-    }
-}
-
-/// A value must not change.
-pub(super) fn immutable<T: PartialEq + Serialize + std::fmt::Debug>(
-    field: &Path<'_>,
-    new: &T,
-    old: &T,
-    errors: &mut Errors,
-) {
-    if new != old {
-        errors.invalid(field, Shown::Json(new), IMMUTABLE);
-    }
-}
-
-/// A text must not change.
-pub(super) fn immutable_text(field: &Path<'_>, new: &str, old: &str, errors: &mut Errors) {
-    immutable_shown(new != old, field, Shown::Text(new), errors);
-}
-
-/// A value that is shown so has changed, if `changed`.
-pub(super) fn immutable_shown(changed: bool, field: &Path<'_>, shown: Shown<'_>, errors: &mut Errors) {
-    if changed {
-        errors.invalid(field, shown, IMMUTABLE);
-    }
-}
-
 // === impl Object ===
 
 impl<'a, R: Rules> Object<'a, R> {
@@ -158,8 +124,8 @@ impl<'a, R: Rules> Object<'a, R> {
         let Kind { kind, group, .. } = R::KIND;
         let Json::Map(_) = json else { return Err(format!("couldn't decode the {kind}: it is no map")) };
         let head: Head<'a> = read(json, kind)?;
-        let is = |found: &str, expected: &str| found.is_empty() || found == expected;
-        if !is(&head.api_version, &format!("{group}/v1alpha1")) || !is(&head.kind, kind) {
+        let is_of_version = head.api_version.is_empty() || head.api_version.split_once('/') == Some((group, VERSION));
+        if !is_of_version || !(head.kind.is_empty() || *head.kind == *kind) {
             return Err(format!("couldn't decode the {kind}: the object says that it is of another kind or version"));
         }
         let body: Body<R::Spec<'a>, R::Status<'a>> = read(json, kind)?;

@@ -4,13 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     metadata::group_version,
-    rules::{Kind, Nothing, Object, REQUIRED, Rules, SPEC, immutable_text, required, required_if},
+    rules::{Kind, Nothing, Object, REQUIRED, Rules, SPEC, each_invalid, immutable_text, required, required_if},
 };
-use crate::api::field::{
-    Errors, Path, Shown,
-    formats::dns_subdomain,
-    net::{NO_ADDRESS, lenient_address},
-    shapes::{List, Opaque, Part, Plain, Text},
+use crate::api::{
+    field::{
+        Errors, Opaque, Path, Shown,
+        formats::dns_subdomain,
+        net::{NO_ADDRESS, lenient_address},
+        shapes::{List, Part, Plain, Text},
+    },
+    quote::cut,
 };
 
 const ADDRESS_TYPES: [&str; 5] = ["ExternalDNS", "ExternalIP", "Hostname", "InternalDNS", "InternalIP"];
@@ -124,9 +127,7 @@ fn check_reference(reference: &ObjectReference<'_>, namespace: &str, errors: &mu
         errors.invalid(&path.child("namespace"), shown, "must equal metadata.namespace");
     }
     if must_have("name", &reference.name, "must provide a name", errors) {
-        let name = path.child("name");
-        let wrong = dns_subdomain(&reference.name).into_iter();
-        wrong.for_each(|detail| errors.invalid(&name, Shown::Text(&reference.name), detail));
+        each_invalid(&path.child("name"), &reference.name, dns_subdomain(&reference.name), errors);
     }
     let (group, version) = group_version(&reference.api_version);
     let found = GroupVersionKind { group, version, kind: &reference.kind };
@@ -154,14 +155,11 @@ fn check_address(path: &Path<'_>, Address { r#type, address }: &Address<'_>, err
             }
         }
         "Hostname" | "InternalDNS" | "ExternalDNS" => {
-            dns_subdomain(address).into_iter().for_each(|detail| errors.invalid(&address_path, shown, detail));
+            each_invalid(&address_path, address, dns_subdomain(address), errors);
         }
         other => {
-            errors.invalid(
-                &address_path,
-                shown,
-                format_args!("invalid address for unsupported address type \"{other}\""),
-            );
+            let detail = format!("invalid address for unsupported address type \"{}\"", cut(other));
+            errors.invalid(&address_path, shown, detail);
         }
     }
 }

@@ -4,9 +4,9 @@ use serde::Deserialize;
 
 use super::rules::{Kind, Nothing, Object, Rules, SPEC, SecretReference, immutable_text, required};
 use crate::api::field::{
-    Errors, Path, Shown,
+    Errors, Loose, Opaque, Path, Shown,
     formats::qualified_name,
-    shapes::{Bytes, IntOrText, List, Loose, Map, Opaque, Part, Plain, Quantity, Text, Time},
+    shapes::{Bytes, IntOrText, List, Map, Part, Plain, Quantity, Text, Time},
 };
 
 const ARCHITECTURES: [&str; 2] = ["amd64", "arm64"];

@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::super::rules::required;
-use crate::api::field::{
-    Errors, Json, Path, Shown,
-    formats::dns_subdomain,
-    shapes::{List, Opaque, Part, Text},
-    url,
+use super::super::rules::{each_invalid, required};
+use crate::api::{
+    field::{
+        Errors, Json, Opaque, Path, Shown,
+        formats::dns_subdomain,
+        shapes::{List, Part, Text},
+        url,
+    },
+    quote::cut,
 };
 
 /// The upstream that stands for all that are not named.
@@ -107,10 +110,10 @@ fn check_upstream(path: &Path<'_>, upstream: &str, errors: &mut Errors) {
     };
     let in_range = |port: &str| !port.starts_with('0') && port.parse::<u16>().is_ok();
     if let Some(port) = port.filter(|port| !in_range(port)) {
-        let detail = format!("port '{port}' is not valid, valid port must be in the range [1, 65535]");
+        let detail = format!("port '{}' is not valid, valid port must be in the range [1, 65535]", cut(port));
         errors.invalid(path, Shown::Text(upstream), detail);
     }
-    dns_subdomain(host).into_iter().for_each(|detail| errors.invalid(path, Shown::Text(upstream), detail));
+    each_invalid(path, upstream, dns_subdomain(host), errors);
 }
 
 /// Rules 8 to 11.
@@ -145,6 +148,8 @@ impl Plugin<'_> {
         if self.op.as_deref() == Some("remove") {
             errors.forbidden(&path, "values must not be specified when 'remove' operation is used");
         } else if !matches!(values, Json::Map(_)) {
+            // The rule wants it repeated. Values are confidential in what is told of changes; but what is no map configures
+            // nothing, and its author has to see which mistake it is.
             let text = serde_json::to_string(values).unwrap_or_default();
             errors.invalid(&path, Shown::Text(&text), "provided values must be given in json format");
         }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::super::rules::required;
+use super::super::rules::{each_invalid, required};
 use crate::api::field::{
     Errors, Path, Shown,
     difference::instead_of,
@@ -115,8 +115,7 @@ pub(super) fn check_files(path: &Path<'_>, files: &[Part<File<'_>>], errors: &mu
         required(&path.child("path"), &file.path, errors);
         check_content(&path.child("content"), &file.content, errors);
         if let Some(host) = &file.host_name {
-            let field = path.child("hostName");
-            dns_subdomain(host).into_iter().for_each(|detail| errors.invalid(&field, Shown::Text(host), detail));
+            each_invalid(&path.child("hostName"), host, dns_subdomain(host), errors);
         }
     }
 }

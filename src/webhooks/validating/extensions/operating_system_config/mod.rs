@@ -14,8 +14,8 @@ use self::{
 };
 use super::rules::{Kind, Object, Rules, SPEC, STATUS, immutable, immutable_text, required};
 use crate::api::field::{
-    Errors, Shown,
-    shapes::{List, Loose, Opaque, Part, Text},
+    Errors, Loose, Opaque, Shown,
+    shapes::{List, Part, Text},
 };
 
 const PROVISION: &str = "provision";
@@ -38,8 +38,8 @@ pub(super) struct Spec<'a> {
     in_place_updates: Option<Loose<'a>>,
 }
 
-/// What an extension adds. It counts for changes of the spec, too.
-#[derive(Debug, Default, PartialEq, Deserialize)]
+/// What an extension adds. Its rules hold with changes of the spec, too; it may itself change.
+#[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Status<'a> {
     #[serde(borrow)]

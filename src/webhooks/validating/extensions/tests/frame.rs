@@ -34,7 +34,9 @@ fn a_good_object_of_each_kind_is_allowed() {
 #[test]
 fn a_refusal_is_a_complete_status() {
     let object = json!({ "metadata": { "name": "bucket" } });
-    let Verdict::Invalid(status) = judged("BackupBucket", "CREATE", &object, &Value::Null) else { panic!("allowed") };
+    let Verdict::Invalid { status, .. } = judged("BackupBucket", "CREATE", &object, &Value::Null) else {
+        panic!("allowed")
+    };
 
     assert_eq!((status.code, &*status.reason), (422, "Invalid"));
     let [one, two, three] = ["spec.type", "spec.region", "spec.secretRef.name"];
@@ -67,6 +69,7 @@ fn an_operation_needs_its_objects() {
         ("CREATE", &ok, &json!(5), Vec::new()),
         ("UPDATE", &ok, &none, no_content.clone()),
         ("UPDATE", &ok, &json!(5), no_map.clone()),
+        ("UPDATE", &json!(5), &none, no_map.clone()),
         ("UPDATE", &none, &ok, no_content.clone()),
         ("DELETE", &none, &bad, Vec::new()),
         ("DELETE", &none, &none, no_content),
@@ -108,23 +111,75 @@ fn a_refusal_stays_small_whatever_it_is_about() {
     let name = "<\u{1}".repeat(100_000);
     let object = with(good("Worker"), [("/metadata/labels", labels.into()), ("/metadata/name", json!(name))]);
 
-    let Verdict::Invalid(status) = judged("Worker", "CREATE", &object, &Value::Null) else { panic!("allowed") };
+    let verdict = judged("Worker", "CREATE", &object, &Value::Null);
 
+    let Verdict::Invalid { status, errors } = &verdict else { panic!("allowed") };
     let causes = &status.details.causes;
     assert!(serde_json::to_vec(&status.details).unwrap().len() < 2 << 20 && status.message.len() < 1 << 20);
     assert!(causes.len() <= 101, "{}", causes.len());
     let last = causes.last().unwrap();
     assert!(last.message.starts_with("and ") && last.message.ends_with(" more") && last.field.is_empty());
     assert!(status.message.ends_with(&format!(", {}]", last.message)));
+    assert_eq!(last.message, format!("and {} more", errors - (causes.len() - 1)), "all errors are counted");
     let again = judged("Worker", "CREATE", &object, &Value::Null);
-    assert_eq!(again, Verdict::Invalid(status), "the same input has the same answer");
+    assert_eq!(again, verdict, "the same input has the same answer");
+}
+
+/// spec 62 §2.1
+#[test]
+fn what_a_detail_repeats_is_cut_like_a_value() {
+    let (long, beginning) = ("x".repeat(2_000), "x".repeat(512));
+    let of = |kind: &str, pointer: &str, value: Value| created(&spec_with(kind, [(pointer, value)]));
+    let families = |families: Value| spec_with("Network", [("/ipFamilies", families)]);
+    let (known, unknown) = (families(json!(["IPv4"])), families(json!([long])));
+    let zeros = "0".repeat(2_000);
+    let cidrs = with(good_spec("Network"), [("/podCIDR", json!(format!("10.0.0.0/{zeros}8")))]);
+    let cidrs = with(cidrs, [("/serviceCIDR", json!("10.0.0.0/16"))]);
+    let address = json!([{ "nodeName": "n", "addresses": [{ "type": long, "address": "x" }] }]);
+    let registry = json!({ "upstream": format!("a.b:{}", "9".repeat(2_000)) });
+    let containerd = json!({ "containerd": { "sandboxImage": "p", "registries": [registry] } });
+    let owner = json!({ "apiVersion": "v1", "kind": "K", "name": long, "uid": "u", "controller": true });
+    let deleting = with(good("Worker"), [("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z"))]);
+    let finalized = with(deleting.clone(), [("/metadata/finalizers", json!([long]))]);
+
+    for (errors, detail) in [
+        (of("Network", "/podCIDR", json!(long)), format!(": invalid CIDR address: {beginning}…")),
+        (
+            updated(&unknown, &known),
+            format!(": unsupported IP family update: oldIPFamilies=[IPv4], newIPFamilies=[{beginning}…]"),
+        ),
+        (
+            updated(&known, &unknown),
+            format!(": unsupported IP family update: oldIPFamilies=[{beginning}…], newIPFamilies=[IPv4]"),
+        ),
+        (
+            created(&with(good("Network"), [("/spec", cidrs)])),
+            format!(": must not overlap with \"spec.podCIDR\" (\"10.0.0.0/{}…\")", &zeros[..503]),
+        ),
+        (of("Etcd", "/backup/store/provider", json!(long)), format!(": unsupported storage provider: '{beginning}…'")),
+        (
+            of("SelfHostedShootExposure", "/endpoints", address),
+            format!(": invalid address for unsupported address type \"{beginning}…\""),
+        ),
+        (
+            of("OperatingSystemConfig", "/criConfig", containerd),
+            format!(": port '{}…' is not valid, valid port must be in the range [1, 65535]", "9".repeat(512)),
+        ),
+        (
+            created(&with(good("Worker"), [("/metadata/ownerReferences", json!([owner, owner]))])),
+            format!(" in references for K/{beginning}… and K/{beginning}…"),
+        ),
+        (updated(&finalized, &deleting), format!(", found new finalizers []string{{\"{beginning}…\"}}")),
+    ] {
+        assert!(errors.iter().any(|error| error.ends_with(&detail)), "{detail}: {errors:?}");
+    }
 }
 
 /// spec 62 §2.2
 #[test]
 fn the_name_of_an_object_is_escaped() {
     let object = with(good("Worker"), [("/metadata/name", json!("a\"\n"))]);
-    let Verdict::Invalid(status) = judged("Worker", "CREATE", &object, &Value::Null) else { panic!("allowed") };
+    let Verdict::Invalid { status, .. } = judged("Worker", "CREATE", &object, &Value::Null) else { panic!("allowed") };
     assert!(
         status.message.starts_with(r#"Worker.extensions.gardener.cloud "a\"\n" is invalid: "#),
         "{}",
@@ -140,7 +195,7 @@ fn an_error_of_both_passes_is_told_once_and_has_two_causes() {
     let old = good("Worker");
     let new = with(old.clone(), [("/metadata/labels", json!({ "a b": "c" })), ("/spec/region", json!(""))]);
 
-    let Verdict::Invalid(status) = judged("Worker", "UPDATE", &new, &old) else { panic!("allowed") };
+    let Verdict::Invalid { status, .. } = judged("Worker", "UPDATE", &new, &old) else { panic!("allowed") };
 
     let fields: Vec<_> = status.details.causes.iter().map(|cause| &*cause.field).collect();
     assert_eq!(fields, ["metadata.labels", "spec.region", "metadata.labels", "spec.region"]);
@@ -207,6 +262,18 @@ fn what_means_the_same_has_not_changed() {
     assert_eq!(updated(&container("60m"), &container("1h")).len(), 1, "names are no durations");
     let limits = |cpu: Value| etcd([("/etcd", json!({ "resources": { "limits": { "cpu": cpu } } }))]);
     assert!(updated(&limits(json!(1)), &limits(json!("1"))).is_empty());
+    let rotation = |time: &str| {
+        let rotation = json!({ "certificateAuthorities": { "lastInitiationTime": time } });
+        with(
+            good("OperatingSystemConfig"),
+            [
+                ("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z")),
+                ("/spec/inPlaceUpdates", json!({ "credentialsRotation": rotation })),
+            ],
+        )
+    };
+    assert!(updated(&rotation("2026-01-01T00:00:00Z"), &rotation("2026-01-01T01:00:00+01:00")).is_empty());
+    assert_eq!(updated(&rotation("2026-01-01T00:00:00Z"), &rotation("2026-01-01T00:00:01Z")).len(), 1);
     let config = |value: Value| with(pool("1", "1m"), [("/spec/providerConfig", value)]);
     assert!(updated(&config(json!({ "a": 1, "b": 2 })), &config(json!({ "b": 2, "a": 1 }))).is_empty());
     assert_eq!(updated(&config(json!({ "a": [] })), &config(json!({}))).len(), 1, "content counts as it is");
@@ -222,6 +289,30 @@ fn a_rule_that_is_younger_than_an_object_does_not_keep_its_finalizers() {
     assert!(updated(&old, &old).is_empty());
     let alive = spec_with("Worker", [("/pools/0/name", json!(""))]);
     assert_eq!(updated(&alive, &alive), required(["spec.pools[0].name"]), "as long as it lives, it counts");
+}
+
+/// spec 62 §2.3: who wrote which field is as deep as the object, and no rule reads it
+#[test]
+fn the_fields_that_somebody_manages_are_passed_over() {
+    let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+    let many = format!("[{}0]", "0,".repeat(60_000));
+    let decoded = |kind: &str, fields: &str, config: &str| {
+        let managed = format!(r#"[{{"manager":"m","operation":"Apply","fieldsV1":{fields}}}]"#);
+        let metadata = format!(r#"{{"name":"o","namespace":"ns","managedFields":{managed}}}"#);
+        let object = format!(r#"{{"metadata":{metadata},"spec":{{"type":"t","providerConfig":{config}}}}}"#);
+        let review = format!(r#"{{"request":{{"operation":"CREATE","object":{object}}}}}"#);
+        let received = Received { body: Body::Whole(review.into()), content_type: "application/json".to_owned() };
+        decode(&received, extension(kind).extent()).map(drop).map_err(|refusal| refusal.message)
+    };
+    for kind in ["Extension", "OperatingSystemConfig"] {
+        for fields in [&deep, &many] {
+            assert_eq!(decoded(kind, fields, "{}"), Ok(()), "{kind}");
+        }
+        let refusal = decoded(kind, "{}", &deep).unwrap_err();
+        assert!(refusal.contains("the object is nested too deeply (more than 125 levels)"), "{refusal}");
+    }
+    let object = with(good("Extension"), [("/metadata/managedFields", json!({}))]);
+    assert_eq!(created(&object), ["400 couldn't decode the Extension: metadata.managedFields is not of its type"]);
 }
 
 /// spec 62 §2.3

@@ -104,7 +104,7 @@ fn judged(kind: &str, operation: &str, new: &Value, old: &Value) -> Verdict {
 fn told(verdict: Verdict) -> Vec<String> {
     match verdict {
         Verdict::Allowed => Vec::new(),
-        Verdict::Invalid(status) => {
+        Verdict::Invalid { status, .. } => {
             let causes = status.details.causes.iter();
             causes.map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
         }
