@@ -86,6 +86,9 @@ impl ManagedResources {
         let registry = Rc::new(HealthRegistry::default());
         let (drift, health) = (wake::tell_of_drift(waker), wake::tell_of_health(&registry, waker));
         let objects = ManagedObjects::new(&inputs.watches, selector, inputs.is_custom, drift, health);
+        if settings.target_is_live {
+            objects.read_live();
+        }
         let (scaled, pods) = (wake::tell_of_scaling(&objects, waker), wake::tell_of_pods(&objects, &registry, waker));
         Self {
             autoscalers: Autoscalers::new(&inputs.watches, scaled),

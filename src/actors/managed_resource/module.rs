@@ -53,6 +53,7 @@ fn settings(config: &Config) -> Settings {
         managed_by: settings.managed_by_label_value.clone(),
         class: OwnClass::new(&config.resource_class),
         cluster_id: String::new(),
+        target_is_live: config.target.cache_disabled,
         garbage_collector: config.controllers.garbage_collector.is_some(),
         health: HealthSettings {
             concurrent_syncs: config.controllers.health.concurrent_syncs,

@@ -69,6 +69,8 @@ pub(super) struct Settings {
     pub(super) class: OwnClass,
     /// Cluster id of origin values; empty for none.
     pub(super) cluster_id: String,
+    /// Objects of the target are not watched: each look reads them (spec 70 §8.5).
+    pub(super) target_is_live: bool,
     /// Whether the garbage collector runs: what it collects is left to it (spec 10 §13.2).
     pub(super) garbage_collector: bool,
     /// Of the duties that judge.

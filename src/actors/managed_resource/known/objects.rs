@@ -39,7 +39,7 @@ pub(crate) enum Standing {
     /// It exists; what is wrong with it. It may be of before a connection was lost: until there is one again nothing else
     /// is known.
     Known(Option<Box<Judgement>>),
-    /// Its kind is watched, but nothing is known of it.
+    /// Its kind is watched, or never will be, and nothing is known of it.
     Unknown,
     /// Its kind's watch has not begun.
     Starting,
@@ -62,6 +62,8 @@ struct Inner {
     selector: String,
     is_custom: IsCustom,
     kinds: RefCell<BTreeMap<GroupKind, WatchedKind>>,
+    /// Nothing is watched: what is asked for is read (spec 70 §8.5).
+    is_live: Cell<bool>,
     /// What still runs when the controller has stopped must not start watches again.
     ended: Cell<bool>,
     interest: Rc<RefCell<Interest>>,
@@ -104,6 +106,7 @@ impl ManagedObjects {
             selector,
             is_custom,
             kinds: RefCell::default(),
+            is_live: Cell::default(),
             ended: Cell::default(),
             interest: Rc::default(),
             drift,
@@ -112,6 +115,11 @@ impl ManagedObjects {
             origins: Rc::default(),
         };
         Self { inner: Rc::new(inner) }
+    }
+
+    /// From now on no kind is watched: each look reads, and only periods find what drifted (spec 70 §8.5).
+    pub(crate) fn read_live(&self) {
+        self.inner.is_live.set(true);
     }
 
     /// Sets the objects a bundle is interested in; an empty set ends its interest.
@@ -178,7 +186,7 @@ impl ManagedObjects {
     /// server prefers, whatever the manifests say, so that bundles that use different versions see the same. A version that
     /// is no longer served is given up for another.
     pub(crate) fn watch(&self, resource: &Resource) {
-        if self.inner.ended.get() {
+        if self.inner.is_live.get() || self.inner.ended.get() {
             return;
         }
         let group_kind = resource.group_kind();
@@ -248,7 +256,9 @@ impl ManagedObjects {
     /// How an object stands, for health.
     pub(crate) fn standing(&self, key: &ObjectKey) -> Standing {
         let kinds = self.inner.kinds.borrow();
-        let Some(watch) = kinds.get(&key.group_kind()).map(|kind| &kind.watch) else { return Standing::Starting };
+        let Some(watch) = kinds.get(&key.group_kind()).map(|kind| &kind.watch) else {
+            return if self.inner.is_live.get() { Standing::Unknown } else { Standing::Starting };
+        };
         match watch.store().state() {
             StoreState::Off | StoreState::Starting => Standing::Starting,
             StoreState::Failing(error) if watch.store().age().is_none() => Standing::Failing(error),
