@@ -69,6 +69,10 @@ impl Cli {
             VersionRequest::Override(other) => version.version = other,
         }
         match matches.subcommand() {
+            // Behind a flag it is no command (spec 70 §1).
+            Some((name, _)) if args.first().is_none_or(|first| first != name) => {
+                return Err(UsageError::UnknownCommand(name.to_owned()));
+            }
             Some(("demo", matches)) => return Ok(Command::Demo(DemoOptions { keep: flag_is_set(matches, "keep")? })),
             Some((name, matches)) => {
                 if let Some(tool) = tools::parsed(name, matches) {

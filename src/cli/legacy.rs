@@ -60,7 +60,7 @@ pub(super) static FLAGS: &[LegacyFlag] = flags! {
     "target-namespace" ""
         Text(|d, v| only_namespace(&mut d.file.target, v)), "The only namespace to watch in the target cluster";
     "target-disable-cache" "false"
-        Bool(|d, v| d.file.target.disable_cached_client = v), "Read target objects from the API server, not from the cache";
+        Bool(|d, v| d.file.target.disable_cached_client = v), "Do not watch managed objects of the target; read them at each look";
     "target-cache-resync-period" "24h"
         Duration(|d, v| d.file.target.cache_resync_period = v), "Resync period for the target cluster";
     "leader-election" "true"
@@ -86,9 +86,9 @@ pub(super) static FLAGS: &[LegacyFlag] = flags! {
     "health-bind-address" ":8081"
         Address(|d, v| plain_server(&mut d.file.server.health_probes, &mut d.health_probes_off, v)), "Address of the probe server; 0 disables it";
     "profiling" "false"
-        Bool(|d, v| d.file.debugging.enable_profiling = v), "Enable profiling";
+        Bool(|d, v| d.file.debugging.enable_profiling = v), "Serve /debug/pprof on the metrics server";
     "contention-profiling" "false"
-        Bool(|d, v| d.file.debugging.enable_contention_profiling = v), "Enable lock contention profiling";
+        Bool(|d, v| d.file.debugging.enable_contention_profiling = v), "Accepted, no effect";
     "log-level" "info"
         Text(|d, v| d.file.log_level = v), "Log level: debug, info or error";
     "log-format" "json"

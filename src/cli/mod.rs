@@ -4,9 +4,10 @@
 //! arguments, environment ─ Cli::parse_from ─► Command::Run(RunOptions) ─ load ─► Loaded { config, warnings }
 //! ```
 //!
-//! `flags.rs` has the flags of today, `tools.rs` the commands for authors of bundles and for people on duty, `legacy.rs` the table of those from before there was a configuration file,
-//! `reference.rs` makes the reference of all flags, `load.rs` merges them with file and environment. Everything is pure: files are read by a function that is passed in,
-//! and [`load::read_file`] is the one for production. Start reading at [`Cli::parse_from`].
+//! `flags.rs` has the flags of today, `tools.rs` the commands for authors of bundles and for people on duty, `legacy.rs` the
+//! table of flags from before there was a configuration file, `reference.rs` makes the reference of all flags, `load.rs` merges
+//! them with file and environment. Everything is pure: files are read by a function that is passed in, and
+//! [`load::read_file`] is the one for production. Start reading at [`Cli::parse_from`].
 
 mod args;
 mod flags;
@@ -135,6 +136,11 @@ impl RunOptions {
         self.legacy.iter().find(|(flag, _)| flag.name == name).map(|(_, value)| value.as_str())
     }
 
+    /// The version that `--version=vX.Y.Z` has this process report.
+    fn version_override(&self) -> Option<&str> {
+        (self.version != BuildInfo::of_this_binary()).then_some(&self.version.version)
+    }
+
     /// `FLAG: --<name>=<value>` for each flag there is, sorted by name (spec 70 §7).
     pub fn flag_lines(&self) -> Vec<String> {
         let mut values: Vec<(&str, String)> = vec![
@@ -142,7 +148,7 @@ impl RunOptions {
             ("extra-target-namespace", format!("[{}]", self.extra_target_namespaces.join(","))),
             ("help", "false".to_owned()),
             ("print-config", "false".to_owned()),
-            ("version", "false".to_owned()),
+            ("version", self.version_override().unwrap_or("false").to_owned()),
         ];
         let legacy = legacy::FLAGS.iter();
         values.extend(legacy.map(|flag| (flag.name, self.legacy(flag.name).unwrap_or(flag.default).to_owned())));

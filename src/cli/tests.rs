@@ -110,10 +110,11 @@ fn flags_take_values_in_both_forms_and_the_last_one_counts() {
 /// spec 70 §1
 #[test]
 fn what_is_no_flag_is_refused() {
-    let table: [(&[&str], &str); 11] = [
+    let table: [(&[&str], &str); 12] = [
         (&["run"], "unknown command \"run\" for \"gardener-resource-manager\""),
         (&["--profiling", "false"], "unknown command \"false\" for \"gardener-resource-manager\""),
         (&["--config=/c", "help"], "unknown command \"help\" for \"gardener-resource-manager\""),
+        (&["--config=/c", "get"], "unknown command \"get\" for \"gardener-resource-manager\""),
         (&["--foo"], "unknown flag: --foo"),
         (&["--foo=1"], "unknown flag: --foo"),
         (&["--config"], "flag needs an argument: --config"),

@@ -156,11 +156,11 @@ pub fn serve(options: ServerOptions, sources: Arc<Sources>) -> Result<ServerHand
     let sources = web::Data::from(sources);
 
     let for_metrics = sources.clone();
-    let profiled = options.profiling.then(|| sources.census.clone());
+    let (profiled, end) = (options.profiling.then(|| sources.census.clone()), stop_streams.clone());
     let metrics_routes = move |config: &mut web::ServiceConfig| {
         config.app_data(for_metrics.clone()).app_data(dashboard.clone()).configure(metrics_routes);
         if let Some(census) = &profiled {
-            profiling::routes(config, census.clone());
+            profiling::routes(config, census.clone(), end.clone());
         }
     };
     let probe_routes = move |config: &mut web::ServiceConfig| {

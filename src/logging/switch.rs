@@ -32,7 +32,7 @@ impl Switch {
             self.current = next;
         }
         if next != Level::Error {
-            tracing::info!(now = %next, "The level of the log changes");
+            tracing::info!(now = %self.current, "The level of the log changes");
         }
     }
 }

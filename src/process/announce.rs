@@ -63,7 +63,6 @@ impl Absent {
             ("sourceClientConnection.contentType", source.content_type.is_some()),
             ("targetClientConnection.acceptContentTypes", target.accept_content_types.is_some()),
             ("targetClientConnection.contentType", target.content_type.is_some()),
-            ("targetClientConnection.disableCachedClient", target.cache_disabled),
             (
                 "debugging.enableContentionProfiling",
                 config.debugging.profiling && config.debugging.contention_profiling,

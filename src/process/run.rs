@@ -12,7 +12,7 @@ use tokio::time::timeout_at;
 use super::{
     ConnectError, Connections, GRACE_PERIOD, Link, Observing, Process, ProcessError, ProcessParts, Vitals, announce,
     connections, identity,
-    signals::{self, Impatience},
+    signals::{self, Impatience, Signals},
     watchdog,
 };
 use crate::{
@@ -74,7 +74,11 @@ pub fn run(options: &RunOptions) -> i32 {
         Ok(loaded) => loaded,
         Err(error) => return refuse_start(&error),
     };
-    let heap_profiles = if loaded.config.debugging.profiling { profiling::prepare() } else { Ok(()) };
+    let heap_profiles = if loaded.config.debugging.profiling {
+        profiling::prepare(options.config.as_deref().map(Path::new))
+    } else {
+        Ok(())
+    };
     let (level, format) = log_settings(loaded.config.logging);
     let (spans, traces) = match traces::start(&|variable| std::env::var(variable).ok()) {
         Ok((spans, traces)) => (spans, Ok(traces)),
@@ -120,8 +124,10 @@ fn start(
     options: &RunOptions,
     loaded: &Loaded,
     log: &Arc<logging::Handle>,
-    switch: logging::Switch,
+    mut switch: logging::Switch,
 ) -> Result<(), RunError> {
+    let for_the_end = log.clone();
+    let signals = signals::listen(move |why| end(why, &for_the_end), move || switch.toggle())?;
     announce::start(options, loaded);
     // One provider for all TLS; an error would mean that there is one already.
     rustls::crypto::ring::default_provider().install_default().ok();
@@ -129,7 +135,7 @@ fn start(
     let connections = connections(&loaded.config, &options.environment, options.is_flag_mode())?;
     // The pool's threads decode bundles.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().thread_stack_size(json::STACK).build()?;
-    System::with_tokio_rt(|| runtime).block_on(serve(options, loaded.config.clone(), connections, log.clone(), switch))
+    System::with_tokio_rt(|| runtime).block_on(serve(options, loaded.config.clone(), connections, signals))
 }
 
 /// Servers first, then everything else; returns when all of it has ended.
@@ -137,10 +143,8 @@ async fn serve(
     options: &RunOptions,
     config: Config,
     connections: Connections,
-    log: Arc<logging::Handle>,
-    mut switch: logging::Switch,
+    mut signals: Signals,
 ) -> Result<(), RunError> {
-    let mut signals = signals::listen(move |why| end(why, &log), move || switch.toggle())?;
     let census = Census::default();
     let metrics = Metrics::new(&options.version.version, census.clone());
     metrics.config_hash(&config.hash());

@@ -1,12 +1,13 @@
 //! CPU profiles: for some seconds a timer interrupts whatever runs, a hundred times per second of CPU, and its stack is kept.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, env, time::Duration};
 
-use actix_web::{HttpRequest, HttpResponse, http::StatusCode, rt::time::sleep, web};
+use actix_web::{HttpRequest, HttpResponse, http::StatusCode, rt::time::timeout, web};
 use jemalloc_pprof::{StackProfile, WeightedStack};
 use mappings::MAPPINGS;
-use pprof::{ProfilerGuardBuilder, UnresolvedReport};
+use pprof::{ProfilerGuard, ProfilerGuardBuilder, UnresolvedReport};
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use super::{download, refuse, symbols::name_of};
 
@@ -23,33 +24,52 @@ const SAMPLER: &str = "perf_signal_handler";
 type Stack = (Vec<usize>, isize);
 
 /// `GET /debug/pprof/profile?seconds=<n>`.
-pub(super) async fn profile(request: HttpRequest, one: web::Data<Semaphore>) -> HttpResponse {
+pub(super) async fn profile(
+    request: HttpRequest,
+    one: web::Data<Semaphore>,
+    end: web::Data<CancellationToken>,
+) -> HttpResponse {
     let length = match length(request.query_string()) {
         Ok(length) => length,
         Err(error) => return refuse(StatusCode::BAD_REQUEST, error),
     };
-    let Ok(_turn) = one.try_acquire() else { return in_use("cpu profiling already in use") };
-    // Stacks are not followed into the unwinder's own locks, nor into the kernel's page of functions, which has no frames.
-    let profiler =
-        ProfilerGuardBuilder::default().frequency(FREQUENCY).blocklist(&["libgcc", "pthread", "vdso"]).build();
-    let profiler = match profiler {
-        Ok(profiler) => profiler,
-        Err(error) => return in_use(error),
+    let Ok(_turn) = one.try_acquire() else {
+        return failed("Could not enable CPU profiling: cpu profiling already in use");
     };
-    sleep(length).await;
-    let stacks = match profiler.report().build_unresolved() {
-        Ok(report) => stacks(report),
-        Err(error) => return in_use(error),
+    // To begin and to end makes and reads more than a hundred megabytes: not on the thread that answers scrapes.
+    let profiler = match web::block(begin).await {
+        Ok(Ok(profiler)) => profiler,
+        Ok(Err(error)) => return failed(format!("Could not enable CPU profiling: {error}")),
+        Err(error) => return failed(error),
     };
-    drop(profiler);
-    match web::block(move || encode(stacks)).await {
-        Ok(profile) => download("profile", profile),
-        Err(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, error),
+    if timeout(length, end.cancelled()).await.is_ok() {
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, "the process ends");
+    }
+    match web::block(move || finish(profiler)).await {
+        Ok(Ok(profile)) => download("profile", profile),
+        Ok(Err(error)) => failed(format!("the samples cannot be read: {error}")),
+        Err(error) => failed(error),
     }
 }
 
-fn in_use(cause: impl std::fmt::Display) -> HttpResponse {
-    refuse(StatusCode::INTERNAL_SERVER_ERROR, format!("Could not enable CPU profiling: {cause}"))
+fn failed(why: impl std::fmt::Display) -> HttpResponse {
+    refuse(StatusCode::INTERNAL_SERVER_ERROR, why)
+}
+
+/// Starts the timer.
+fn begin() -> Result<ProfilerGuard<'static>, String> {
+    // The profiler needs one, keeps its own failure for good, and does not say what failed.
+    tempfile::tempfile().map_err(|error| format!("{} must be writable: {error}", env::temp_dir().display()))?;
+    // Stacks are not followed into the unwinder's own locks, nor into the kernel's page of functions, which has no frames.
+    let profiler = ProfilerGuardBuilder::default().frequency(FREQUENCY).blocklist(&["libgcc", "pthread", "vdso"]);
+    profiler.build().map_err(|error| error.to_string())
+}
+
+/// Stops the timer; what was seen.
+fn finish(profiler: ProfilerGuard<'static>) -> pprof::Result<Vec<u8>> {
+    let stacks = profiler.report().build_unresolved().map(stacks)?;
+    drop(profiler);
+    Ok(encode(stacks))
 }
 
 /// How long `?seconds=<n>` asks for; none, or 0, is the default.

@@ -9,6 +9,7 @@ use std::{
     fmt::{self, Write as _},
     io,
     os::unix::process::CommandExt as _,
+    path::{Path, PathBuf},
     process::Command,
 };
 
@@ -28,19 +29,25 @@ pub(crate) enum NoHeapProfiles {
     /// The setting is there and does not help: this program uses another allocator.
     #[error("the allocator takes no samples")]
     Unsupported,
+    /// The configuration can be read once only, and the process that takes samples would read it again.
+    #[error("the configuration {0} is no regular file, so the program cannot start itself anew")]
+    ConfigIsRead(PathBuf),
     /// The process cannot start itself anew.
     #[error("the program cannot start itself anew: {0}")]
     Start(#[from] io::Error),
 }
 
 /// Has the allocator take samples. It may replace this process by a new one of itself, with the same arguments and process
-/// id, so call it before anything is begun.
+/// id, so call it before anything is begun. `config` is the file that this process has read.
 ///
 /// # Errors
 /// When there will be none.
-pub(crate) fn prepare() -> Result<(), NoHeapProfiles> {
+pub(crate) fn prepare(config: Option<&Path>) -> Result<(), NoHeapProfiles> {
     if takes_samples() {
         return Ok(());
+    }
+    if let Some(config) = config.filter(|config| !config.is_file()) {
+        return Err(NoHeapProfiles::ConfigIsRead(config.to_owned()));
     }
     let settings = with_samples(env::var_os(SETTINGS)).ok_or(NoHeapProfiles::Unsupported)?;
     let mut again = Command::new(env::current_exe()?);
@@ -74,7 +81,7 @@ pub(super) async fn profile() -> HttpResponse {
     match web::block(move || control.dump_pprof()).await {
         Ok(Ok(profile)) => download("heap", profile),
         Ok(Err(error)) => {
-            let why = format!("the samples cannot be written to {}: {error}", env::temp_dir().display());
+            let why = format!("no heap profile, for which {} must be writable: {error}", env::temp_dir().display());
             refuse(StatusCode::INTERNAL_SERVER_ERROR, why)
         }
         Err(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, error),
@@ -119,6 +126,15 @@ impl fmt::Display for Statistics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A pipe is empty when it is read again: the process would run with the defaults.
+    #[test]
+    fn a_process_whose_configuration_is_no_file_does_not_start_itself_anew() {
+        let refused = prepare(Some(Path::new("/dev/null"))).map_err(|error| error.to_string());
+
+        let text = "the configuration /dev/null is no regular file, so the program cannot start itself anew";
+        assert_eq!(refused, Err(text.to_owned()));
+    }
 
     #[test]
     fn the_setting_is_added_once_to_those_that_are_there() {

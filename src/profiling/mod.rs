@@ -19,6 +19,7 @@ use std::{fmt::Display, sync::Arc};
 use actix_web::{HttpResponse, http::StatusCode, web};
 use kit::Census;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 pub(crate) use heap::prepare;
 
@@ -36,8 +37,11 @@ const INDEX: [(&str, &str); 6] = [
 ];
 
 /// Adds the routes.
-pub(crate) fn routes(config: &mut web::ServiceConfig, census: Census) {
+///
+/// With `end`, profiles that are being taken are given up.
+pub(crate) fn routes(config: &mut web::ServiceConfig, census: Census, end: CancellationToken) {
     config
+        .app_data(web::Data::new(end))
         .app_data(web::Data::from(Arc::new(Semaphore::new(1))))
         .app_data(web::Data::new(census))
         .service(web::redirect("/debug/pprof", "/debug/pprof/").using_status_code(StatusCode::FOUND))
