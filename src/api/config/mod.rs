@@ -107,12 +107,12 @@ impl Loaded {
             (self.draft.metrics_off, "# no server for metrics: --metrics-bind-address=0\n"),
             (
                 file.controllers.token_requestor.any_class,
-                "# the token requestor looks at Secrets of any class: flag mode\n",
+                "# flags alone: the token requestor looks at Secrets of any class, and without a kubeconfig that of the user \
+                 (~/.kube/config) is taken\n",
             ),
         ];
         let remarks: String = only_flags_say.iter().filter_map(|(said, remark)| said.then_some(*remark)).collect();
-        // It cannot fail: keys are texts, and all values have a form in YAML.
-        remarks + &serde_saphyr::to_string(&file).unwrap_or_default()
+        remarks + &serde_saphyr::to_string(&file).expect("keys are texts, and all values have a form in YAML")
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::*;
 
-const COMMENTED: &str = include_str!("../../../../config/component-config.yaml");
+pub(super) const COMMENTED: &str = include_str!("../../../../config/component-config.yaml");
 const LOCAL: &str = include_str!("../../../../config/local.yaml");
 
 /// The configuration as a deployer renders it (spec 70 §2.3).

@@ -3,6 +3,7 @@
 mod decoding;
 mod defaults;
 mod examples;
+mod reference;
 mod validation;
 
 use super::*;

@@ -1,0 +1,131 @@
+//! The reference of all keys, generated: meanings are the comments of `config/component-config.yaml`, defaults are the
+//! program's own.
+
+use serde_json::Value;
+
+use super::{super::defaults, examples::COMMENTED, *};
+
+/// A key of the commented example.
+#[derive(Debug, PartialEq)]
+struct Key {
+    /// As messages write it: `controllers.networkPolicy.namespaceSelectors[].matchLabels`.
+    path: String,
+    /// The comment above it.
+    meaning: String,
+    /// What the example sets it to; empty for what holds other keys.
+    shown: String,
+}
+
+/// What keys stand below: the end of an open block or list.
+struct Open {
+    indent: usize,
+    path: String,
+}
+
+/// `docs/keys.md` is generated; on failure the test prints what it must be.
+#[test]
+fn the_documentation_lists_every_key() {
+    let expected = reference(&keys(COMMENTED));
+
+    let actual = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/keys.md")).unwrap_or_default();
+
+    assert!(actual == expected, "docs/keys.md must be:\n{expected}");
+}
+
+#[test]
+fn keys_are_read_with_their_paths_and_comments() {
+    let yaml = "# The file.\n\na:\n  # First\n  # and second line.\n  b: 1\n\n  #c:\n  #- d: {e: f}\n    #g: 2\n\n# H.\nh: \"\"\n";
+    let key = |path: &str, meaning: &str, shown: &str| Key {
+        path: path.into(),
+        meaning: meaning.into(),
+        shown: shown.into(),
+    };
+
+    assert_eq!(
+        keys(yaml),
+        [
+            key("a", "", ""),
+            key("a.b", "First and second line.", "1"),
+            key("a.c", "", ""),
+            key("a.c[].d", "", "{e: f}"),
+            key("a.c[].g", "", "2"),
+            key("h", "H.", "\"\""),
+        ]
+    );
+}
+
+/// The keys of a commented example, in their order.
+fn keys(yaml: &str) -> Vec<Key> {
+    let (mut keys, mut comment, mut open) = (Vec::new(), Vec::new(), Vec::<Open>::new());
+    for line in yaml.lines() {
+        let text = line.trim_start();
+        let mut indent = line.len() - text.len();
+        if text.is_empty() {
+            comment.clear();
+            continue;
+        }
+        if let Some(text) = text.strip_prefix("# ") {
+            comment.push(text);
+            continue;
+        }
+        // A setting that is commented out is one, too.
+        let mut setting = text.strip_prefix('#').unwrap_or(text);
+        if let Some(entry) = setting.strip_prefix("- ") {
+            open.retain(|open| open.indent <= indent);
+            let list = open.last().map(|open| open.path.clone()).unwrap_or_default();
+            open.push(Open { indent: indent + 1, path: format!("{list}[]") });
+            (setting, indent) = (entry, indent + 2);
+        }
+        open.retain(|open| open.indent < indent);
+        let Some((name, shown)) = setting.split_once(':') else { continue };
+        let path = open.last().map_or(name.to_owned(), |open| format!("{}.{name}", open.path));
+        keys.push(Key {
+            path: path.clone(),
+            meaning: std::mem::take(&mut comment).join(" "),
+            shown: shown.trim().into(),
+        });
+        open.push(Open { indent, path });
+    }
+    keys
+}
+
+/// The text of `docs/keys.md`.
+fn reference(keys: &[Key]) -> String {
+    let mut draft = Draft::default();
+    defaults::apply(&mut draft.file);
+    let defaults = serde_json::to_value(&draft.file).expect("a configuration is JSON");
+    let rows: String = keys
+        .iter()
+        .filter(|key| !["apiVersion", "kind"].contains(&key.path.as_str()))
+        // A block that needs no word is seen by its keys.
+        .filter(|key| !(key.shown.is_empty() && key.meaning.is_empty()))
+        .map(|key| format!("| `{}` | {} | {} |\n", key.path, default(key, &defaults), key.meaning))
+        .collect();
+    format!(
+        "# Keys of the configuration\n\n\
+         Generated from `config/component-config.yaml` and the defaults of the program; a test compares this file with both.\n\n\
+         Of a setting without a default the table shows an example. The settings of the target mean the same as those of the\n\
+         source. A block with `enabled` does nothing until that is `true`.\n\n\
+         | Key | Default | Meaning |\n|---|---|---|\n{rows}"
+    )
+}
+
+/// The default of a key; without one the example's value, which says so.
+fn default(key: &Key, defaults: &Value) -> String {
+    let pointer = format!("/{}", key.path.replace('.', "/"));
+    let (default, shown) = (defaults.pointer(&pointer), key.shown.as_str());
+    let is_unset = match default {
+        None | Some(Value::Null) => true,
+        Some(Value::String(text)) => text.is_empty() && shown != "\"\"",
+        Some(Value::Array(entries)) => entries.is_empty() && shown != "[]",
+        Some(Value::Object(_)) => true,
+        Some(Value::Bool(_) | Value::Number(_)) => false,
+    };
+    match default {
+        _ if is_unset && shown.is_empty() => String::new(),
+        _ if is_unset => format!("e.g. `{shown}`"),
+        Some(Value::String(text)) if !text.is_empty() => format!("`{text}`"),
+        Some(Value::Number(number)) => format!("`{}`", number.as_f64().unwrap_or_default()),
+        _ => format!("`{shown}`"),
+    }
+}
