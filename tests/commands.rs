@@ -1,4 +1,4 @@
-//! The commands for authors of bundles and for people on duty, as somebody runs them in a shell.
+//! The program as somebody runs it in a shell, without a cluster: its commands, and the starts that fail.
 
 use std::{
     io::{Read as _, Write as _},
@@ -29,6 +29,39 @@ fn code(output: &Output) -> i32 {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("it prints UTF-8")
+}
+
+/// spec 70 §1.1, scenarios 1, 2 and 26: the reason is on both streams, the exit code is 1.
+#[test]
+fn a_start_that_fails_says_why_on_both_streams() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let kubeconfig = "{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: 'http://127.0.0.1:9'}}],\
+                      contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {token: t}}]}";
+    std::fs::write(path("kubeconfig"), kubeconfig).unwrap();
+    std::fs::write(path("foo.yaml"), "apiVersion: v1\nkind: Foo\n").unwrap();
+    let connection = format!("{{kubeconfig: {}}}", path("kubeconfig"));
+    let valid = format!(
+        "{{sourceClientConnection: {connection}, targetClientConnection: {connection}, leaderElection: {{leaderElect: false}},\n\
+         server: {{webhooks: {{tls: {{serverCertDir: {}}}}}}}}}",
+        path("tls")
+    );
+    std::fs::write(path("valid.yaml"), valid).unwrap();
+    let (foo, valid) = (path("foo.yaml"), path("valid.yaml"));
+    let certificate = format!("cannot read the serving certificate: {}/tls.crt: ", path("tls"));
+    let table: [(&[&str], &str); 3] = [
+        (&[], "missing config file"),
+        (&["--config", &foo], "error decoding config: "),
+        (&["--config", &valid], &certificate),
+    ];
+
+    for (arguments, reason) in table {
+        let output = run(arguments, "");
+
+        let (printed, errors) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(code(&output), 1, "{arguments:?}: {printed} {errors}");
+        assert!(printed.contains(reason) && errors.contains(reason), "{arguments:?}: {printed} {errors}");
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The chapters that are implemented, and where each of their scenarios must be cited.
-const CHAPTERS: [(u32, &str); 14] = [
+const CHAPTERS: [(u32, &str); 15] = [
     (10, "tests/simulation"),
     (20, ""),
     (30, ""),
@@ -27,6 +27,7 @@ const CHAPTERS: [(u32, &str); 14] = [
     (60, ""),
     (61, ""),
     (62, ""),
+    (70, ""),
 ];
 
 /// One scenario that the doc comment of a test names.

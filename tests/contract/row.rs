@@ -143,7 +143,7 @@ pub(crate) mod real {
             let server = Rc::clone(&server);
             Box::pin(async move {
                 let mut server = server.lock().await;
-                server.compact()?;
+                server.etcd().compact()?;
                 server.restart_apiserver().await
             })
         });

@@ -7,6 +7,8 @@
 mod support;
 
 mod admission;
+mod collecting;
+mod ending;
 mod objects;
 mod placement;
 mod roll_out;

@@ -1,9 +1,9 @@
-//! A roll-out that is killed again and again.
+//! Roll-outs: one that is killed again and again, and who is named as the writer of what was rolled out.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::{Result, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     objects::{Admin, bundles, core, is_applied, managed_resource, objects, secret},
@@ -58,8 +58,48 @@ async fn ten_kills_during_a_roll_out_of_twenty_bundles_end_in_the_same_state() -
     Ok(())
 }
 
+/// spec 70 scenario 35: whoever looks at a write of the program finds its name.
+#[tokio::test]
+async fn what_the_program_writes_names_it_as_the_manager_of_its_fields() -> Result<()> {
+    const OF_ONE: &str = "managers";
+    let cluster = ControlPlane::start(Options::default()).await?;
+    let admin = Admin::prepare(&cluster, OF_ONE).await?;
+    admin.create(&core(OF_ONE, "secrets"), &secret(OF_ONE, "bundle", &objects(OF_ONE, "a", "1"))).await?;
+    admin.create(&bundles(OF_ONE), &managed_resource(OF_ONE, "bundle")).await?;
+
+    let grm = Grm::start(&cluster, json!({})).await?;
+    eventually("the bundle is applied", LIMIT, async || {
+        ensure!(is_applied(&admin.get(&format!("{}/bundle", bundles(OF_ONE))).await?), "it is not applied");
+        Ok(())
+    })
+    .await?;
+
+    // Created by it alone.
+    for kind in ["configmaps", "secrets", "services"] {
+        let object = admin.get(&format!("{}/a", core(OF_ONE, kind))).await?;
+        ensure!(managers(&object) == [("gardener-resource-manager", "")], "{kind}: {:?}", managers(&object));
+    }
+    // Created by somebody else: it added its finalizer, and wrote the status.
+    let bundle = admin.get(&format!("{}/bundle", bundles(OF_ONE))).await?;
+    for part in ["", "status"] {
+        let expected = ("gardener-resource-manager", part);
+        ensure!(managers(&bundle).contains(&expected), "no {expected:?} among {:?}", managers(&bundle));
+    }
+    drop(grm);
+    Ok(())
+}
+
+/// Who wrote fields of the object, and by which subresource.
+fn managers(object: &Value) -> Vec<(&str, &str)> {
+    let entries = object["metadata"]["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default();
+    entries
+        .iter()
+        .map(|entry| (entry["manager"].as_str().unwrap_or_default(), entry["subresource"].as_str().unwrap_or_default()))
+        .collect()
+}
+
 /// The manifests of a bundle in one step of the roll-out: each step leaves one object out.
-fn manifests(bundle: usize, step: usize) -> Vec<serde_json::Value> {
+fn manifests(bundle: usize, step: usize) -> Vec<Value> {
     let kept = (0..OBJECTS).filter(|object| *object != step % OBJECTS);
     kept.flat_map(|object| objects(NAMESPACE, &name(bundle, object), &step.to_string())).collect()
 }

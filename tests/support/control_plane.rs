@@ -21,6 +21,7 @@ use tempfile::TempDir;
 
 use super::{
     certificates::{Authority, rsa_key},
+    etcd::Etcd,
     files::{folder, free_port, write},
     http,
     process::{Process, Signal},
@@ -206,16 +207,9 @@ impl ControlPlane {
         self.start_controller_manager()
     }
 
-    /// Drops the history in etcd before now, so that versions the server does not cache are gone.
-    pub(crate) fn compact(&self) -> Result<()> {
-        let post = |path: &str, body: Value| {
-            http::request(self.etcd_port, path, Some(&body.to_string()), None).and_then(|answer| answer.json())
-        };
-        let status = post("/v3/maintenance/status", json!({}))?;
-        let revision =
-            status["header"]["revision"].as_str().ok_or_else(|| anyhow!("etcd names no revision: {status}"))?;
-        post("/v3/kv/compaction", json!({"revision": revision, "physical": true}))?;
-        Ok(())
+    /// What stores its objects.
+    pub(crate) fn etcd(&self) -> Etcd {
+        Etcd { port: self.etcd_port }
     }
 
     /// A mark in the audit log for [`Self::audit`].

@@ -3,6 +3,7 @@
 //! | File | What it is |
 //! |---|---|
 //! | `control_plane.rs` | etcd, kube-apiserver and, on request, kube-controller-manager in a folder of their own |
+//! | `etcd.rs` | the store behind that API server |
 //! | `grm.rs` | the built binary with a configuration, its probes, metrics, log and webhooks |
 //! | `http.rs` | one request over one connection |
 //! | `process.rs` | a child process that ends with its owner, whatever way the owner ends |
@@ -16,6 +17,7 @@
 
 mod certificates;
 mod control_plane;
+mod etcd;
 mod files;
 mod grm;
 mod http;

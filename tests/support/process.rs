@@ -30,6 +30,8 @@ pub(crate) enum Signal {
     Stop,
     /// Lets a frozen one go on.
     Continue,
+    /// SIGUSR1.
+    User1,
 }
 
 // === impl Process ===
@@ -70,6 +72,7 @@ impl Process {
             Signal::Terminate => "TERM",
             Signal::Stop => "STOP",
             Signal::Continue => "CONT",
+            Signal::User1 => "USR1",
         };
         let id = self.child.id().to_string();
         let status = Command::new("sh").args(["-c", r#"kill -s "$1" "$2""#, "kill", signal, &id]).status()?;

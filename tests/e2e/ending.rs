@@ -1,0 +1,113 @@
+//! How the process ends, and what it does when it is told something by a signal.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use tokio::{time::Instant, try_join};
+
+use crate::{
+    objects::{Admin, bundles, core, managed_resource, objects, secret},
+    support::{Component, ControlPlane, Grm, Options, Settings, Signal, eventually},
+};
+
+const NAMESPACE: &str = "ending";
+const LIMIT: Duration = Duration::from_secs(60);
+/// spec 70 §13, and a second for a busy machine.
+const GRACE: Duration = Duration::from_secs(6);
+/// So many that they are not all there when the first is.
+const OBJECTS: usize = 200;
+
+/// spec 70 §9.3, scenario 31: the allocator has to be told before the process does anything, so it starts itself anew once.
+#[tokio::test]
+async fn a_process_with_profiling_has_profiles_and_ends_in_time_while_one_is_taken() -> Result<()> {
+    let cluster = ControlPlane::start(Options::default()).await?;
+    let mut grm = Grm::start(&cluster, json!({ "debugging": { "enableProfiling": true } })).await?;
+    let process = grm.id()?;
+
+    let heap = grm.metrics("/debug/pprof/heap").await?;
+    ensure!(heap.code == 200 && heap.body.starts_with('\u{1f}'), "no compressed profile: {} {}", heap.code, heap.body);
+    ensure!(grm.metrics("/debug/pprof/profile?seconds=1").await?.code == 200, "no CPU profile");
+    ensure!(grm.probe("/debug/pprof/heap").await?.code == 404, "the port of the probes has profiles");
+    ensure!(grm.id()? == process, "it is another process");
+
+    let profile = grm.metrics("/debug/pprof/profile?seconds=60");
+    let end = async {
+        eventually("a profile is being taken", LIMIT, async || {
+            let second = grm.metrics("/debug/pprof/profile?seconds=1").await?;
+            ensure!(second.body.contains("cpu profiling already in use"), "{} {}", second.code, second.body);
+            Ok(())
+        })
+        .await?;
+        grm.signal(Signal::Terminate)
+    };
+    let (given_up, ()) = try_join!(profile, end)?;
+    ensure!(given_up.code == 503, "{} {}", given_up.code, given_up.body);
+    let status = grm.wait_exit(GRACE).await?;
+    ensure!(status.code() == Some(0), "{status}: {}", grm.log());
+    Ok(())
+}
+
+/// spec 70 §13, scenario 27: an API server that does not answer holds up neither a pass nor the end for long.
+#[tokio::test]
+async fn a_pass_that_hangs_is_cut_off_at_the_end_of_the_grace_period() -> Result<()> {
+    let cluster = ControlPlane::start(Options::default()).await?;
+    let admin = Admin::prepare(&cluster, NAMESPACE).await?;
+    let many: Vec<Value> = (0..OBJECTS).flat_map(|index| objects(NAMESPACE, &format!("o{index}"), "v")).collect();
+    let mut grm = Grm::start(&cluster, json!({})).await?;
+    admin.create(&core(NAMESPACE, "secrets"), &secret(NAMESPACE, "bundle", &many)).await?;
+    admin.create(&bundles(NAMESPACE), &managed_resource(NAMESPACE, "bundle")).await?;
+    eventually("the pass is under way", LIMIT, async || {
+        ensure!(admin.list(&core(NAMESPACE, "configmaps")).await?.len() > 1, "no object is there");
+        Ok(())
+    })
+    .await?;
+
+    cluster.signal(Component::Apiserver, Signal::Stop)?;
+    let begin = Instant::now();
+    let status = grm.terminate(GRACE).await;
+    let took = begin.elapsed();
+    cluster.signal(Component::Apiserver, Signal::Continue)?;
+
+    let (status, log) = (status?, grm.log());
+    ensure!(status.code() == Some(1) && took > GRACE - Duration::from_secs(3), "{status} after {took:?}: {log}");
+    ensure!(log.contains("failed waiting for all runnables to end within grace period of 5s"), "{log}");
+    Ok(())
+}
+
+/// spec 70 §14, scenario 29
+#[tokio::test]
+async fn without_the_cluster_identity_it_must_have_the_process_ends() -> Result<()> {
+    let cluster = ControlPlane::start(Options::default()).await?;
+    Admin::prepare(&cluster, NAMESPACE).await?;
+    let start = |identity: &str| {
+        let config = json!({ "controllers": { "clusterID": identity } });
+        Grm::spawn(&cluster, &cluster, Settings { config, environment: Vec::new() })
+    };
+
+    let mut required = start("<cluster>")?;
+    let status = required.wait_exit(LIMIT).await?;
+    let log = required.log();
+    ensure!(status.code() == Some(1) && log.contains("unable to determine cluster id"), "{status}: {log}");
+    start("<default>")?.wait_ready().await?;
+    Ok(())
+}
+
+/// spec 70 §10: the level of the log changes while the process runs.
+#[tokio::test]
+async fn sigusr1_turns_the_level_debug_on_and_off() -> Result<()> {
+    let cluster = ControlPlane::start(Options::default()).await?;
+    let grm = Grm::start(&cluster, json!({})).await?;
+
+    for level in ["debug", "info"] {
+        grm.signal(Signal::User1)?;
+        eventually("the level changes", LIMIT, async || {
+            let told = grm.log().lines().rfind(|line| line.contains("The level of the log changes")).map(str::to_owned);
+            ensure!(told.as_ref().is_some_and(|line| line.contains(&format!("\"now\":\"{level}\""))), "{told:?}");
+            Ok(())
+        })
+        .await?;
+    }
+    grm.probe("/healthz").await?;
+    Ok(())
+}
