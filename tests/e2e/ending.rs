@@ -22,6 +22,7 @@ const OBJECTS: usize = 200;
 #[tokio::test]
 async fn a_process_with_profiling_has_profiles_and_ends_in_time_while_one_is_taken() -> Result<()> {
     let cluster = ControlPlane::start(Options::default()).await?;
+    Admin::prepare(&cluster, NAMESPACE).await?;
     let mut grm = Grm::start(&cluster, json!({ "debugging": { "enableProfiling": true } })).await?;
     let process = grm.id()?;
 
@@ -97,6 +98,7 @@ async fn without_the_cluster_identity_it_must_have_the_process_ends() -> Result<
 #[tokio::test]
 async fn sigusr1_turns_the_level_debug_on_and_off() -> Result<()> {
     let cluster = ControlPlane::start(Options::default()).await?;
+    Admin::prepare(&cluster, NAMESPACE).await?;
     let grm = Grm::start(&cluster, json!({})).await?;
 
     for level in ["debug", "info"] {
