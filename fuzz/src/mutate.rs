@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::checks;
 
 /// Field names and keys that rules look at.
-const KEYS: [&str; 99] = [
+const KEYS: [&str; 101] = [
     "metadata",
     "name",
     "namespace",
