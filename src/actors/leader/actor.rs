@@ -156,8 +156,8 @@ impl LeaderActor {
     /// Begins anew. A candidate that sees each renewal need not ask for the Lease before it would be free.
     fn go_on(&mut self, ctx: &mut Context<Self>) {
         let now = self.tick().now;
-        match self.setup.election.free_at().filter(|free| self.is_watching && *free > now) {
-            Some(free) => self.wait(free - now, ctx),
+        match self.setup.election.held_by_another_until().filter(|until| self.is_watching && *until > now) {
+            Some(until) => self.wait(until - now, ctx),
             None => self.begin(ctx),
         }
     }

@@ -201,7 +201,9 @@ impl Election {
         let lease = match answer {
             Answer::Failed | Answer::Exists => return self.again(at),
             // Deleted under its holder, who may write until its own deadline.
-            Answer::Missing if self.is_held_by_another(at.now) => return self.again(at),
+            Answer::Missing if self.held_by_another_until().is_some_and(|until| until > at.now) => {
+                return self.again(at);
+            }
             Answer::Missing => {
                 return Action::Create(Lease::absent(&self.namespace, &self.name).taken(identity, duration, at.wall));
             }
@@ -281,16 +283,14 @@ impl Election {
         self.free_at().filter(|free| *free > at.now).map_or(pause, |free| pause.min(free - at.now))
     }
 
-    fn is_held_by_another(&self, now: Instant) -> bool {
-        let holder = self.holder().unwrap_or_default();
-        self.held_since.is_none()
-            && !holder.is_empty()
-            && holder != self.identity
-            && self.free_at().is_some_and(|free| free > now)
+    /// Until when somebody else holds the lease without another renewal. Ours is not, also if we do not know yet that we have it.
+    pub fn held_by_another_until(&self) -> Option<Instant> {
+        let is_held = self.holder().is_some_and(|holder| !holder.is_empty() && holder != self.identity);
+        self.free_at().filter(|_| is_held && self.held_since.is_none())
     }
 
     /// When somebody else's lease is free without another renewal: waiting longer would be wrong.
-    pub fn free_at(&self) -> Option<Instant> {
+    fn free_at(&self) -> Option<Instant> {
         self.observed.as_ref().map(|(lease, seen_at)| *seen_at + lease.duration())
     }
 

@@ -241,6 +241,22 @@ fn an_acquisition_of_unknown_outcome_is_made_certain() {
     assert!(matches!(candidate.election.read(lease("me", 2), candidate.at(8)), Action::Update(_)));
 }
 
+/// A candidate that waits for another's lease to end must not wait for its own.
+#[test]
+fn a_lease_that_we_may_have_acquired_is_not_somebody_elses() {
+    let mut candidate = Candidate::new();
+    candidate.election.read(lease("other", 1), candidate.at(0));
+    assert_eq!(candidate.election.held_by_another_until(), Some(candidate.at(15).now));
+    candidate.election.read(lease("", 2), candidate.at(1));
+    assert_eq!(candidate.election.held_by_another_until(), None);
+    candidate.election.written(Answer::Failed, candidate.at(1));
+    let Answer::Lease(written) = lease("me", 3) else { unreachable!() };
+
+    candidate.election.saw(written, candidate.at(2).now);
+
+    assert_eq!(candidate.election.held_by_another_until(), None);
+}
+
 /// spec 70 §12
 #[test]
 fn a_released_lease_has_no_holder_and_lasts_a_second() {
