@@ -1,33 +1,14 @@
 //! Scenarios of spec 10 about objects that HorizontalPodAutoscalers scale.
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-};
-
 use serde_json::{Value, json};
 
 use crate::{
+    logged::logged,
     objects::{annotated, object, with, workload},
     world::{NAMESPACE, World, seconds, world},
 };
 
 const WARNING: &str = "a HorizontalPodAutoscaler with an invalid API version in its scaleTargetRef is left out";
-
-/// What is logged on this thread.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("nobody panics while writing").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 fn web() -> Value {
     with(workload("Deployment", "web"), "/spec/replicas", json!(2))
@@ -110,10 +91,7 @@ fn replicas_follow_the_manifest_again_when_the_autoscaler_is_gone() {
 /// spec 10 scenario 40.
 #[test]
 fn a_broken_autoscaler_blocks_nobody_and_is_named_in_a_warning() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    tracing::subscriber::with_default(subscriber, || {
+    let ((), text) = logged(tracing::Level::INFO, || {
         world(1, |world| async move {
             world.sim.put(with(autoscaler("a/b/c"), "/metadata/name", json!("broken"))).unwrap();
             world.sim.put(autoscaler("apps/v1")).unwrap();
@@ -128,7 +106,6 @@ fn a_broken_autoscaler_blocks_nobody_and_is_named_in_a_warning() {
         });
     });
 
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     let warning = text.lines().find(|line| line.contains(WARNING)).unwrap_or_else(|| panic!("{text}"));
     assert!(warning.contains("WARN") && warning.contains("autoscaler=shoot/broken"), "{warning}");
 }

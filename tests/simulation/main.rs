@@ -25,6 +25,7 @@ mod health_objects;
 mod health_requests;
 mod invalidation;
 mod istio;
+mod logged;
 mod merge_rules;
 mod neighbours;
 mod nodes;

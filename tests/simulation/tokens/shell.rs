@@ -1,9 +1,8 @@
 //! Requests, conflicts, faults.
 
 use std::{
-    io,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
@@ -17,22 +16,10 @@ use super::{
     RENEW, TARGET, account, annotate, asked, claims, configure, given, issued, last_error, put, renewal, secret, start,
     token, value,
 };
-use crate::world::{NAMESPACE, PROGRAM, World, seconds, world, world_with};
-
-/// What is logged on this thread.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("nobody panics while writing").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
+use crate::{
+    logged::logged,
+    world::{NAMESPACE, PROGRAM, World, seconds, world, world_with},
+};
 
 /// What a Secret costs: three requests for a renewal, and no pass for one's own write.
 #[test]
@@ -260,15 +247,7 @@ fn shown(world: &World) -> String {
 /// No token leaves its Secret, whatever is said by those who were sent it.
 #[test]
 fn tokens_are_in_no_text() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_ansi(false)
-        .with_max_level(tracing::Level::DEBUG)
-        .with_writer(move || writer.clone())
-        .finish();
-    let (tokens, mut texts) = tracing::subscriber::with_default(subscriber, || world(1, quoting));
-    let log = String::from_utf8(log.0.lock().expect("nobody panics while writing").clone()).expect("text");
+    let ((tokens, mut texts), log) = logged(tracing::Level::DEBUG, || world(1, quoting));
     assert!(log.lines().any(|line| line.contains("a token is rejected") && line.contains("(left out)")), "{log}");
     texts.push(log);
 
