@@ -83,7 +83,7 @@
 //! * `commands.rs`: pack, unpack, validate, diff and get, as the built binary does them.
 //! * `docs.rs`: what README and `docs/` name exists.
 //! * `citations/`: each scenario of the specification, and each fault to survive, is cited by a test.
-//! * `checks/`: what holds for any input of decoder, merge, plan and mutating webhooks.
+//! * `checks/`: what holds for any input of decoder, merge, plan, mutating and validating webhooks.
 //! * `properties/`: the checks on generated values.
 //! * `fuzz_corpora.rs`: the checks on the files of `fuzz/corpus/`.
 //!

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use checks::{decode, merge, mutate, plan, review};
+use checks::{decode, merge, mutate, plan, review, validate};
 
 #[test]
 fn every_input_of_the_decoder_keeps_its_properties() {
@@ -44,6 +44,13 @@ fn every_plan_keeps_its_properties() {
 fn every_review_keeps_its_properties() {
     for (path, input) in corpus("review") {
         checked(&path, || review::check(&input[..].into()));
+    }
+}
+
+#[test]
+fn every_review_for_validation_keeps_its_properties() {
+    for (path, input) in corpus("validate") {
+        checked(&path, || validate::check(&input));
     }
 }
 

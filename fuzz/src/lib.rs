@@ -3,3 +3,4 @@
 #[path = "../../tests/checks/mod.rs"]
 pub mod checks;
 pub mod mutate;
+mod words;

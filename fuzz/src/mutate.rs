@@ -6,176 +6,10 @@
 use libfuzzer_sys::fuzzer_mutate;
 use serde_json::{Value, json};
 
-use crate::checks;
-
-/// Field names and keys that rules look at.
-const KEYS: [&str; 101] = [
-    "metadata",
-    "name",
-    "namespace",
-    "labels",
-    "annotations",
-    "ownerReferences",
-    "finalizers",
-    "creationTimestamp",
-    "status",
-    "spec",
-    "template",
-    "replicas",
-    "selector",
-    "jobTemplate",
-    "volumeClaimTemplates",
-    "containers",
-    "resources",
-    "requests",
-    "limits",
-    "cpu",
-    "memory",
-    "secrets",
-    "imagePullSecrets",
-    "type",
-    "clusterIP",
-    "loadBalancerIP",
-    "externalTrafficPolicy",
-    "healthCheckNodePort",
-    "ports",
-    "port",
-    "nodePort",
-    "protocol",
-    "stringData",
-    "resources.gardener.cloud/mode",
-    "resources.gardener.cloud/ignore",
-    "resources.gardener.cloud/preserve-replicas",
-    "resources.gardener.cloud/preserve-resources",
-    "resources.gardener.cloud/managed-by",
-    "kubectl.kubernetes.io/restartedAt",
-    "loadbalancer.openstack.org/id",
-    "serviceAccountName",
-    "volumes",
-    "secretName",
-    "volumeMounts",
-    "mountPath",
-    "hostAliases",
-    "hostnames",
-    "ip",
-    "tolerations",
-    "key",
-    "operator",
-    "value",
-    "effect",
-    "nodeSelector",
-    "topologySpreadConstraints",
-    "labelSelector",
-    "matchLabels",
-    "matchLabelKeys",
-    "pod-template-hash",
-    "updatePolicy",
-    "updateMode",
-    "securityContext",
-    "seccompProfile",
-    "schedulerName",
-    "endpoints",
-    "zone",
-    "hints",
-    "request",
-    "uid",
-    "kind",
-    "group",
-    "version",
-    "apiVersion",
-    "operation",
-    "object",
-    "data",
-    "token",
-    "token-invalidator.resources.gardener.cloud/consider",
-    "env",
-    "initContainers",
-    "controller",
-    "projected",
-    "sources",
-    "os",
-    "affinity",
-    "nodeAffinity",
-    "requiredDuringSchedulingIgnoredDuringExecution",
-    "nodeSelectorTerms",
-    "matchExpressions",
-    "topologyKey",
-    "minReplicas",
-    "maxReplicas",
-    "tolerationSeconds",
-    "automountServiceAccountToken",
-    "high-availability-config.resources.gardener.cloud/type",
-    "high-availability-config.resources.gardener.cloud/replicas",
-    "high-availability-config.resources.gardener.cloud/host-spread",
-    "high-availability-config.resources.gardener.cloud/failure-tolerance-type",
-    "high-availability-config.resources.gardener.cloud/zones",
-    "high-availability-config.resources.gardener.cloud/zone-pinning",
-    "projected-token-mount.resources.gardener.cloud/expiration-seconds",
-];
-
-/// Texts that rules look at.
-const TEXTS: [&str; 60] = [
-    "",
-    "a",
-    "b",
-    "v1",
-    "apps/v1",
-    "batch/v1",
-    "extensions/v1beta1",
-    "networking.k8s.io/v1",
-    "g.io/v1",
-    "Service",
-    "Deployment",
-    "StatefulSet",
-    "Job",
-    "CronJob",
-    "Namespace",
-    "None",
-    "ClusterIP",
-    "LoadBalancer",
-    "NodePort",
-    "ExternalName",
-    "Local",
-    "UDP",
-    "Ignore",
-    "true",
-    "default",
-    "generic-token-kubeconfig",
-    "kube-api-access-",
-    "/var/run/secrets/kubernetes.io/serviceaccount",
-    "In",
-    "Exists",
-    "NoExecute",
-    "DaemonSet",
-    "Auto",
-    "windows",
-    "default-scheduler",
-    "AdmissionReview",
-    "admission.k8s.io/v1",
-    "admission.k8s.io/v1beta1",
-    "CREATE",
-    "UPDATE",
-    "DELETE",
-    "absent",
-    "apps",
-    "autoscaling",
-    "autoscaling/v2",
-    "HorizontalPodAutoscaler",
-    "discovery.k8s.io/v1",
-    "EndpointSlice",
-    "VerticalPodAutoscaler",
-    "Pod",
-    "Secret",
-    "controller",
-    "server",
-    "a,b",
-    "9223372036854775808",
-    "-1",
-    "topology.kubernetes.io/zone",
-    "kubernetes.io/hostname",
-    "node.kubernetes.io/not-ready",
-    "KUBERNETES_SERVICE_HOST",
-];
+use crate::{
+    checks,
+    words::{MERGED, VALIDATED, Words},
+};
 
 /// Changes the first `size` bytes of `data`, which has room for `max_size`; gives the new size.
 pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
@@ -185,7 +19,7 @@ pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize
         return fuzzer_mutate(data, size, max_size);
     };
     for _ in 0..=random.below(3) {
-        change(&mut objects, &mut random);
+        change(&mut objects, &MERGED, &mut random);
     }
     let text = objects.iter().map(|object| format!("{object}\n")).collect::<String>();
     if text.len() > max_size {
@@ -197,15 +31,24 @@ pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize
 
 /// Changes a review, which is a line with the header and a body; most often the body, as an object.
 pub fn mutate_review(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
-    let mut random = Random::new(seed);
     let start = data[..size].iter().position(|byte| *byte == b'\n').map_or(size, |end| end + 1);
+    mutate_body(data, start, size, max_size, &MERGED, seed)
+}
+
+/// Changes the body of a review of a validating webhook.
+pub fn mutate_validated(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
+    mutate_body(data, 0, size, max_size, &VALIDATED, seed)
+}
+
+fn mutate_body(data: &mut [u8], start: usize, size: usize, max_size: usize, words: &Words, seed: u32) -> usize {
+    let mut random = Random::new(seed);
     let body = serde_json::from_slice::<Value>(&data[start..size]).ok();
     let Some(body) = body.filter(|_| random.below(8) > 0) else {
         return fuzzer_mutate(data, size, max_size);
     };
     let mut bodies = vec![body];
     for _ in 0..=random.below(3) {
-        change(&mut bodies, &mut random);
+        change(&mut bodies, words, &mut random);
     }
     let text = bodies[0].to_string();
     if start + text.len() > max_size {
@@ -216,9 +59,9 @@ pub fn mutate_review(data: &mut [u8], size: usize, max_size: usize, seed: u32) -
 }
 
 /// Changes one place in one of the objects.
-fn change(objects: &mut Vec<Value>, random: &mut Random) {
+fn change(objects: &mut Vec<Value>, words: &Words, random: &mut Random) {
     let new = match random.below(3) {
-        0 => value(random),
+        0 => value(words, random),
         _ => copy(objects, random),
     };
     let object = random.below(objects.len());
@@ -230,19 +73,19 @@ fn change(objects: &mut Vec<Value>, random: &mut Random) {
         _ => {
             let place = random.below(count(&objects[object]));
             if let Some(place) = nth(&mut objects[object], &mut { place }) {
-                change_at(place, new, random);
+                change_at(place, new, words, random);
             }
         }
     }
 }
 
-fn change_at(place: &mut Value, new: Value, random: &mut Random) {
+fn change_at(place: &mut Value, new: Value, Words { keys, .. }: &Words, random: &mut Random) {
     match (place, random.below(4)) {
         (Value::Object(fields), 0) if !fields.is_empty() => {
             let key = fields.keys().nth(random.below(fields.len())).cloned();
             key.map(|key| fields.remove(&key));
         }
-        (Value::Object(fields), 1 | 2) => drop(fields.insert(KEYS[random.below(KEYS.len())].to_owned(), new)),
+        (Value::Object(fields), 1 | 2) => drop(fields.insert(keys[random.below(keys.len())].to_owned(), new)),
         (Value::Array(items), 0) if !items.is_empty() => drop(items.remove(random.below(items.len()))),
         (Value::Array(items), 1) => items.push(new),
         (Value::Array(items), 2) if !items.is_empty() => {
@@ -267,7 +110,7 @@ fn copy_place(objects: &mut [Value], from: usize, random: &mut Random) {
     }
 }
 
-fn value(random: &mut Random) -> Value {
+fn value(Words { texts, .. }: &Words, random: &mut Random) -> Value {
     match random.below(10) {
         0 => Value::Null,
         1 => json!({}),
@@ -277,7 +120,7 @@ fn value(random: &mut Random) -> Value {
         5 => json!(30_000 + random.below(3)),
         6 => json!([i64::MIN, i64::MAX, 1 << 31, -1][random.below(4)]),
         7 => json!([0.5, 1e300, u64::MAX as f64][random.below(3)]),
-        _ => json!(TEXTS[random.below(TEXTS.len())]),
+        _ => json!(texts[random.below(texts.len())]),
     }
 }
 

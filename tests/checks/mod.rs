@@ -9,6 +9,7 @@
 //! * [`merge`]: manifest and live object. Idempotence, and no field lost or made up.
 //! * [`mutate`]: any object and a cluster. Idempotence, no change where a webhook has no business, bounds, and the patch.
 //! * [`review`]: bytes of a request to a webhook. What is read, what is answered, texts without content, bounds.
+//! * [`validate`]: objects for validating webhooks. One answer, bounds, texts without content, what may not make a difference.
 
 #![allow(unreachable_pub, reason = "for the fuzz targets these modules are part of a library")]
 
@@ -19,6 +20,7 @@ pub mod mutate;
 mod patch;
 pub mod plan;
 pub mod review;
+pub mod validate;
 
 use gardener_resource_manager::{
     api::object::GroupVersionKind,

@@ -11,6 +11,7 @@ mod patch;
 mod plan;
 mod policies;
 mod review;
+mod validate;
 
 use proptest::prelude::*;
 use serde_json::Value;

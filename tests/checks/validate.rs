@@ -1,0 +1,281 @@
+//! Properties of the validating webhooks: deletion protection (spec 60 §2), and the rules of extension objects (spec 62).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gardener_resource_manager::{
+    api::config::{Config, Webhooks},
+    webhooks::{
+        endpoint::{Account, Conclusion, Endpoint as _, Validating},
+        exchange::{Body, JSON, LIMIT, Received},
+        knowledge::Manifests,
+        registry::{self, Entry},
+        review::{Judged, Verdict},
+        validating::extensions::{self, Extension},
+    },
+};
+use serde_json::{Value, json};
+
+/// An answer of the largest size: 256 KiB of errors, twice, in JSON up to six bytes for each.
+const LARGEST: usize = 3 * 1024 * 1024 + 64 * 1024;
+/// Errors that are kept.
+const MOST_ERRORS: usize = 100;
+/// A text that belongs to a user: it means nothing, in Base64 and without.
+const SECRET: &str = "czNjcmV0LW9mLXRoZS11c2Vy";
+const DECODED: &str = "s3cret-of-the-user";
+const DELETED: &str = "2026-01-01T00:00:00Z";
+
+/// Where extension objects hold content of users and providers; `*` is each item of a list, `{}` each value of a map.
+const CONTENT: [&[&str]; 13] = [
+    &["spec", "userData"],
+    &["spec", "sshPublicKey"],
+    &["spec", "providerConfig"],
+    &["spec", "infrastructureProviderStatus"],
+    &["spec", "backupBucketProviderStatus"],
+    &["spec", "pools", "*", "providerConfig"],
+    &["spec", "units", "*", "content"],
+    &["spec", "units", "*", "dropIns", "*", "content"],
+    &["spec", "files", "*", "content", "inline", "data"],
+    &["spec", "criConfig", "containerd", "plugins", "*", "values", "{}"],
+    &["status", "extensionUnits", "*", "content"],
+    &["status", "extensionUnits", "*", "dropIns", "*", "content"],
+    &["status", "extensionFiles", "*", "content", "inline", "data"],
+];
+
+/// Sends the body to every webhook, and what is made of it to those of extensions.
+pub fn check(body: &[u8]) {
+    for webhook in webhooks() {
+        let received = received(body.to_vec());
+        let conclusion = answered(&webhook, &received);
+        assert_eq!(answered(&webhook, &received), conclusion, "{}: the same bytes, the same answer", webhook.path);
+        check_answer(&conclusion, webhook.path);
+    }
+    let Ok(review) = serde_json::from_slice::<Value>(body) else { return };
+    let [object, old] = ["object", "oldObject"].map(|field| review["request"][field].clone());
+    let operation = review["request"]["operation"].as_str().unwrap_or_default();
+    // Objects of other kinds are refused before any rule.
+    let is_meant = |kind: &str| {
+        let says = |object: &Value| object["kind"].as_str().is_none_or(|says| says == kind);
+        says(&object) && says(&old)
+    };
+    for extension in extensions::all().into_iter().filter(|extension| is_meant(extension.kind.kind)) {
+        let case = Case { extension, operation, object: &object, old: &old };
+        case.check_unknown_fields();
+        case.check_content();
+        for object in [&object, &old] {
+            check_as_manifest(extension, object);
+            check_without_change(extension, object);
+            check_end(extension, object);
+        }
+    }
+}
+
+/// The objects of a review of one kind.
+struct Case<'a> {
+    extension: Extension,
+    operation: &'a str,
+    object: &'a Value,
+    old: &'a Value,
+}
+
+// === impl Case ===
+
+impl Case<'_> {
+    /// A verdict does not depend on fields that nobody knows. Of an Etcd all fields count while it is deleted; both get them.
+    fn check_unknown_fields(&self) {
+        let told = judged(self.extension, self.operation, self.object, self.old);
+        let [object, old] = [self.object, self.old].map(|object| with_unknown_fields(object.clone()));
+        let with_more = judged(self.extension, self.operation, &object, &old);
+        if self.extension.kind.kind == "Etcd" {
+            assert_eq!(with_more.errors.is_empty(), told.errors.is_empty());
+        } else {
+            assert_eq!(with_more, told, "{}", self.extension.path);
+        }
+    }
+
+    /// What belongs to users is in no answer. Other fields of an Etcd than its own are shown with its spec.
+    fn check_content(&self) {
+        if self.extension.kind.kind == "Etcd" {
+            return;
+        }
+        let marked = [self.object, self.old].map(|object| with_content(object.clone(), SECRET));
+        let [object, old] = [self.object, self.old];
+        for (new, old) in [(&marked[0], &marked[1]), (&marked[0], old), (object, &marked[1])] {
+            let is_there = |object: &Value| object.to_string().contains(SECRET);
+            if is_there(object) || is_there(self.old) {
+                return;
+            }
+            let told = format!("{:?}", judged(self.extension, self.operation, new, old));
+            assert!(!told.contains(SECRET) && !told.contains(DECODED), "{}: {told}", self.extension.path);
+        }
+    }
+}
+
+/// Offline the same is told of a manifest as when it is created.
+fn check_as_manifest(extension: Extension, object: &Value) {
+    if object.is_null() {
+        return;
+    }
+    let offline = match extension.check(object) {
+        Ok(checked) => checked.errors.iter().map(|error| (error.field.clone(), error.message.clone())).collect(),
+        Err(message) => vec![(String::new(), message)],
+    };
+    let told = judged(extension, "CREATE", object, &Value::Null);
+    assert_eq!(told.kept(), offline, "{}", extension.path);
+}
+
+/// An update that changes nothing breaks the rules that the object breaks when it is created, and no other one.
+fn check_without_change(extension: Extension, object: &Value) {
+    if object.is_null() || !object["metadata"]["deletionTimestamp"].is_null() {
+        return;
+    }
+    let (created, updated) =
+        (judged(extension, "CREATE", object, &Value::Null), judged(extension, "UPDATE", object, object));
+    if created.errors.len() >= MOST_ERRORS || updated.errors.len() >= MOST_ERRORS {
+        return;
+    }
+    let of_updates = |(field, message): &(String, String)| {
+        field == "metadata.resourceVersion" && message.ends_with("must be specified for an update")
+    };
+    let [created, updated] = [created, updated].map(|told| BTreeSet::from_iter(told.errors));
+    let updated: BTreeSet<_> = updated.into_iter().filter(|error| !of_updates(error)).collect();
+    assert_eq!(updated, created, "{}", extension.path);
+}
+
+/// The last finalizer of an object that is deleted can always be taken away: no rule of its spec holds it.
+fn check_end(extension: Extension, object: &Value) {
+    if !object["metadata"].is_object() {
+        return;
+    }
+    let mut old = object.clone();
+    old["metadata"]["deletionTimestamp"] = json!(DELETED);
+    let mut new = old.clone();
+    new["metadata"]["finalizers"] = json!([]);
+    for (field, message) in judged(extension, "UPDATE", &new, &old).errors {
+        assert!(field.is_empty() || field.starts_with("metadata"), "{}: {field}: {message}", extension.path);
+    }
+}
+
+// === answers ===
+
+/// What an answer tells: fields and messages of its causes, or the only message without a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Told {
+    errors: Vec<(String, String)>,
+    message: String,
+}
+
+// === impl Told ===
+
+impl Told {
+    /// Without the text that stands for those that found no room.
+    fn kept(&self) -> Vec<(String, String)> {
+        let is_rest = |(field, message): &(String, String)| field.is_empty() && message.starts_with("and ");
+        self.errors.iter().filter(|error| !is_rest(error)).cloned().collect()
+    }
+}
+
+fn webhooks() -> Vec<Entry<Validating>> {
+    let config = Webhooks { crd_deletion_protection: true, extension_validation: true, ..Config::default().webhooks };
+    registry::validating(&config)
+}
+
+fn received(body: Vec<u8>) -> Received {
+    let body = match body.len() {
+        0 => Body::None,
+        LIMIT.. => Body::TooLarge(body.into()),
+        _ => Body::Whole(body.into()),
+    };
+    Received { body, content_type: JSON.to_owned() }
+}
+
+/// Nothing is known of any cluster: no rule of an extension asks.
+fn answered(webhook: &Entry<Validating>, received: &Received) -> Conclusion {
+    let nothing = Manifests::new(&[], BTreeMap::new());
+    webhook.endpoint.answer(received, &nothing).expect("nothing can be read")
+}
+
+/// Asks the webhook of a kind.
+fn judged(extension: Extension, operation: &str, object: &Value, old: &Value) -> Told {
+    let review = json!({ "request": { "uid": "u", "operation": operation, "object": object, "oldObject": old } });
+    let webhook = webhooks().into_iter().find(|webhook| webhook.path == extension.path).expect("it is served");
+    let conclusion = answered(&webhook, &received(review.to_string().into_bytes()));
+    check_answer(&conclusion, extension.path);
+    match conclusion.account {
+        Account::Admission(Judged::Reviewed { verdict: Verdict::Invalid { status, .. }, .. }, _) => Told {
+            errors: status.details.causes.into_iter().map(|cause| (cause.field, cause.message)).collect(),
+            message: status.message,
+        },
+        Account::Admission(Judged::Reviewed { verdict, .. }, _) => {
+            let (_, message) = verdict.told();
+            let errors = if message.is_empty() { Vec::new() } else { vec![(String::new(), message.to_owned())] };
+            Told { errors, message: message.to_owned() }
+        }
+        other => panic!("{}: {other:?}", extension.path),
+    }
+}
+
+/// What is answered is an AdmissionReview of bounded size that says what was found.
+fn check_answer(conclusion: &Conclusion, path: &str) {
+    let Conclusion { reply, account: Account::Admission(judged, validated) } = conclusion else {
+        panic!("{path}: {conclusion:?}");
+    };
+    assert_eq!(reply.status, 200, "{path}");
+    assert!(reply.body.len() <= LARGEST, "{path}: {} bytes", reply.body.len());
+    let answer: Value = serde_json::from_slice(&reply.body).expect("an answer is JSON");
+    let response = &answer["response"];
+    let Judged::Reviewed { verdict, .. } = judged else {
+        assert_eq!((&response["allowed"], &response["status"]["code"]), (&json!(false), &json!(400)), "{path}");
+        return;
+    };
+    assert!(!matches!(verdict, Verdict::Panicked(_)), "{path}: {verdict:?}");
+    let (code, message) = verdict.told();
+    assert_eq!(response["status"]["code"], code, "{path}");
+    assert_eq!(response["status"]["message"].as_str().unwrap_or_default(), message, "{path}");
+    assert_eq!(response["allowed"], code == 200, "{path}");
+    assert!(response.get("patch").is_none(), "{path}: validation changes nothing");
+    let Verdict::Invalid { status, errors } = verdict else { return };
+    assert!(validated.as_ref().is_some_and(|validated| validated.is_denied), "{path}");
+    assert_eq!((status.code, &*status.reason), (422, "Invalid"), "{path}");
+    let causes = &status.details.causes;
+    assert!(!causes.is_empty() && causes.len() <= MOST_ERRORS + 1, "{path}: {} causes", causes.len());
+    let kept = causes.iter().filter(|cause| !cause.field.is_empty());
+    assert!(kept.clone().count() <= *errors, "{path}: {errors} errors");
+    for cause in kept {
+        assert!(message.contains(&format!("{}: {}", cause.field, cause.message)), "{path}: {cause:?}");
+    }
+}
+
+// === objects ===
+
+/// The object with fields that nobody knows, in it and in its spec.
+fn with_unknown_fields(mut object: Value) -> Value {
+    for place in ["", "/spec", "/status", "/spec/secretRef", "/spec/pools/0", "/spec/files/0"] {
+        if let Some(Value::Object(fields)) = object.pointer_mut(place) {
+            fields.insert("x-unknown".to_owned(), json!({ "a": [1, "b"] }));
+        }
+    }
+    object
+}
+
+/// The object with this text wherever it holds content of users. A value of another type stays: it is told what it should be.
+fn with_content(mut object: Value, text: &str) -> Value {
+    for place in CONTENT {
+        replace(&mut object, place, text);
+    }
+    object
+}
+
+fn replace(value: &mut Value, place: &[&str], text: &str) {
+    match (place, value) {
+        ([], value @ Value::String(_)) => *value = text.into(),
+        ([], Value::Object(fields)) => fields.values_mut().for_each(|value| replace(value, &[], text)),
+        (["{}", rest @ ..], Value::Object(fields)) => fields.values_mut().for_each(|value| replace(value, rest, text)),
+        (["*", rest @ ..], Value::Array(items)) => items.iter_mut().for_each(|item| replace(item, rest, text)),
+        ([field, rest @ ..], Value::Object(fields)) => {
+            if let Some(value) = fields.get_mut(*field) {
+                replace(value, rest, text);
+            }
+        }
+        _ => {}
+    }
+}
