@@ -9,7 +9,7 @@ use std::time::Duration;
 use gardener_resource_manager::api::config::GarbageCollector;
 use kit::ActorState;
 use serde_json::{Value, json};
-use sim::{Fault, RequestInfo, Seen};
+use sim::{Fault, RequestInfo, Seen, WatchEnd};
 
 use crate::world::{NAMESPACE, PROGRAM, World, seconds, world};
 
@@ -287,7 +287,7 @@ fn what_changed_or_went_since_it_was_listed_is_left_alone() {
     });
 }
 
-/// spec 33 T9; spec 33, better 1: each namespace is looked at once more before its deletions
+/// spec 33 T9; spec 33, better 1: each namespace is looked at once more before its deletions, for a watch may lag
 #[test]
 fn a_reference_that_is_made_during_the_run_is_seen() {
     world(1, |world| async move {
@@ -299,6 +299,7 @@ fn a_reference_that_is_made_during_the_run_is_seen() {
         seconds(OLD).await;
         world.sim.set_faults(|info| match (info.verb.as_str(), info.namespace.as_str()) {
             ("delete", "n00") => Fault::Delay(Duration::from_secs(10)),
+            ("watch", _) if info.resource == "pods" => Fault::BreakWatch { after_events: 0, end: WatchEnd::Hang },
             _ => Fault::None,
         });
         start(&world).await;
@@ -312,7 +313,7 @@ fn a_reference_that_is_made_during_the_run_is_seen() {
     });
 }
 
-/// spec 33 T9; spec 33, better 1; fault 26: a namespace with many deletions is looked at again in between
+/// spec 33 T9; spec 33, better 1; fault 26: what may refer to candidates is watched while they are deleted
 #[test]
 fn a_reference_that_is_made_during_many_deletions_is_seen() {
     world(1, |world| async move {
@@ -352,6 +353,56 @@ fn a_look_that_fails_between_deletions_keeps_the_tally() {
         let line = line(&world);
         assert!(line.starts_with("2 candidates, 1 deleted, 0 in use, 0 changed meanwhile, 0 failed;"), "{line}");
         assert!(last_error(&world).starts_with("failed listing objects of gvk /v1, Kind=PodList"));
+    });
+}
+
+/// spec 33 T6, T9: when a watch ends nobody knows what began to be used
+#[test]
+fn a_watch_that_ends_between_deletions_ends_the_run() {
+    for end in [WatchEnd::Close, WatchEnd::Disconnect, WatchEnd::Expired] {
+        world(1, |world| async move {
+            for number in 0..100 {
+                collectable(&world, "Secret", NAMESPACE, &format!("s{number:02}"));
+            }
+            seconds(OLD).await;
+            world.sim.set_faults(|info| match info.verb.as_str() {
+                "delete" => Fault::Delay(Duration::from_secs(10)),
+                _ => Fault::None,
+            });
+            start(&world).await;
+            world.sim.break_watches(end);
+            seconds(9).await;
+
+            let line = line(&world);
+            assert!(line.starts_with("100 candidates, 16 deleted, 0 in use, 0 changed meanwhile, 0 failed;"), "{line}");
+            let expected = "failed watching objects of gvk ";
+            assert!(last_error(&world).starts_with(expected), "{}", last_error(&world));
+            assert_eq!(deletions(&world), 16);
+        });
+    }
+}
+
+/// spec 33 T9: after a run nothing is watched any more
+#[test]
+fn watches_are_open_while_a_run_deletes() {
+    world(1, |world| async move {
+        start(&world).await;
+        let before = world.sim.watch_count();
+        collectable(&world, "Secret", NAMESPACE, "a");
+        world.sim.set_faults(|info| match info.verb.as_str() {
+            "delete" => Fault::Delay(Duration::from_secs(5)),
+            _ => Fault::None,
+        });
+        for _ in 0..PERIOD * 111 / 100 {
+            seconds(1).await;
+            if deletions(&world) > 0 {
+                break;
+            }
+        }
+        assert_eq!(world.sim.watch_count(), before + 7, "of all kinds that are served");
+        seconds(120).await;
+
+        assert_eq!(world.sim.watch_count(), before);
     });
 }
 

@@ -3,7 +3,7 @@
 use cluster::{Resource, object::GroupVersionKind};
 use serde_json::Value;
 
-use super::candidates::Kind;
+use super::candidates::{Identity, Kind};
 use crate::api::keys::REFERENCE_PREFIX;
 
 /// The kinds whose objects can refer to something, in the order in which they are listed: group, version, kind, plural.
@@ -31,6 +31,14 @@ pub fn of(object: &Value) -> impl Iterator<Item = (Kind, &str)> {
         let (kind, hash) = key.strip_prefix(REFERENCE_PREFIX)?.split_once('-')?;
         let name = value.as_str().filter(|name| !name.is_empty() && !hash.contains('-'))?;
         Some((Kind::of_reference(kind)?, name))
+    })
+}
+
+/// The same, with the namespace.
+pub fn identities(object: &Value) -> impl Iterator<Item = Identity> {
+    of(object).map(|(kind, name)| {
+        let namespace = cluster::object::namespace(object).to_owned();
+        Identity { namespace, kind, name: name.to_owned() }
     })
 }
 

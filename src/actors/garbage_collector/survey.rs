@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    candidates::{Candidates, Identity, Kind, selector},
+    arrivals::Position,
+    candidates::{Candidates, Kind, selector},
     references::{self, holders, list_kind},
 };
 
@@ -21,6 +22,9 @@ pub enum SurveyError {
     /// Of objects that may refer to them.
     #[error("failed listing objects of gvk {0}: {1}")]
     Holders(String, ApiError),
+    /// The watch of objects that may begin to refer to them.
+    #[error("failed watching objects of gvk {0}: {1}")]
+    Watch(String, ApiError),
 }
 
 /// Asks one cluster, in the namespaces it may be asked about.
@@ -54,7 +58,8 @@ impl<'a> Survey<'a> {
         Ok(candidates)
     }
 
-    /// Takes out of the candidates what anything refers to: in one namespace, or in all. Ends early when none is left.
+    /// Takes out of the candidates what anything refers to, in one namespace or in all; gives where to watch from for what
+    /// begins to. Ends early when no candidate is left.
     ///
     /// # Errors
     /// If one of the kinds that may refer to them cannot be listed and is not positively absent.
@@ -62,36 +67,38 @@ impl<'a> Survey<'a> {
         &self,
         candidates: &mut Candidates,
         namespace: Option<&str>,
-    ) -> Result<(), SurveyError> {
+    ) -> Result<Vec<Position>, SurveyError> {
         let scopes = namespace.map_or_else(|| self.scopes(), |namespace| vec![Some(namespace.to_owned())]);
-        let mut doubtful = Vec::new();
-        let mut asked = 0;
+        let (mut positions, mut doubtful, mut asked) = (Vec::new(), Vec::new(), 0);
         for holder in holders() {
             for scope in &scopes {
                 if candidates.known.is_empty() {
-                    return Ok(());
+                    return Ok(Vec::new());
                 }
                 let query = ListQuery { metadata_only: true, ..ListQuery::default() };
                 let take_out = |object: &Value| {
-                    for (kind, name) in references::of(object) {
-                        let namespace = cluster::object::namespace(object).to_owned();
-                        candidates.known.remove(&Identity { namespace, kind, name: name.to_owned() });
+                    for found in references::identities(object) {
+                        candidates.known.remove(&found);
                     }
                 };
                 match self.each(&holder, scope.clone(), &query, take_out).await {
+                    Ok(version) => {
+                        positions.push(Position { resource: holder.clone(), scope: scope.clone(), version });
+                    }
                     Err(error) if may_be_absence(&error) => {
                         asked = self.cluster.discovery().asked();
                         doubtful.push((holder, error));
                         break;
                     }
-                    listed => listed.map_err(|error| failed(&holder, error))?,
+                    Err(error) => return Err(failed(&holder, error)),
                 }
             }
         }
-        match candidates.known.is_empty() {
-            true => Ok(()),
-            false => self.check_absence(doubtful, asked).await,
+        if candidates.known.is_empty() {
+            return Ok(Vec::new());
         }
+        self.check_absence(doubtful, asked).await?;
+        Ok(positions)
     }
 
     /// Makes sure that the API server positively does not serve these kinds. That a list is answered with 404 or 403 does not
@@ -107,24 +114,36 @@ impl<'a> Survey<'a> {
         Ok(())
     }
 
+    /// Shows all objects of a list; gives its version.
     async fn each(
         &self,
         resource: &Resource,
         scope: Option<String>,
         query: &ListQuery,
         mut take: impl FnMut(&Value),
-    ) -> Result<(), ApiError> {
+    ) -> Result<String, ApiError> {
         let mut pages = self.cluster.pages(self.context.clone(), resource.clone(), scope, query.clone());
+        let mut version = String::new();
         while let Some(page) = pages.next().await {
-            page?.items.iter().for_each(&mut take);
+            let page = page?;
+            page.items.iter().for_each(&mut take);
+            version = page.resource_version;
         }
-        Ok(())
+        Ok(version)
     }
 
     /// The namespaces to ask about, one list each; `None` is all.
     fn scopes(&self) -> Vec<Option<String>> {
         let namespaces = &self.cluster.options().namespaces;
         if namespaces.is_empty() { vec![None] } else { namespaces.iter().cloned().map(Some).collect() }
+    }
+}
+
+// === impl SurveyError ===
+
+impl SurveyError {
+    pub(super) fn watching(holder: &Resource, error: ApiError) -> Self {
+        Self::Watch(list_kind(&holder.group_version_kind()), error)
     }
 }
 
