@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     checks,
+    places::{count, nth},
     words::{MERGED, VALIDATED, Words},
 };
 
@@ -128,28 +129,6 @@ fn copy(objects: &mut [Value], random: &mut Random) -> Value {
     let object = random.below(objects.len());
     let mut place = random.below(count(&objects[object]));
     nth(&mut objects[object], &mut place).cloned().unwrap_or_default()
-}
-
-/// How many values a value is made of, itself included.
-fn count(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(count).sum::<usize>(),
-        Value::Object(fields) => 1 + fields.values().map(count).sum::<usize>(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
-    }
-}
-
-/// The value that so many others come before.
-fn nth<'a>(value: &'a mut Value, before: &mut usize) -> Option<&'a mut Value> {
-    if *before == 0 {
-        return Some(value);
-    }
-    *before -= 1;
-    match value {
-        Value::Array(items) => items.iter_mut().find_map(|item| nth(item, before)),
-        Value::Object(fields) => fields.values_mut().find_map(|value| nth(value, before)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
-    }
 }
 
 /// Numbers from a seed, so that a run can be repeated.

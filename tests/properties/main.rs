@@ -8,6 +8,8 @@ mod high_availability;
 mod merge;
 mod mutate;
 mod patch;
+#[path = "../checks/places.rs"]
+mod places;
 mod plan;
 mod policies;
 mod review;

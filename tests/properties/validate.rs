@@ -1,33 +1,51 @@
 //! Reviews of extension objects (spec 62).
 
-use proptest::{prelude::*, sample::select};
+use std::{fs, path::Path};
+
+use proptest::{
+    prelude::*,
+    sample::{Index, select},
+};
 use serde_json::{Value, json};
 
-use crate::{checks::validate::check, json_value};
+use crate::{
+    checks::validate::check,
+    json_value,
+    places::{count, nth},
+};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn extension_objects_are_answered(review in review()) {
+    fn extension_objects_are_answered(
+        mut review in select(reviews()),
+        operation in select(vec!["CREATE", "UPDATE", "UPDATE", "DELETE", "CONNECT"]),
+        changes in prop::collection::vec((any::<Index>(), value()), 0..4),
+    ) {
+        review["request"]["operation"] = json!(operation);
+        for (index, value) in changes {
+            let count = count(&review["request"]);
+            if let Some(place) = nth(&mut review["request"], &mut index.index(count)) {
+                *place = value;
+            }
+        }
         check(review.to_string().as_bytes());
     }
 }
 
-/// With two objects of one kind; some of their fields are those of that kind.
-fn review() -> impl Strategy<Value = Value> {
-    let kind = select(vec!["Bastion", "DNSRecord", "Etcd", "Network", "OperatingSystemConfig", "Worker"]);
-    let fields =
-        vec!["type", "userData", "values", "backup", "ipFamilies", "files", "units", "pools", "providerConfig"];
-    let spec = prop::collection::btree_map(select(fields), json_value(), 0..4);
-    let operation = select(vec!["CREATE", "UPDATE", "DELETE", "CONNECT"]);
-    (kind, operation, json_value(), spec.clone(), spec).prop_map(|(kind, operation, metadata, new, old)| {
-        let group = if kind == "Etcd" { "druid.gardener.cloud" } else { "extensions.gardener.cloud" };
-        let object = |spec| {
-            json!({
-                "apiVersion": format!("{group}/v1alpha1"), "kind": kind, "metadata": metadata, "spec": spec,
-            })
-        };
-        json!({ "request": { "uid": "u", "operation": operation, "object": object(new), "oldObject": object(old) } })
-    })
+/// Reviews of each kind in which nothing, or something, is wrong: those that fuzzing starts from.
+fn reviews() -> Vec<Value> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/validate");
+    let files = fs::read_dir(&folder).expect("the corpus");
+    let mut files: Vec<_> = files.map(|file| file.expect("an entry of a folder").path()).collect();
+    files.sort();
+    let named = files.into_iter().filter(|file| file.extension().is_some_and(|extension| extension == "json"));
+    named.map(|file| serde_json::from_slice(&fs::read(file).expect("a file")).expect("a review is JSON")).collect()
+}
+
+/// A value that may come in place of another one.
+fn value() -> impl Strategy<Value = Value> {
+    let texts = select(vec!["", "v1", "2026-01-01T00:00:00Z", "10.0.0.0/8", "IPv6", "-1", "x.example.org", "a/b/c"]);
+    prop_oneof![json_value(), texts.prop_map(Value::from), (-2_i64..70_000).prop_map(Value::from)]
 }

@@ -356,6 +356,116 @@ fn a_look_that_fails_between_deletions_keeps_the_tally() {
     });
 }
 
+/// spec 33 T9; spec 33, better 1: what a watch does not tell is seen by the look at a thousand deletions
+#[test]
+fn a_namespace_with_thousands_of_deletions_is_looked_at_in_between() {
+    world(1, |world| async move {
+        for number in 0..1_100 {
+            collectable(&world, "Secret", NAMESPACE, &format!("s{number:04}"));
+        }
+        seconds(OLD).await;
+        world.sim.set_faults(|info| match info.verb.as_str() {
+            "delete" => Fault::Delay(Duration::from_secs(2)),
+            "watch" if info.resource == "pods" => Fault::BreakWatch { after_events: 0, end: WatchEnd::Hang },
+            _ => Fault::None,
+        });
+        start(&world).await;
+        put(&world, "Pod", NAMESPACE, "p", pod(&refers_to("secret", "s1099")));
+        seconds(200).await;
+
+        let left: Vec<_> = (0..1_100)
+            .map(|number| format!("s{number:04}"))
+            .filter(|name| is_there(&world, "Secret", NAMESPACE, name))
+            .collect();
+        assert_eq!((left, deletions(&world)), (vec!["s1099".to_owned()], 1_099));
+    });
+}
+
+/// spec 33 T9: where only some namespaces may be looked at, these are watched, one at a time
+#[test]
+fn references_are_watched_for_where_namespaces_are_listed() {
+    world(1, |world| async move {
+        let namespaces = ["n1", "n2"];
+        for namespace in namespaces {
+            world.sim.put(crate::world::namespace(namespace)).expect("a Namespace");
+            for number in 0..40 {
+                collectable(&world, "Secret", namespace, &format!("s{number:02}"));
+            }
+        }
+        seconds(OLD).await;
+        world.config.borrow_mut().target.namespaces = namespaces.map(str::to_owned).to_vec();
+        world.sim.set_faults(|info| match info.verb.as_str() {
+            "delete" => Fault::Delay(Duration::from_secs(5)),
+            _ => Fault::None,
+        });
+        start(&world).await;
+        for namespace in namespaces {
+            put(&world, "Pod", namespace, "p", pod(&refers_to("secret", "s39")));
+        }
+        seconds(120).await;
+
+        for namespace in namespaces {
+            let left = (0..40).filter(|number| is_there(&world, "Secret", namespace, &format!("s{number:02}"))).count();
+            assert_eq!((left, is_there(&world, "Secret", namespace, "s39")), (1, true), "{namespace}");
+        }
+        let watched = world.requests().into_iter().map(|request| request.info);
+        let of_pods = |info: &RequestInfo| info.verb == "watch" && info.resource == "pods";
+        let watched: Vec<_> = watched.filter(of_pods).map(|info| info.namespace).collect();
+        assert_eq!(watched, namespaces);
+    });
+}
+
+/// spec 33 T6: who may list and not watch, or lost a race with the memory of the API server, deletes nothing
+#[test]
+fn a_watch_that_is_not_opened_ends_the_run() {
+    for refusal in
+        [|info: &RequestInfo| Seen::forbidden(info), |_: &RequestInfo| Seen::status(410, "Expired", "too old")]
+    {
+        world(1, |world| async move {
+            for number in 0..20 {
+                collectable(&world, "Secret", NAMESPACE, &format!("s{number:02}"));
+            }
+            seconds(OLD).await;
+            world.sim.set_faults(move |info| match (info.verb.as_str(), info.resource.as_str()) {
+                ("watch", "cronjobs") => Fault::FailBefore(refusal(info)),
+                _ => Fault::None,
+            });
+            start(&world).await;
+
+            assert_eq!(deletions(&world), 0);
+            let expected = "failed watching objects of gvk batch/v1, Kind=CronJobList: ";
+            assert!(last_error(&world).starts_with(expected), "{}", last_error(&world));
+        });
+    }
+}
+
+/// spec 33, better 6: when the time is over no deletion is begun, and the next run goes on
+#[test]
+fn a_run_that_takes_too_long_says_what_it_leaves() {
+    world(1, |world| async move {
+        for number in 0..400 {
+            collectable(&world, "Secret", NAMESPACE, &format!("s{number:03}"));
+        }
+        seconds(OLD).await;
+        world.sim.set_faults(|info| match info.verb.as_str() {
+            "delete" => Fault::Delay(Duration::from_secs(29)),
+            _ => Fault::None,
+        });
+        start(&world).await;
+        seconds(600).await;
+
+        let expected = "the time of a run is over; ";
+        assert!(last_error(&world).contains(expected), "{}", last_error(&world));
+        assert_eq!(deletions(&world), 21 * 16);
+        seconds(300).await;
+
+        assert_eq!(
+            (0..400).filter(|number| is_there(&world, "Secret", NAMESPACE, &format!("s{number:03}"))).count(),
+            0
+        );
+    });
+}
+
 /// spec 33 T6, T9: when a watch ends nobody knows what began to be used
 #[test]
 fn a_watch_that_ends_between_deletions_ends_the_run() {
@@ -382,13 +492,15 @@ fn a_watch_that_ends_between_deletions_ends_the_run() {
     }
 }
 
-/// spec 33 T9: after a run nothing is watched any more
+/// spec 33 T9
 #[test]
-fn watches_are_open_while_a_run_deletes() {
+fn watches_are_open_while_a_run_deletes_and_not_after_it() {
     world(1, |world| async move {
         start(&world).await;
         let before = world.sim.watch_count();
-        collectable(&world, "Secret", NAMESPACE, "a");
+        for number in 0..17 {
+            collectable(&world, "Secret", NAMESPACE, &format!("s{number:02}"));
+        }
         world.sim.set_faults(|info| match info.verb.as_str() {
             "delete" => Fault::Delay(Duration::from_secs(5)),
             _ => Fault::None,

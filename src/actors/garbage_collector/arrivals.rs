@@ -1,38 +1,27 @@
 //! References that are made while a run deletes (spec 33 T9).
 //!
-//! Thousands of deletions take their time, and meanwhile something old may be used again. So all that may refer to a candidate
-//! is watched from where its list ended, and what has come is taken out before the next deletion is sent. A watch may lag, so
-//! lists go on to be the proof: what it brings too late for one chunk is seen by the look before the next one.
+//! Deletions take their time, and meanwhile something old may be used again. So what may refer to the candidates of a chunk is
+//! watched from where the look before it ended. A watch may lag: what it brings too late is seen by the next look.
 
 use std::time::Duration;
 
-use cluster::{ApiError, Cluster, Resource, WatchQuery, WatchStream};
+use cluster::{ApiError, Cluster, Context, Resource, WatchQuery, WatchStream};
 use futures::{
-    FutureExt as _, StreamExt as _, future,
+    StreamExt as _, future,
     stream::{self, BoxStream, SelectAll},
 };
+use tokio::time::timeout_at;
 
 use super::{
-    candidates::{Candidates, Identity},
+    candidates::Identity,
     references,
-    survey::SurveyError,
+    survey::{Position, SurveyError},
 };
 
 /// So long the server is asked to keep a watch open: longer than any run.
 const TIME: Duration = Duration::from_secs(900);
 
-/// Where the list of a kind that may refer to candidates ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Position {
-    /// What was listed.
-    pub resource: Resource,
-    /// In this namespace; `None`: in all.
-    pub scope: Option<String>,
-    /// The version of the list.
-    pub version: String,
-}
-
-/// Watches of all kinds that may refer to candidates.
+/// Watches of what may refer to candidates.
 pub(super) struct Arrivals(SelectAll<BoxStream<'static, Result<Vec<Identity>, SurveyError>>>);
 
 // === impl Arrivals ===
@@ -42,40 +31,42 @@ impl Arrivals {
     ///
     /// # Errors
     /// If one of them cannot be opened.
-    pub(super) async fn open(cluster: &Cluster, positions: Vec<Position>) -> Result<Self, SurveyError> {
+    pub(super) async fn open(
+        cluster: &Cluster,
+        context: &Context,
+        positions: Vec<Position>,
+    ) -> Result<Self, SurveyError> {
         let opened = future::try_join_all(positions.into_iter().map(async |position| {
+            let Position { resource, scope, version } = position;
             let query = WatchQuery {
-                resource_version: Some(position.version),
+                resource_version: Some(version),
                 metadata_only: true,
                 timeout: Some(TIME),
                 ..WatchQuery::default()
             };
-            let stream = cluster.watch(&position.resource, position.scope.as_deref(), query).await;
-            stream
-                .map(|stream| events(position.resource.clone(), stream))
-                .map_err(|error| SurveyError::watching(&position.resource, error))
+            let opening = timeout_at(context.deadline.0, cluster.watch(&resource, scope.as_deref(), query)).await;
+            match opening.unwrap_or(Err(ApiError::Timeout)) {
+                Ok(stream) => Ok(references(resource, stream)),
+                Err(error) => Err(SurveyError::watching(&resource, error)),
+            }
         }));
         Ok(Self(opened.await?.into_iter().collect()))
     }
 
-    /// Takes out of the candidates what somebody began to refer to, as far as that has come; gives how many these were.
+    /// What an object that has come refers to, which may be nothing. `None`: nothing is watched.
     ///
     /// # Errors
     /// If a watch has ended: from then on nothing is known.
-    pub(super) fn take_out(&mut self, candidates: &mut Candidates) -> Result<usize, SurveyError> {
-        let mut taken = 0;
-        while let Some(Some(referred)) = self.0.next().now_or_never() {
-            taken += referred?.iter().filter(|found| candidates.known.remove(found).is_some()).count();
-        }
-        Ok(taken)
+    pub(super) async fn next(&mut self) -> Option<Result<Vec<Identity>, SurveyError>> {
+        self.0.next().await
     }
 }
 
 /// What the objects of a watch refer to. Its end is an error.
-fn events(resource: Resource, stream: WatchStream) -> BoxStream<'static, Result<Vec<Identity>, SurveyError>> {
+fn references(resource: Resource, stream: WatchStream) -> BoxStream<'static, Result<Vec<Identity>, SurveyError>> {
     let ended = ApiError::Transport { message: "the watch ended".to_owned(), sent: true };
-    let all = stream.chain(stream::once(future::ready(Err(ended))));
-    let referred = all.map(move |event| match event {
+    let events = stream.chain(stream::once(future::ready(Err(ended))));
+    let referred = events.map(move |event| match event {
         Ok(event) => Ok(references::identities(&event.object).collect()),
         Err(error) => Err(SurveyError::watching(&resource, error)),
     });

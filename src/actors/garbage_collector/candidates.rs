@@ -117,6 +117,11 @@ impl Candidates {
         let (uid, resource_version) = (object::uid(object).to_owned(), object::resource_version(object).to_owned());
         self.known.insert(Identity { namespace, kind, name }, Seen { uid, resource_version, created });
     }
+
+    /// Takes out what is referred to; gives how many of these were candidates.
+    pub fn take_out(&mut self, referred: impl IntoIterator<Item = Identity>) -> usize {
+        referred.into_iter().filter(|found| self.known.remove(found).is_some()).count()
+    }
 }
 
 /// At exactly ten minutes it is old (spec 33 §4.1 rule 3).

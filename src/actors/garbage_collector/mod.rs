@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Nothing is watched and nothing kept between runs: a run every few hours lists metadata in pages. Where there is a doubt
-//! (a list that fails, a kind that may or may not be served, an object of unknown age) nothing is deleted. Pure:
+//! (a list or a watch that fails, a kind that may or may not be served, an object of unknown age) nothing is deleted. Pure:
 //! [`candidates`] and [`references`]. The command `garbage` asks the same [`survey`].
 
 mod arrivals;
@@ -21,12 +21,12 @@ mod tests;
 use std::{collections::BTreeSet, rc::Rc, time::Duration};
 
 use cluster::{Cluster, Context, DeleteOptions};
-use futures::{StreamExt as _, stream::FuturesUnordered};
+use futures::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
 use jiff::Timestamp;
 use kit::{Causes, Clock, Controller, Duty, Failure, Observers, Outcome, Pass, Random, Supervised, Wake, Whole};
 
 use self::{
-    arrivals::{Arrivals, Position},
+    arrivals::Arrivals,
     candidates::{Candidates, Identity, Seen},
     survey::{Survey, SurveyError},
 };
@@ -41,8 +41,8 @@ pub const MODULE: module::Module = module::Module { names: &[NAME], install };
 
 /// Deletions side by side.
 const SIDE_BY_SIDE: usize = 16;
-/// Before each so many deletions the references in the namespace are looked at (spec 33 T9). A watch tells of most of those that
-/// are made meanwhile, but it may lag; a list does not.
+/// Before each so many deletions the references in the namespace are looked at (spec 33 T9). A watch tells of those that are made
+/// meanwhile, but it may lag; a list does not.
 const CHUNK: usize = 1_000;
 /// A failed run lists everything again, so it is not repeated sooner (spec 33 "Better than upstream" 5).
 const FIRST_BACK_OFF: Duration = Duration::from_secs(10);
@@ -119,8 +119,8 @@ impl Controller for Collector {
         let context = Context::new(pass.lane(), pass.deadline, NAME);
         let survey = Survey::new(&self.target, &context);
         let listed = self.candidates(&survey).await;
-        let (left, positions, mut tally) = listed.map_err(|error| Failure::new(error.to_string()))?;
-        let ended = self.collect(&context, &survey, left, positions, &mut tally).await;
+        let (left, mut tally) = listed.map_err(|error| Failure::new(error.to_string()))?;
+        let ended = self.collect(&context, &survey, left, &mut tally).await;
         self.tell(&tally);
         pass.note(tally.line());
         if ended.is_err() || !tally.errors.is_empty() {
@@ -140,13 +140,13 @@ impl Controller for Collector {
 }
 
 impl Collector {
-    /// What nothing refers to, where to watch from, and the tally before the first deletion.
-    async fn candidates(&self, survey: &Survey<'_>) -> Result<(Candidates, Vec<Position>, Tally), SurveyError> {
+    /// What nothing refers to, and the tally before the first deletion.
+    async fn candidates(&self, survey: &Survey<'_>) -> Result<(Candidates, Tally), SurveyError> {
         let mut left = survey.candidates(self.clock.wall()).await?;
         let (candidates, young, terminating) = (left.known.len(), left.young, left.terminating);
-        let positions = survey.take_out_referenced(&mut left, None).await?;
+        survey.take_out_referenced(&mut left, None).await?;
         let referenced = candidates - left.known.len();
-        Ok((left, positions, Tally { candidates, young, terminating, referenced, ..Tally::default() }))
+        Ok((left, Tally { candidates, young, terminating, referenced, ..Tally::default() }))
     }
 
     /// Deletes what is left, a chunk at a time. What was done before a look or a watch failed is in the tally.
@@ -155,48 +155,63 @@ impl Collector {
         context: &Context,
         survey: &Survey<'_>,
         mut left: Candidates,
-        positions: Vec<Position>,
         tally: &mut Tally,
     ) -> Result<(), SurveyError> {
-        if left.known.is_empty() {
-            return Ok(());
-        }
-        let mut arrivals = Arrivals::open(&self.target, positions).await?;
         let namespaces: BTreeSet<String> = left.known.keys().map(|found| found.namespace.clone()).collect();
         for namespace in namespaces {
             let rest = left.known.split_off(&Identity::first_after(&namespace));
             let mut garbage = Candidates { known: std::mem::replace(&mut left.known, rest), ..Candidates::default() };
             while !garbage.known.is_empty() {
                 let before = garbage.known.len();
-                survey.take_out_referenced(&mut garbage, Some(&namespace)).await?;
+                let mut positions = survey.take_out_referenced(&mut garbage, Some(&namespace)).await?;
                 tally.referenced += before - garbage.known.len();
                 let next = garbage.known.keys().nth(CHUNK).cloned();
                 let later = next.map(|next| garbage.known.split_off(&next)).unwrap_or_default();
                 let chunk = Candidates { known: std::mem::replace(&mut garbage.known, later), ..Candidates::default() };
-                self.delete_all(context, chunk, &mut arrivals, tally).await?;
+                if chunk.known.len() <= SIDE_BY_SIDE {
+                    positions.clear(); // all of its deletions begin now
+                }
+                let arrivals = Arrivals::open(&self.target, context, positions).await?;
+                self.delete_all(context, chunk, arrivals, tally).await?;
             }
         }
         Ok(())
     }
 
-    /// Deletes a chunk, without what somebody begins to refer to. When a watch fails no other deletion is begun.
+    /// Deletes a chunk, without what somebody begins to refer to. When a watch fails, or the time is over, no other deletion is
+    /// begun.
     async fn delete_all(
         &self,
         context: &Context,
         mut chunk: Candidates,
-        arrivals: &mut Arrivals,
+        mut arrivals: Arrivals,
         tally: &mut Tally,
     ) -> Result<(), SurveyError> {
         let mut under_way = FuturesUnordered::new();
         let mut watched = Ok(());
         loop {
-            while watched.is_ok() && under_way.len() < SIDE_BY_SIDE {
-                watched = arrivals.take_out(&mut chunk).map(|taken| tally.referenced += taken);
-                let next = if watched.is_ok() { chunk.known.pop_first() } else { None };
-                let Some((found, seen)) = next else { break };
-                under_way.push(self.delete(context, found, seen));
+            let is_on = |watched: &Result<_, _>| watched.is_ok() && !context.deadline.is_over();
+            while is_on(&watched) && !chunk.known.is_empty() && under_way.len() < SIDE_BY_SIDE {
+                // What has come counts before the next deletion is begun.
+                if let Some(Some(arrived)) = arrivals.next().now_or_never() {
+                    watched = arrived.map(|referred| tally.referenced += chunk.take_out(referred));
+                } else if let Some((found, seen)) = chunk.known.pop_first() {
+                    under_way.push(self.delete(context, found, seen));
+                }
             }
-            match under_way.next().await {
+            let fate = tokio::select! {
+                biased;
+                // Also while deletions are slow: who does not read holds up all others on the connection.
+                Some(arrived) = arrivals.next(), if watched.is_ok() && !chunk.known.is_empty() => {
+                    watched = arrived.map(|referred| tally.referenced += chunk.take_out(referred));
+                    continue;
+                }
+                fate = under_way.next() => fate,
+            };
+            match fate {
+                None if watched.is_ok() && !chunk.known.is_empty() => {
+                    return Err(SurveyError::OutOfTime(chunk.known.len()));
+                }
                 None => return watched,
                 Some(Fate::Deleted) => tally.deleted += 1,
                 Some(Fate::Spared) => tally.spared += 1,

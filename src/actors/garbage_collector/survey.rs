@@ -8,12 +8,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    arrivals::Position,
     candidates::{Candidates, Kind, selector},
     references::{self, holders, list_kind},
 };
 
-/// A list that a run cannot do without failed (spec 33 §4.1, §4.2).
+/// Why a run ends early: something that it cannot do without failed (spec 33 §4.1, §4.2, T9).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SurveyError {
     /// Of candidates.
@@ -25,6 +24,20 @@ pub enum SurveyError {
     /// The watch of objects that may begin to refer to them.
     #[error("failed watching objects of gvk {0}: {1}")]
     Watch(String, ApiError),
+    /// So many candidates of a namespace are left.
+    #[error("the time of a run is over; {0} objects of this namespace are left to the next one")]
+    OutOfTime(usize),
+}
+
+/// Where the list of a kind that may refer to candidates ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Position {
+    /// What was listed.
+    pub resource: Resource,
+    /// In this namespace; `None`: in all.
+    pub scope: Option<String>,
+    /// The version of the list.
+    pub version: String,
 }
 
 /// Asks one cluster, in the namespaces it may be asked about.
@@ -77,9 +90,7 @@ impl<'a> Survey<'a> {
                 }
                 let query = ListQuery { metadata_only: true, ..ListQuery::default() };
                 let take_out = |object: &Value| {
-                    for found in references::identities(object) {
-                        candidates.known.remove(&found);
-                    }
+                    candidates.take_out(references::identities(object));
                 };
                 match self.each(&holder, scope.clone(), &query, take_out).await {
                     Ok(version) => {
