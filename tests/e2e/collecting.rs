@@ -81,23 +81,21 @@ async fn what_is_referred_to_stays_also_if_the_reference_is_made_while_the_colle
     let gone: BTreeSet<&String> = late.difference(&left).collect();
     let deletions = deletions(&cluster, mark)?;
     let references = references(&cluster, mark)?;
-    let mut longest = SignedDuration::MIN;
+    let (mut early, mut longest) = (0, SignedDuration::ZERO);
     for key in &gone {
         let made = *references.get(*key).with_context(|| format!("no reference to {key} on record"))?;
         let deletion = deletions.get(*key).with_context(|| format!("no deletion of {key} on record"))?;
-        longest = longest.max(deletion.at.duration_since(made));
+        let before = deletion.at.duration_since(made);
+        early += usize::from(before.is_positive());
+        longest = longest.max(before);
         ensure!(
             deletion.looked.is_some_and(|looked| looked < made),
             "{key} was deleted although a look came after {made}"
         );
     }
-    let nearest = if gone.is_empty() {
-        String::new()
-    } else {
-        format!(": at most {longest:#} before the deletion was asked for")
-    };
     eprintln!(
-        "{objects} objects, {} in use; {} references made during the run, {} of them too late{nearest}",
+        "{objects} objects, {} in use; {} references made during the run, {} of them too late; {early} of these were made \
+         before the deletion was asked for, at most {longest:#}",
         heap.len() - unused.len(),
         late.len(),
         gone.len(),
