@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// How many values a value is made of, itself included.
-pub fn count(value: &Value) -> usize {
+pub(crate) fn count(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(count).sum::<usize>(),
         Value::Object(fields) => 1 + fields.values().map(count).sum::<usize>(),
@@ -12,7 +12,7 @@ pub fn count(value: &Value) -> usize {
 }
 
 /// The value that so many others come before.
-pub fn nth<'a>(value: &'a mut Value, before: &mut usize) -> Option<&'a mut Value> {
+pub(crate) fn nth<'a>(value: &'a mut Value, before: &mut usize) -> Option<&'a mut Value> {
     if *before == 0 {
         return Some(value);
     }
