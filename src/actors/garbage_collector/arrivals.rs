@@ -46,7 +46,7 @@ impl Arrivals {
             };
             let opening = timeout_at(context.deadline.0, cluster.watch(&resource, scope.as_deref(), query)).await;
             match opening.unwrap_or(Err(ApiError::Timeout)) {
-                Ok(stream) => Ok(references(resource, stream)),
+                Ok(stream) => Ok(referred_by(resource, stream)),
                 Err(error) => Err(SurveyError::watching(&resource, error)),
             }
         }));
@@ -63,7 +63,7 @@ impl Arrivals {
 }
 
 /// What the objects of a watch refer to. Its end is an error.
-fn references(resource: Resource, stream: WatchStream) -> BoxStream<'static, Result<Vec<Identity>, SurveyError>> {
+fn referred_by(resource: Resource, stream: WatchStream) -> BoxStream<'static, Result<Vec<Identity>, SurveyError>> {
     let ended = ApiError::Transport { message: "the watch ended".to_owned(), sent: true };
     let events = stream.chain(stream::once(future::ready(Err(ended))));
     let referred = events.map(move |event| match event {
