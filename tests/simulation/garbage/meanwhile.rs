@@ -5,7 +5,20 @@ use std::time::Duration;
 use sim::{Fault, RequestInfo, Seen, WatchEnd};
 
 use super::{OLD, PERIOD, collectable, deletions, is_there, last_error, line, pod, put, refers_to, start};
-use crate::world::{NAMESPACE, seconds, world};
+use crate::world::{NAMESPACE, World, seconds, world};
+
+/// Puts so many collectable Secrets there: `s0000` and so on.
+fn secrets(world: &World, namespace: &str, count: usize) {
+    for number in 0..count {
+        collectable(world, "Secret", namespace, &format!("s{number:04}"));
+    }
+}
+
+/// Those of them that are there.
+fn left(world: &World, namespace: &str, count: usize) -> Vec<String> {
+    let names = (0..count).map(|number| format!("s{number:04}"));
+    names.filter(|name| is_there(world, "Secret", namespace, name)).collect()
+}
 
 /// spec 33 T9; spec 33, better 1: each namespace is looked at once more before its deletions, for a watch may lag
 #[test]
@@ -37,20 +50,17 @@ fn a_reference_that_is_made_during_the_run_is_seen() {
 #[test]
 fn a_reference_that_is_made_during_many_deletions_is_seen() {
     world(1, |world| async move {
-        for number in 0..300 {
-            collectable(&world, "Secret", NAMESPACE, &format!("s{number:03}"));
-        }
+        secrets(&world, NAMESPACE, 300);
         seconds(OLD).await;
         world.sim.set_faults(|info| match info.verb.as_str() {
             "delete" => Fault::Delay(Duration::from_secs(2)),
             _ => Fault::None,
         });
         start(&world).await;
-        put(&world, "Pod", NAMESPACE, "p", pod(&refers_to("secret", "s299")));
+        put(&world, "Pod", NAMESPACE, "p", pod(&refers_to("secret", "s0299")));
         seconds(120).await;
 
-        let left = (0..300).filter(|number| is_there(&world, "Secret", NAMESPACE, &format!("s{number:03}"))).count();
-        assert_eq!((left, is_there(&world, "Secret", NAMESPACE, "s299"), deletions(&world)), (1, true, 299));
+        assert_eq!((left(&world, NAMESPACE, 300), deletions(&world)), (vec!["s0299".to_owned()], 299));
     });
 }
 
@@ -80,9 +90,7 @@ fn a_look_that_fails_between_deletions_keeps_the_tally() {
 #[test]
 fn a_namespace_with_thousands_of_deletions_is_looked_at_in_between() {
     world(1, |world| async move {
-        for number in 0..1_100 {
-            collectable(&world, "Secret", NAMESPACE, &format!("s{number:04}"));
-        }
+        secrets(&world, NAMESPACE, 1_100);
         seconds(OLD).await;
         world.sim.set_faults(|info| match info.verb.as_str() {
             "delete" => Fault::Delay(Duration::from_secs(2)),
@@ -93,11 +101,7 @@ fn a_namespace_with_thousands_of_deletions_is_looked_at_in_between() {
         put(&world, "Pod", NAMESPACE, "p", pod(&refers_to("secret", "s1099")));
         seconds(200).await;
 
-        let left: Vec<_> = (0..1_100)
-            .map(|number| format!("s{number:04}"))
-            .filter(|name| is_there(&world, "Secret", NAMESPACE, name))
-            .collect();
-        assert_eq!((left, deletions(&world)), (vec!["s1099".to_owned()], 1_099));
+        assert_eq!((left(&world, NAMESPACE, 1_100), deletions(&world)), (vec!["s1099".to_owned()], 1_099));
     });
 }
 
@@ -108,9 +112,7 @@ fn references_are_watched_for_where_namespaces_are_listed() {
         let namespaces = ["n1", "n2"];
         for namespace in namespaces {
             world.sim.put(crate::world::namespace(namespace)).expect("a Namespace");
-            for number in 0..40 {
-                collectable(&world, "Secret", namespace, &format!("s{number:02}"));
-            }
+            secrets(&world, namespace, 40);
         }
         seconds(OLD).await;
         world.config.borrow_mut().target.namespaces = namespaces.map(str::to_owned).to_vec();
@@ -120,13 +122,12 @@ fn references_are_watched_for_where_namespaces_are_listed() {
         });
         start(&world).await;
         for namespace in namespaces {
-            put(&world, "Pod", namespace, "p", pod(&refers_to("secret", "s39")));
+            put(&world, "Pod", namespace, "p", pod(&refers_to("secret", "s0039")));
         }
         seconds(120).await;
 
         for namespace in namespaces {
-            let left = (0..40).filter(|number| is_there(&world, "Secret", namespace, &format!("s{number:02}"))).count();
-            assert_eq!((left, is_there(&world, "Secret", namespace, "s39")), (1, true), "{namespace}");
+            assert_eq!(left(&world, namespace, 40), ["s0039"], "{namespace}");
         }
         let watched = world.requests().into_iter().map(|request| request.info);
         let of_pods = |info: &RequestInfo| info.verb == "watch" && info.resource == "pods";
@@ -142,9 +143,7 @@ fn a_watch_that_is_not_opened_ends_the_run() {
         [|info: &RequestInfo| Seen::forbidden(info), |_: &RequestInfo| Seen::status(410, "Expired", "too old")]
     {
         world(1, |world| async move {
-            for number in 0..20 {
-                collectable(&world, "Secret", NAMESPACE, &format!("s{number:02}"));
-            }
+            secrets(&world, NAMESPACE, 20);
             seconds(OLD).await;
             world.sim.set_faults(move |info| match (info.verb.as_str(), info.resource.as_str()) {
                 ("watch", "cronjobs") => Fault::FailBefore(refusal(info)),
@@ -163,9 +162,7 @@ fn a_watch_that_is_not_opened_ends_the_run() {
 #[test]
 fn a_run_that_takes_too_long_says_what_it_leaves() {
     world(1, |world| async move {
-        for number in 0..400 {
-            collectable(&world, "Secret", NAMESPACE, &format!("s{number:03}"));
-        }
+        secrets(&world, NAMESPACE, 400);
         seconds(OLD).await;
         world.sim.set_faults(|info| match info.verb.as_str() {
             "delete" => Fault::Delay(Duration::from_secs(29)),
@@ -179,10 +176,7 @@ fn a_run_that_takes_too_long_says_what_it_leaves() {
         assert_eq!(deletions(&world), 21 * 16);
         seconds(300).await;
 
-        assert_eq!(
-            (0..400).filter(|number| is_there(&world, "Secret", NAMESPACE, &format!("s{number:03}"))).count(),
-            0
-        );
+        assert_eq!(left(&world, NAMESPACE, 400), [""; 0]);
     });
 }
 
@@ -191,9 +185,7 @@ fn a_run_that_takes_too_long_says_what_it_leaves() {
 fn a_watch_that_ends_between_deletions_ends_the_run() {
     for end in [WatchEnd::Close, WatchEnd::Disconnect, WatchEnd::Expired] {
         world(1, |world| async move {
-            for number in 0..100 {
-                collectable(&world, "Secret", NAMESPACE, &format!("s{number:02}"));
-            }
+            secrets(&world, NAMESPACE, 100);
             seconds(OLD).await;
             world.sim.set_faults(|info| match info.verb.as_str() {
                 "delete" => Fault::Delay(Duration::from_secs(10)),
@@ -218,9 +210,7 @@ fn watches_are_open_while_a_run_deletes_and_not_after_it() {
     world(1, |world| async move {
         start(&world).await;
         let before = world.sim.watch_count();
-        for number in 0..17 {
-            collectable(&world, "Secret", NAMESPACE, &format!("s{number:02}"));
-        }
+        secrets(&world, NAMESPACE, 17);
         world.sim.set_faults(|info| match info.verb.as_str() {
             "delete" => Fault::Delay(Duration::from_secs(5)),
             _ => Fault::None,
