@@ -172,8 +172,8 @@ fn files() -> Vec<PathBuf> {
     found
 }
 
-/// Whether it is a copy of the specification. That names its chapters by their files, without links, and data keys and
-/// files of other systems.
+/// Whether it is a chapter of the specification. A chapter names other chapters by their files, without links. It also names
+/// data keys and files of other systems.
 fn is_of_the_specification(document: &Path) -> bool {
     folder_of(document) == root().join("docs/spec")
 }
