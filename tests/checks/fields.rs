@@ -76,6 +76,36 @@ pub(super) fn may_differ(case: &Case, kind: &GroupKind, path: &[&str]) -> bool {
         },
         ("", "ServiceAccount") => matches!(path, ["secrets" | "imagePullSecrets", ..]),
         ("", "Service") => service_may_differ(case, path),
+        ("", "PersistentVolume") => claim_may_differ(case, path),
+        ("rbac.authorization.k8s.io", "ClusterRole") => {
+            let rule = at(&case.manifest, &["aggregationRule"]).and_then(Value::as_object);
+            matches!(path, ["rules", ..]) && rule.is_some_and(|rule| !rule.is_empty())
+        }
+        ("", "Secret") => match path {
+            ["data", key @ ("token" | "ca.crt" | "namespace")] => {
+                let is_open = |field| at(&case.manifest, &[field, key]).is_none_or(Value::is_null);
+                case.manifest["type"] == "kubernetes.io/service-account-token"
+                    && is_open("data")
+                    && is_open("stringData")
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// spec 10 §12.8a: what the manifest leaves open of the claim that a volume is bound to.
+fn claim_may_differ(case: &Case, path: &[&str]) -> bool {
+    let wanted = at(&case.manifest, &["spec", "claimRef"]).unwrap_or(&Value::Null);
+    let live = at(case.live(), &["spec", "claimRef"]).unwrap_or(&Value::Null);
+    let text = |claim: &Value, field: &str| claim.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    match path {
+        ["spec", "claimRef", ..] if wanted.is_null() => true,
+        ["spec", "claimRef", field @ ("uid" | "resourceVersion" | "apiVersion" | "kind"), ..] => {
+            text(wanted, field).is_empty()
+                && text(wanted, "namespace") == text(live, "namespace")
+                && text(wanted, "name") == text(live, "name")
+        }
         _ => false,
     }
 }
@@ -94,7 +124,7 @@ fn service_may_differ(case: &Case, path: &[&str]) -> bool {
     let manifest = |length: usize| at(&case.manifest, &path[..length]).unwrap_or(&Value::Null);
     let is_zero = |value: &Value| value.is_null() || value.as_f64() == Some(0.0);
     match path {
-        ["spec", "type" | "loadBalancerIP", ..] => manifest(2).is_null() || manifest(2) == "",
+        ["spec", "type" | "loadBalancerIP" | "loadBalancerClass", ..] => manifest(2).is_null() || manifest(2) == "",
         ["spec", "ports", _, "nodePort", ..] => is_zero(manifest(4)),
         ["spec", "healthCheckNodePort", ..] => is_zero(manifest(2)),
         ["spec", "clusterIP", ..] => manifest(2) != "None",

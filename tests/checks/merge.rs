@@ -152,7 +152,12 @@ fn check_metadata(case: &Case, merged: &Value) {
     wanted.insert(keys::DESCRIPTION.to_owned(), keys::DESCRIPTION_TEXT.to_owned());
     wanted.insert(keys::ORIGIN.to_owned(), ORIGIN.to_owned());
     let is_service = kind_of(&case.manifest).group_kind() == GroupKind::new("", "Service");
+    let is_token = case.manifest["type"] == "kubernetes.io/service-account-token"
+        && kind_of(&case.manifest).group_kind() == GroupKind::new("", "Secret");
     let keep_annotations = |key: &str| {
+        if is_token && key == "kubernetes.io/service-account.uid" {
+            return true;
+        }
         if case.settings.force_annotations {
             is_service && key.starts_with(keys::OPENSTACK_LOAD_BALANCER_PREFIX)
         } else {

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Every kind that has a rule, and some that have none although they look alike.
-const KINDS: [(&str, &str); 13] = [
+const KINDS: [(&str, &str); 16] = [
     ("v1", "Service"),
     ("batch/v1", "CronJob"),
     ("batch/v2", "CronJob"),
@@ -23,6 +23,9 @@ const KINDS: [(&str, &str); 13] = [
     ("apps/v1", "ReplicaSet"),
     ("v1", "ServiceAccount"),
     ("v1", "Secret"),
+    ("v1", "PersistentVolume"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+    ("g.io/v1", "ClusterRole"),
     ("serving.knative.dev/v1", "Service"),
 ];
 
@@ -66,16 +69,19 @@ prop_compose! {
     fn object(kind: usize)(
         spec in match KINDS[kind].1 {
             "Service" => service_spec().boxed(),
+            "PersistentVolume" => volume_spec().boxed(),
             "CronJob" => pod_template().prop_map(|template| json!({"jobTemplate": {"spec": {"template": template}}})).boxed(),
             _ => workload_spec().boxed(),
         },
         labels in strings(), annotations in strings(), preserve in any::<bool>(), ignore in prop::bool::weighted(0.1),
         exists in any::<bool>(), owners in prop::option::of(json_value()), finalizers in json_value(),
-        status in json_value(), unknown in json_value(), secrets in json_value(), string_data in json_value(),
+        status in json_value(), unknown in json_value(), secrets in json_value(), filled_in in filled_in(),
     ) -> Value {
+        let (string_data, data, secret_type, rule, rules) = filled_in;
         let mut object = json!({
             "metadata": {"name": "a", "labels": labels, "annotations": annotations, "finalizers": finalizers},
             "spec": spec, "status": status, "unknown": unknown, "secrets": secrets, "stringData": string_data,
+            "data": data, "type": secret_type, "aggregationRule": rule, "rules": rules,
         });
         let metadata = &mut object["metadata"];
         if preserve {
@@ -95,12 +101,34 @@ prop_compose! {
     }
 }
 
+/// Text and data of a Secret with its type, and what an aggregated role has.
+fn filled_in() -> impl Strategy<Value = (Value, Value, Value, Value, Value)> {
+    let map = || {
+        let key = prop::sample::select(vec!["token", "ca.crt", "namespace", "a"]);
+        let value = prop_oneof![Just(Value::Null), "[xy]".prop_map(Value::from)];
+        prop::option::of(prop::collection::btree_map(key, value, 0..3).prop_map(|map| json!(map)))
+            .prop_map(Option::unwrap_or_default)
+    };
+    let secret_type = prop::sample::select(vec![json!("kubernetes.io/service-account-token"), json!("Opaque")]);
+    let rule = prop::sample::select(vec![json!(null), json!({}), json!({"clusterRoleSelectors": []})]);
+    (map(), map(), secret_type, rule, json_value())
+}
+
+fn volume_spec() -> impl Strategy<Value = Value> {
+    let text = || prop::option::of("[ab]?");
+    let claim = (text(), text(), text(), text(), json_value()).prop_map(|(namespace, name, uid, kind, unknown)| {
+        json!({"namespace": namespace, "name": name, "uid": uid, "kind": kind, "unknown": unknown})
+    });
+    (prop::option::of(claim), json_value()).prop_map(|(claim, unknown)| json!({"claimRef": claim, "unknown": unknown}))
+}
+
 fn strings() -> impl Strategy<Value = Value> {
     let key = prop::sample::select(vec![
         "a",
         "b",
         "reference.resources.gardener.cloud/x",
         "loadbalancer.openstack.org/y",
+        "kubernetes.io/service-account.uid",
         keys::DESCRIPTION,
         keys::ORIGIN,
     ]);
@@ -159,6 +187,7 @@ prop_compose! {
         policy in prop::option::of(prop::sample::select(vec!["Local", "Cluster"])),
         health in prop::option::of(31000..31002),
         balancer in prop::option::of("[12]?"),
+        class in prop::option::of("[12]?"),
         // A Service has each port once per protocol.
         ports in prop::collection::btree_map((1..4u16, prop::sample::select(vec!["TCP", "UDP"])),
             (prop::option::of("[ab]"), prop::option::of(30000..30003u16), json_value()), 0..4),
@@ -168,6 +197,6 @@ prop_compose! {
             "name": name, "port": port, "protocol": protocol, "nodePort": node_port, "unknown": unknown,
         })).collect();
         json!({"type": service_type, "clusterIP": ip, "externalTrafficPolicy": policy, "healthCheckNodePort": health,
-            "loadBalancerIP": balancer, "ports": ports, "unknown": unknown})
+            "loadBalancerIP": balancer, "loadBalancerClass": class, "ports": ports, "unknown": unknown})
     }
 }

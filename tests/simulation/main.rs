@@ -17,6 +17,7 @@ mod deep;
 mod deletion;
 mod doubt;
 mod faults;
+mod filled_in;
 mod garbage;
 mod ghosts;
 mod health;

@@ -8,6 +8,7 @@
 //! * `workload`: replicas, selectors, volume claim templates
 //! * `service_account`: references to Secrets
 //! * `service`: addresses and node ports
+//! * `filled_in`: claims of volumes, aggregated rules, tokens in Secrets
 //!
 //! Everything works on raw JSON: unknown fields survive, and a rule applies to every version of its kind (§12.8).
 
@@ -26,6 +27,7 @@ use crate::api::{
     object::{GroupVersionKind, truthy},
 };
 
+mod filled_in;
 pub mod metadata;
 mod pod_template;
 mod service;
@@ -127,7 +129,7 @@ fn merge_base(merged: &mut Value, manifest: &Value, live: &Value, context: &Merg
     };
 }
 
-/// spec 10 §12.4 - §12.7; the group and the kind alone choose the rule.
+/// spec 10 §12.4 - §12.8a; the group and the kind alone choose the rule.
 fn merge_kind(merged: &mut Value, rule: &Rule<'_>) -> Result<(), MergeError> {
     let gvk = identity::gvk_of(merged);
     match (gvk.group.as_str(), gvk.kind.as_str()) {
@@ -141,6 +143,9 @@ fn merge_kind(merged: &mut Value, rule: &Rule<'_>) -> Result<(), MergeError> {
         ("apps" | "extensions", "StatefulSet") => workload::merge_stateful_set(merged, rule),
         ("", "ServiceAccount") => service_account::merge_service_account(merged, rule),
         ("", "Service") => service::merge_service(merged, rule),
+        ("", "PersistentVolume") => filled_in::merge_persistent_volume(merged, rule),
+        ("", "Secret") => filled_in::merge_secret(merged, rule),
+        ("rbac.authorization.k8s.io", "ClusterRole") => filled_in::merge_cluster_role(merged, rule),
         _ => {}
     }
     Ok(())

@@ -59,6 +59,14 @@ fn merge_spec(spec: &mut Map<String, Value>, live: &Value) {
     if spec.get("clusterIP").and_then(Value::as_str) != Some("None") && old_type != EXTERNAL_NAME {
         copy_field(spec, Some(live), "clusterIP");
     }
+    // A webhook or the cloud sets the class at the creation, and no update may change it.
+    if new_type == LOAD_BALANCER
+        && old_type == LOAD_BALANCER
+        && is_empty_text(spec.get("loadBalancerClass"))
+        && !is_empty_text(live.get("loadBalancerClass"))
+    {
+        copy_field(spec, Some(live), "loadBalancerClass");
+    }
     let is_local = |policy: Option<&Value>| policy.and_then(Value::as_str) == Some("Local");
     if new_type == LOAD_BALANCER
         && old_type == LOAD_BALANCER

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::*;
 
+mod filled_in;
 mod objects;
 mod services;
 mod workloads;

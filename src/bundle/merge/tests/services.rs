@@ -263,3 +263,21 @@ fn fields_of_a_wrong_type_are_sent_as_they_are() {
         assert_eq!(merged(&service(spec.clone()), &live)["spec"], spec);
     }
 }
+
+/// spec 10 §12.7
+#[test]
+fn a_load_balancer_class_is_kept_where_the_manifest_has_none() {
+    for (old, new, wanted, expected) in [
+        ("LoadBalancer", "LoadBalancer", json!(null), json!("cloud")),
+        ("LoadBalancer", "LoadBalancer", json!(""), json!("cloud")),
+        ("LoadBalancer", "LoadBalancer", json!("own"), json!("own")),
+        ("LoadBalancer", "NodePort", json!(null), json!(null)),
+        ("NodePort", "LoadBalancer", json!(null), json!(null)),
+    ] {
+        let live = service(json!({"type": old, "loadBalancerClass": "cloud"}));
+
+        let merged = merged(&service(json!({"type": new, "loadBalancerClass": wanted})), &live);
+
+        assert_eq!(merged["spec"]["loadBalancerClass"], expected, "{old} {new} {wanted}");
+    }
+}
