@@ -31,6 +31,16 @@ pub fn check(input: &[u8]) {
         assert_eq!(decode(key, input, LIMITS), (documents, errors), "decoding is a function of its input");
     }
     check_independence(input);
+    check_work(input);
+}
+
+/// What an input costs grows with its size alone, unless it has aliases: nothing is read again and again. A byte is a list
+/// at most, and an error for each second one; repairs make a text up to 64 times larger.
+fn check_work(input: &[u8]) {
+    let bundle = (64 + 512 + 64) * input.len() + 10_000;
+    let limits = Limits { decompressed: usize::MAX, documents: usize::MAX, depth: LIMITS.depth, aliases: 0, bundle };
+    let (_, errors) = decode("k", input, limits);
+    assert!(!errors.iter().any(|text| text.contains("bytes of memory")), "{} bytes cost too much", input.len());
 }
 
 /// An object is the same whether it is written as JSON or as YAML.

@@ -27,6 +27,9 @@ pub(super) const ERROR_COST: usize = 512;
 pub(super) struct Meter {
     spent: usize,
     limit: usize,
+    /// How often a YAML parser began to read a document.
+    #[cfg(test)]
+    readings: usize,
 }
 
 // === impl Limits ===
@@ -67,7 +70,27 @@ impl Limits {
 
 impl Meter {
     pub(super) fn new(limit: usize) -> Self {
-        Self { spent: 0, limit }
+        Self {
+            spent: 0,
+            limit,
+            #[cfg(test)]
+            readings: 0,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn count_reading(&mut self) {
+        self.readings += 1;
+    }
+
+    #[cfg(test)]
+    pub(super) fn readings(&self) -> usize {
+        self.readings
+    }
+
+    /// What may still be spent.
+    pub(super) fn left(&self) -> usize {
+        self.limit.saturating_sub(self.spent)
     }
 
     /// Adds to what is spent; the error's text names the limit.

@@ -5,6 +5,7 @@
 //!
 //! * `stream`: the documents of one data key: compression, JSON or YAML, separators.
 //! * `yaml`, `scalar`: one YAML document, and what its plain scalars mean in the dialect of Go's `sigs.k8s.io/yaml`.
+//! * `repair`: what Go's YAML parser takes and ours refuses.
 //! * `json`: one JSON object.
 //! * `compression`: Brotli.
 //! * `limits`: the bounds.
@@ -14,6 +15,7 @@ mod compression;
 mod json;
 mod labels;
 mod limits;
+mod repair;
 mod scalar;
 mod stream;
 mod yaml;

@@ -11,6 +11,7 @@ use serde_saphyr::granit_parser::{self, ErrorKind, Event, Parser, ScalarStyle, S
 
 use super::{
     limits::{Limits, Meter, NODE_COST},
+    repair::{self, Edits, Repaired},
     scalar::{self, Scalar},
 };
 
@@ -27,55 +28,34 @@ pub(super) fn document(
     limits: &Limits,
     meter: &mut Meter,
 ) -> Result<Option<Value>, String> {
-    let mut text = Cow::Borrowed(text);
-    let mut last_repair = 0;
-    loop {
-        let spent_before = meter.spent();
-        let Defect { line, column, text: defect, repair } = match parse(&text, limits, meter) {
-            Ok(value) => return Ok(value),
-            Err(defect) => defect,
-        };
-        // Each repair is further down than the one before, so this ends.
-        match repair {
-            Some(offset) if line > last_repair => {
-                last_repair = line;
-                text = Cow::Owned(indent_quoted(&text, offset));
-                meter.give_back(spent_before);
-                meter.charge(text.len())?;
-            }
-            _ => return Err(format!("yaml: line {} column {column}: {defect}", lines_before + line)),
-        }
+    let refused = |defect: Defect| {
+        let Defect { line, column, text, .. } = defect;
+        format!("yaml: line {} column {column}: {text}", lines_before + line)
+    };
+    let spent_before = meter.spent();
+    let defect = match parse(text, Edits::default(), limits, meter) {
+        Ok(value) => return Ok(value),
+        Err(defect) => defect,
+    };
+    if !defect.repairable {
+        return Err(refused(defect));
     }
+    meter.give_back(spent_before);
+    let Some(Repaired { text, edits }) = repair::repair(text, meter.left()) else { return Err(refused(defect)) };
+    meter.charge(text.len() + edits.size())?;
+    // Once is enough: what is still refused stays so. Each repair of its own would cost another look at the whole text.
+    parse(&text, edits, limits, meter).map_err(|second| refused(second.unless_misread(defect)))
 }
 
-fn parse(text: &str, limits: &Limits, meter: &mut Meter) -> Result<Option<Value>, Defect> {
+fn parse(text: &str, edits: Edits, limits: &Limits, meter: &mut Meter) -> Result<Option<Value>, Defect> {
+    #[cfg(test)]
+    meter.count_reading();
     let mut options = granit_parser::Options::default();
     options.set_emit_comments(false);
     options.flow_nesting_limit = limits.depth.saturating_add(1);
     options.block_nesting_limit = limits.depth.saturating_add(1);
-    let builder = Builder { limits, meter, stack: Vec::new(), anchors: HashMap::new(), copied: 0, root: None };
+    let builder = Builder { limits, meter, edits, stack: Vec::new(), anchors: HashMap::new(), copied: 0, root: None };
     builder.run(Parser::new_from_str_with_options(text, options))
-}
-
-/// Go's parser lets the lines of a quoted scalar start anywhere; ours wants them indented. Blanks there have no meaning, so
-/// they are added: from the line at `offset` to the first that has a quote, for until there the scalar has not ended.
-fn indent_quoted(text: &str, offset: usize) -> String {
-    const MARGIN: &str = "                                                                ";
-
-    let start = text[..offset].rfind('\n').map_or(0, |at| at + 1);
-    let mut repaired = text[..start].to_owned();
-    let mut rest = text[start..].split_inclusive('\n');
-    for line in rest.by_ref() {
-        if !line.trim().is_empty() {
-            repaired.push_str(MARGIN);
-        }
-        repaired.push_str(line);
-        if line.contains(['"', '\'']) {
-            break;
-        }
-    }
-    repaired.extend(rest);
-    repaired
 }
 
 /// What is wrong, and where: line and column count from one.
@@ -83,13 +63,17 @@ struct Defect {
     line: usize,
     column: usize,
     text: Cow<'static, str>,
-    /// Where a line of a quoted scalar is not indented enough, in bytes.
-    repair: Option<usize>,
+    /// Go's parser takes what ours refused.
+    repairable: bool,
+    /// The text was repaired where nothing was broken.
+    misread: bool,
 }
 
 struct Builder<'a> {
     limits: &'a Limits,
     meter: &'a mut Meter,
+    /// What was done to the text before.
+    edits: Edits,
     /// The lists and maps that are open.
     stack: Vec<Frame>,
     /// Finished nodes with an anchor.
@@ -136,9 +120,17 @@ struct Node {
 impl Builder<'_> {
     fn run<'i>(mut self, mut parser: Parser<'i, StrInput<'i>>) -> Result<Option<Value>, Defect> {
         while let Some(event) = parser.next_event() {
-            let (event, span) = event.map_err(|error| Defect::of_parser(&error, self.limits))?;
+            let (event, span) = event.map_err(|error| Defect::of_parser(&error, &self.edits, self.limits))?;
             let is_end = matches!(event, Event::DocumentEnd | Event::StreamEnd);
-            self.handle(event).map_err(|text| Defect::at(&span, text))?;
+            let is_repaired_well = match &event {
+                Event::Scalar(_, style, ..) => self.edits.agree(*style, &span),
+                _ if is_end => self.edits.agree_at_end(),
+                _ => true,
+            };
+            if !is_repaired_well {
+                return Err(Defect { misread: true, ..Defect::at(&span, &self.edits, "misread".into()) });
+            }
+            self.handle(event).map_err(|text| Defect::at(&span, &self.edits, text))?;
             // What follows `...` is ignored, even if it is broken.
             if is_end {
                 break;
@@ -360,12 +352,14 @@ fn merge(fields: &mut Map<String, Value>, value: Value) -> Result<(), Cow<'stati
 // === impl Defect ===
 
 impl Defect {
-    fn at(span: &Span, text: Cow<'static, str>) -> Self {
-        Self { line: span.start.line(), column: span.start.col() + 1, text, repair: None }
+    fn at(span: &Span, edits: &Edits, text: Cow<'static, str>) -> Self {
+        let line = span.start.line();
+        let column = edits.original_column(line, span.start.col() + 1);
+        Self { line, column, text, repairable: false, misread: false }
     }
 
     /// The parser's texts are fixed, except for some that quote what they found.
-    fn of_parser(error: &ScanError, limits: &Limits) -> Self {
+    fn of_parser(error: &ScanError, edits: &Edits, limits: &Limits) -> Self {
         let text = match error.kind() {
             // The parser's own limit lies just above ours, but it looks ahead further than what it has handed out.
             ErrorKind::RecursionLimitExceeded => limits.depth_text().into(),
@@ -374,9 +368,17 @@ impl Defect {
             ErrorKind::Custom(_) | ErrorKind::InputIo { .. } | ErrorKind::InputDecoding { .. } => "unreadable".into(),
             kind => kind.to_string().into(),
         };
+        let repairable = matches!(
+            error.kind(),
+            ErrorKind::InvalidQuotedScalarIndent | ErrorKind::TabInIndentation | ErrorKind::BomInsideDocument
+        );
         let marker = error.marker();
-        let repair =
-            matches!(error.kind(), ErrorKind::InvalidQuotedScalarIndent).then(|| marker.byte_offset()).flatten();
-        Self { line: marker.line(), column: marker.col() + 1, text, repair }
+        let column = edits.original_column(marker.line(), marker.col() + 1);
+        Self { line: marker.line(), column, text, repairable, misread: false }
+    }
+
+    /// This one, or `first` if this one only says that the repair was none.
+    fn unless_misread(self, first: Self) -> Self {
+        if self.misread { first } else { self }
     }
 }

@@ -1,6 +1,8 @@
-//! Tables after spec 10 §9.2; what arbitrary bytes do is in `robustness`, what YAML means in `dialect`.
+//! Tables after spec 10 §9.2; what arbitrary bytes do is in `robustness`, what YAML means in `dialect` and
+//! `repair`.
 
 mod dialect;
+mod repair;
 mod robustness;
 
 use std::io::Write;

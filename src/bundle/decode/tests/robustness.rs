@@ -37,7 +37,6 @@ fn each_bound_is_named_in_its_error() {
         ("many JSON objects", "{}".repeat(60), "more than 50 documents"),
         ("many broken separators", "---x\n".repeat(60), "more than 50 documents"),
         ("aliases of aliases", bomb, "aliases copy more than 20000 bytes"),
-        ("many repairs", format!("a:\n  b: \"{}\"", "\n'".repeat(2000)), "more than 100000 bytes of memory"),
         ("a large list", format!("a: [{}]", "0,".repeat(3000)), "more than 100000 bytes of memory"),
         ("a large JSON list", format!("{{\"a\":[{}0]}}", "0,".repeat(3000)), "more than 100000 bytes of memory"),
     ] {
@@ -94,7 +93,7 @@ fn aliases_may_copy_up_to_their_limit() {
 #[test]
 fn a_repaired_document_is_counted_once() {
     let input = "a:\n  b: \"x\ny\"\n";
-    let repaired = input.len() + 64;
+    let repaired = input.len() + 3 + 8;
     let cost = input.len() + repaired + 64 * 5 + 5;
     let succeeds = |bundle| with_limits(input.as_bytes(), Limits { bundle, ..small() })[0].1.is_ok();
 
