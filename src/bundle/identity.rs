@@ -75,6 +75,11 @@ pub fn is_built_in_group(group: &str) -> bool {
     BUILT_IN_GROUPS.contains(&group)
 }
 
+/// Whether it is a list type of a built-in API (spec 10 §11.3). A custom kind may end in `List` and be an ordinary one.
+pub fn is_list(kind: &GroupVersionKind) -> bool {
+    is_built_in_group(&kind.group) && kind.kind.ends_with("List")
+}
+
 /// The index key (spec 10 §10.1): its namespace is the effective one, so a cluster-scoped object has `default` too and
 /// a failed discovery does not change the key. Its display form is the key string that references are sorted by.
 pub fn index_key(group: &str, kind: &str, namespace: &str, name: &str) -> ObjectKey {

@@ -32,7 +32,7 @@ pub struct Input<'a> {
     pub labels: &'a BTreeMap<String, String>,
     /// Whether something about the manifests is not known: a document does not decode (decision 9), or discovery cannot
     /// tell the scope of a kind (spec 10 §9.3). Then nothing is removed, because it may be wanted. A document without
-    /// type or name, and a list, count the same.
+    /// type or name, and a list that cannot be taken apart, count the same.
     pub incomplete: bool,
     /// Scope of a kind in the target cluster. Unknown is normal: the CRD may be part of the same bundle.
     pub scope: &'a dyn Fn(&GroupVersionKind) -> Scope,
@@ -96,7 +96,7 @@ pub enum ManifestError {
     /// No `apiVersion` or no `kind`.
     #[error("resource {0} may not be empty")]
     NoType(&'static str),
-    /// A list type of a built-in API (spec 10 §11.3); lists are not expanded.
+    /// A list of a built-in API that cannot be taken apart (spec 10 §11.3).
     #[error("object type \"{group}/{version}, Kind={kind}\" is unsupported")]
     List {
         /// Empty for the core group.
@@ -228,7 +228,7 @@ fn check(reference: &ResourceRef) -> Option<ManifestError> {
         Some(ManifestError::NoType("apiVersion"))
     } else if gvk.kind.is_empty() {
         Some(ManifestError::NoType("kind"))
-    } else if identity::is_built_in_group(&gvk.group) && gvk.kind.ends_with("List") {
+    } else if identity::is_list(&gvk) {
         Some(ManifestError::List { group: gvk.group, version: gvk.version, kind: gvk.kind })
     } else if reference.name.is_empty() {
         Some(ManifestError::NoName)

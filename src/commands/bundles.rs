@@ -10,7 +10,7 @@ use crate::{
         keys::{BROTLI_SUFFIX, GROUP, KIND},
         object::{self, GroupVersionKind},
     },
-    bundle::identity::is_built_in_group,
+    bundle::identity,
     producer::{
         decode::{Decoder, LabelWarning, Limits, SecretData},
         unique,
@@ -37,7 +37,8 @@ pub(super) struct Bundles {
 }
 
 impl Bundles {
-    /// Sorts the documents. Lists of Secrets and ManagedResources, as `kubectl get -o yaml` prints them, are taken apart.
+    /// Sorts the documents. Lists of Secrets and ManagedResources are taken apart even if the items do not say their kind,
+    /// as API servers answer.
     pub(super) fn of(sources: &[Source]) -> Self {
         let mut all = Vec::new();
         let mut bundles = Self::default();
@@ -71,9 +72,12 @@ pub(super) fn is_managed_resource(object: &Value) -> bool {
     GroupVersionKind::of(object).is_some_and(|gvk| gvk.group == GROUP && gvk.kind == KIND)
 }
 
-/// Whether it is a list type of a built-in API.
+/// What to do about a list that nobody can take apart (spec 10 §11.3).
+pub(super) const LIST_REMEDY: &str = "give each item its apiVersion and kind; an item cannot be a list";
+
+/// Whether it is a list type of a built-in API. One that a file still holds could not be taken apart.
 pub(super) fn is_list(object: &Value) -> bool {
-    GroupVersionKind::of(object).is_some_and(|gvk| is_built_in_group(&gvk.group) && gvk.kind.ends_with("List"))
+    GroupVersionKind::of(object).is_some_and(|gvk| identity::is_list(&gvk))
 }
 
 fn refs(located: &Located) -> Vec<String> {

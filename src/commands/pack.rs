@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     DIFFERENT, OK, Said,
-    bundles::is_list,
+    bundles::{LIST_REMEDY, is_list},
     input::{Document, Place, Source, is_dns_subdomain},
 };
 use crate::{
@@ -75,16 +75,14 @@ fn add(registry: &mut Registry, seen: &mut BTreeMap<ObjectKey, Place>, document:
         return Err("the object has no apiVersion or no kind — add it".to_owned());
     }
     let display = identity::display_of_object(manifest);
+    if is_list(manifest) {
+        return Err(format!("{display} is a list that cannot be taken apart — {LIST_REMEDY}"));
+    }
     if object::name(manifest).is_empty() {
         return Err(format!("{display} has no metadata.name — add it; generateName is not enough"));
     }
     if manifest.pointer("/metadata/namespace").is_some_and(|namespace| !namespace.is_string() && !namespace.is_null()) {
         return Err(format!("{display}: metadata.namespace is no string — quote it"));
-    }
-    if is_list(manifest) {
-        return Err(format!(
-            "{display} is a list, which the controller refuses — make its items documents of their own"
-        ));
     }
     if let Some(warning) = document.warnings.first() {
         let (field, key) = (warning.field, &warning.key);

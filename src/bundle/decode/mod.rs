@@ -7,6 +7,7 @@
 //! * `yaml`, `scalar`: one YAML document, and what its plain scalars mean in the dialect of Go's `sigs.k8s.io/yaml`.
 //! * `repair`: what Go's YAML parser takes and ours refuses.
 //! * `json`: one JSON object.
+//! * `list`: a list stands for its items.
 //! * `compression`: Brotli.
 //! * `limits`: the bounds.
 //! * `labels`: labels and annotations that are no strings (§11.5).
@@ -15,6 +16,7 @@ mod compression;
 mod json;
 mod labels;
 mod limits;
+mod list;
 mod repair;
 mod scalar;
 mod stream;
@@ -46,7 +48,7 @@ pub struct SecretData<'a> {
     pub data: &'a BTreeMap<String, Vec<u8>>,
 }
 
-/// One manifest.
+/// One manifest. The items of a list are manifests of their own (spec 10 §11.3).
 #[derive(Clone, PartialEq)]
 pub struct Document {
     /// The object. Its labels and annotations hold strings only (spec 10 §11.5).
@@ -55,7 +57,7 @@ pub struct Document {
     pub secret: Arc<str>,
     /// Data key of the Secret.
     pub data_key: Arc<str>,
-    /// Zero-based position within the data key.
+    /// Zero-based position within the data key; items have that of their list.
     pub index: usize,
     /// Which raw value it comes from: index into [`Decoded::raw`].
     pub raw: usize,
@@ -98,7 +100,16 @@ pub struct Decoder<'a, I> {
     secret: Arc<str>,
     entries: btree_map::Iter<'a, String, Vec<u8>>,
     current: Option<Current<'a>>,
+    /// What is left of the last document, if it was a list.
+    items: Items,
     raw: Vec<&'a [u8]>,
+}
+
+#[derive(Default)]
+struct Items {
+    data_key: Arc<str>,
+    index: usize,
+    left: std::vec::IntoIter<Value>,
 }
 
 struct Current<'a> {
@@ -153,8 +164,15 @@ impl<'a, I: Iterator<Item = SecretData<'a>>> Decoder<'a, I> {
             secret: Arc::from(""),
             entries: btree_map::Iter::default(),
             current: None,
+            items: Items::default(),
             raw: Vec::new(),
         }
+    }
+
+    /// A document of the last data key.
+    fn document(&self, mut manifest: Value, data_key: Arc<str>, index: usize) -> Document {
+        let warnings = labels::normalise(&mut manifest);
+        Document { manifest, secret: self.secret.clone(), data_key, index, raw: self.raw.len() - 1, warnings }
     }
 
     /// Goes on to the next data key; `None` at the end of the bundle.
@@ -179,6 +197,9 @@ impl<'a, I: Iterator<Item = SecretData<'a>>> Iterator for Decoder<'a, I> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
+            if let Some(manifest) = self.items.left.next() {
+                return Some(Ok(self.document(manifest, self.items.data_key.clone(), self.items.index)));
+            }
             if self.meter.is_exhausted() {
                 return None;
             }
@@ -188,14 +209,20 @@ impl<'a, I: Iterator<Item = SecretData<'a>>> Iterator for Decoder<'a, I> {
             };
             let Some((index, result)) = current.documents.next(&mut self.meter) else { continue };
 
-            let (secret, data_key) = (self.secret.clone(), current.data_key.clone());
+            let data_key = current.data_key.clone();
             self.current = Some(current);
+            let result = result.map(list::take_apart).and_then(|taken| match taken {
+                Ok(items) if items.len() > self.limits.documents => Err(self.limits.documents_text()),
+                taken => Ok(taken),
+            });
             return Some(match result {
-                Ok(mut manifest) => {
-                    let warnings = labels::normalise(&mut manifest);
-                    Ok(Document { manifest, secret, data_key, index, raw: self.raw.len() - 1, warnings })
+                Ok(Ok(items)) => {
+                    self.items = Items { data_key, index, left: items.into_iter() };
+                    continue;
                 }
+                Ok(Err(manifest)) => Ok(self.document(manifest, data_key, index)),
                 Err(text) => {
+                    let secret = self.secret.clone();
                     // That this exhausts the meter shows at the next call.
                     let _ = self.meter.charge(ERROR_COST);
                     Err(DecodeError { secret, data_key, index, text })

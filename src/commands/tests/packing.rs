@@ -84,6 +84,20 @@ fn what_cannot_be_packed_is_named_by_file_and_document_without_content() {
     }
 }
 
+/// spec 10 §11.3
+#[test]
+fn lists_are_packed_as_their_items() {
+    let item =
+        |name: &str| format!("- {{apiVersion: v1, kind: ConfigMap, metadata: {{namespace: ns, name: {name}}}}}\n");
+    let list = format!("apiVersion: v1\nkind: ConfigMapList\nitems:\n{}{}", item("a"), item("b"));
+
+    let packed = pack(&options(), &[source("f", &list)]);
+    let listed = unpack::from_files(&[source("-", &packed.out)], true);
+
+    assert_eq!((packed.code, packed.remarks.as_slice()), (OK, [].as_slice()));
+    assert_eq!(listed.out.lines().filter(|line| line.starts_with("ConfigMap ")).count(), 2, "{}", listed.out);
+}
+
 #[test]
 fn names_and_sizes_that_the_api_server_refuses_are_refused_before() {
     let random = "x".repeat(1 << 20);

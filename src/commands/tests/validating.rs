@@ -28,6 +28,14 @@ fn good_input_has_no_findings() {
 fn manifests_have_their_mistakes_named() {
     let table = [
         ("- hidden", "f: the document is a list and no map — "),
+        (
+            "apiVersion: v1\nkind: List\nitems: []",
+            "f v1/List/default/: the list cannot be taken apart — give each item",
+        ),
+        (
+            "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: A, metadata: {name: yes}}]",
+            "f v1/A/default/: metadata.name is no string — quote it",
+        ),
         ("kind: A", "f /A/default/: there is no apiVersion — add it"),
         (
             "apiVersion: v1\nkind: A\nmetadata: {generateName: a}",

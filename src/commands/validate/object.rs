@@ -12,7 +12,7 @@ use crate::{
         object::{self, GroupVersionKind, truthy},
     },
     bundle::{inject, merge},
-    commands::bundles::is_list,
+    commands::bundles::{LIST_REMEDY, is_list},
     producer::{decode::LabelWarning, unique},
     webhooks::validating::extensions::Extension,
 };
@@ -26,11 +26,11 @@ const DEPTH: usize = 100;
 /// All that can be said about one manifest. Texts name fields, never the content of Secrets.
 pub(super) fn check(manifest: &Value, warnings: &[LabelWarning]) -> Vec<Issue> {
     let mut issues = Vec::new();
-    identity(manifest, &mut issues);
     if is_list(manifest) {
-        issues.push(Issue::error("the controller refuses lists", "make its items documents of their own"));
+        issues.push(Issue::error("the list cannot be taken apart", LIST_REMEDY));
         return issues;
     }
+    identity(manifest, &mut issues);
     for LabelWarning { field, key, .. } in warnings {
         issues.push(if key.is_empty() {
             Issue::error(format!("metadata.{field} is no map"), "write key: \"value\" pairs")

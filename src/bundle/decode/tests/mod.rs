@@ -1,7 +1,8 @@
 //! Tables after spec 10 §9.2; what arbitrary bytes do is in `robustness`, what YAML means in `dialect` and
-//! `repair`.
+//! `repair`, what lists mean in `lists`.
 
 mod dialect;
+mod lists;
 mod repair;
 mod robustness;
 

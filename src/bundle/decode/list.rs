@@ -1,0 +1,22 @@
+//! Lists (spec 10 §11.3): a document that is one stands for its items.
+
+use serde_json::Value;
+
+use crate::bundle::identity;
+
+/// The items of a list of a built-in API, if each says what it is. Everything else comes back as it is: what is no list,
+/// and a list that nobody can take apart, which fails in its turn.
+pub(super) fn take_apart(mut manifest: Value) -> Result<Vec<Value>, Value> {
+    let is_list = identity::is_list(&identity::gvk_of(&manifest));
+    match manifest.get_mut("items") {
+        Some(Value::Array(items)) if is_list && !items.is_empty() && items.iter().all(is_item) => {
+            Ok(std::mem::take(items))
+        }
+        _ => Err(manifest),
+    }
+}
+
+fn is_item(item: &Value) -> bool {
+    let kind = identity::gvk_of(item);
+    !kind.version.is_empty() && !kind.kind.is_empty() && !identity::is_list(&kind)
+}
