@@ -6,7 +6,10 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 use sim::Fault;
 
-use crate::world::{NAMESPACE, World, config_map, managed_resource, stream, world};
+use crate::{
+    objects::{annotated, with},
+    world::{NAMESPACE, World, config_map, managed_resource, namespace, stream, world},
+};
 
 async fn seconds(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
@@ -146,4 +149,68 @@ fn a_bundle_whose_secret_left_its_manifests_keeps_it_until_it_is_deleted() {
 
         assert_eq!((world.mr("one"), world.config_map("b")), (None, None));
     });
+}
+
+/// spec 10 §13.7, decision 41: its own Namespace cannot end before the bundle does.
+#[test]
+fn a_bundle_that_holds_its_own_namespace_deletes_it_last_and_ends() {
+    for separate in [false, true] {
+        world(1, |world| async move {
+            world.separate.set(separate);
+            world.start().await;
+            let held = with(config_map("a", "v"), "/metadata/finalizers", json!(["a.b/c"]));
+            world.bundle("one", &[namespace(NAMESPACE), held, config_map("b", "v"), namespace("other")]);
+            world.applied("one").await;
+            world.delete_bundle("one").await;
+            seconds(30).await;
+            let live = world.sim.object("namespaces", "", NAMESPACE).expect("it is there");
+            assert_eq!(live["metadata"].get("deletionTimestamp"), None, "an object is left");
+            assert!(world.mr("one").is_some());
+
+            let release = json!({ "metadata": { "finalizers": null } });
+            world.ask("PATCH", "/api/v1/namespaces/shoot/configmaps/a", Some(release)).await.unwrap();
+            seconds(30).await;
+
+            assert_eq!(world.mr("one"), None);
+            assert_eq!(world.sim.object("namespaces", "", NAMESPACE), None);
+            assert_eq!(world.sim.object("namespaces", "", "other"), None);
+        });
+    }
+}
+
+/// spec 10 §13.7: its deletion takes the bundle along.
+#[test]
+fn a_bundle_that_holds_its_own_namespace_ends_when_the_namespace_is_deleted() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[namespace(NAMESPACE), config_map("a", "v"), role_of_cluster()]);
+        world.applied("one").await;
+        world.ask("DELETE", "/api/v1/namespaces/shoot", None).await.unwrap();
+        seconds(60).await;
+
+        assert_eq!(world.mr("one"), None);
+        assert_eq!(world.sim.object("namespaces", "", NAMESPACE), None);
+        assert_eq!(world.sim.object("clusterroles.rbac.authorization.k8s.io", "", "r"), None);
+    });
+}
+
+/// spec 10 §13.2 holds for it too.
+#[test]
+fn a_bundle_that_holds_its_own_namespace_leaves_it_if_it_is_to_be_kept() {
+    world(1, |world| async move {
+        world.start().await;
+        let kept = annotated(namespace(NAMESPACE), "keep-object", "true");
+        world.bundle("one", &[kept, config_map("a", "v")]);
+        world.applied("one").await;
+        world.delete_bundle("one").await;
+        seconds(20).await;
+
+        assert_eq!((world.mr("one"), world.config_map("a")), (None, None));
+        let live = world.sim.object("namespaces", "", NAMESPACE).expect("it is there");
+        assert_eq!(live["metadata"].get("deletionTimestamp"), None);
+    });
+}
+
+fn role_of_cluster() -> Value {
+    json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": "r" }, "rules": [] })
 }

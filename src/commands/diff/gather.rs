@@ -16,7 +16,7 @@ use super::{
 use crate::{
     actors::managed_resource::{
         OWN_MANAGER,
-        clean::{self, Exclusion},
+        clean::{self, Exclusion, itself},
     },
     api::{
         keys,
@@ -53,6 +53,8 @@ struct Clusters {
 struct Bundle {
     key: NamespacedName,
     mr: ManagedResource,
+    /// Uid of the ManagedResource in the cluster; empty if it is not there.
+    uid: String,
     documents: Vec<Value>,
     decoding_failed: bool,
     /// The manifests that are in the cluster now; empty if they are what is wanted.
@@ -104,14 +106,21 @@ impl Clusters {
         let live = live.unwrap_or_default();
         let mut mr = wanted.managed_resource.clone().unwrap_or_else(|| live.clone());
         mr.status = live.status.clone();
+        let uid = live.metadata.uid.clone();
         if live.is_ignored() {
             report.remarks.push(format!("warning: {key} has the annotation {}: nothing is applied", keys::IGNORE));
         }
         if live.is_deleting() {
             report.remarks.push(format!("warning: {key} is being deleted, and its objects with it"));
         }
-        let mut bundle =
-            Bundle { key: key.clone(), mr, documents: Vec::new(), decoding_failed: false, before: BTreeMap::new() };
+        let mut bundle = Bundle {
+            key: key.clone(),
+            mr,
+            uid,
+            documents: Vec::new(),
+            decoding_failed: false,
+            before: BTreeMap::new(),
+        };
 
         let present: Vec<String> = live.spec.secret_refs.into_iter().map(|reference| reference.name).collect();
         let Some(parts) = &wanted.parts else {
@@ -198,7 +207,7 @@ impl Clusters {
             self.object(bundle, planned, &context, &kinds, report).await?;
         }
         for reference in &plan.removed {
-            self.removed(reference, &origin, &kinds, report).await?;
+            self.removed(bundle, reference, &origin, &kinds, report).await?;
         }
         for reference in &plan.released {
             if let Some(live) = self.live(reference, &kinds).await?
@@ -251,6 +260,7 @@ impl Clusters {
     /// What would happen to an object that the bundle does not hold any more.
     async fn removed(
         &self,
+        bundle: &Bundle,
         reference: &ResourceRef,
         origin: &Origin,
         kinds: &Kinds,
@@ -261,9 +271,12 @@ impl Clusters {
         let stays = match clean::exclusion_of_object(&live, true) {
             Some(Exclusion::KeepObject) => Some(format!("annotation {}", keys::KEEP_OBJECT)),
             Some(Exclusion::GarbageCollectable) => Some("left to the garbage collector, if it is enabled".to_owned()),
-            None => match clean::other_owner(object::annotation(&live, keys::ORIGIN), origin) {
-                Some(owner) => self.managed_resource(&owner).await?.map(|_| format!("belongs to {owner} now")),
-                None => None,
+            None => match self.part_of_itself(bundle, reference, &live).await? {
+                Some(why) => Some(why.to_owned()),
+                None => match clean::other_owner(object::annotation(&live, keys::ORIGIN), origin) {
+                    Some(owner) => self.managed_resource(&owner).await?.map(|_| format!("belongs to {owner} now")),
+                    None => None,
+                },
             },
         };
         report.changes.push(match stays {
@@ -271,6 +284,26 @@ impl Clusters {
             None => Change::named(Action::Deleted, display),
         });
         Ok(())
+    }
+
+    /// Why an object stays that the bundle holds of itself (spec 10 §13.7), if it is one.
+    async fn part_of_itself(
+        &self,
+        bundle: &Bundle,
+        reference: &ResourceRef,
+        live: &Value,
+    ) -> Result<Option<&'static str>, DiffError> {
+        let key = reference.key();
+        if itself::is_managed_resource(&key) {
+            return Ok((object::uid(live) == bundle.uid).then_some("it is the ManagedResource itself"));
+        }
+        if !itself::is_named_secret(&bundle.mr, &bundle.key, &key) {
+            return Ok(None);
+        }
+        let resource = Resource::new("", "v1", "Secret", "secrets", true);
+        let secret = find(&self.source, &resource, &NamespacedName::new(&key.namespace, &key.name)).await?;
+        let is_own = secret.is_some_and(|secret| object::uid(&secret) == object::uid(live));
+        Ok(is_own.then_some("the bundle reads its manifests from it"))
     }
 
     async fn live(&self, reference: &ResourceRef, kinds: &Kinds) -> Result<Option<Value>, DiffError> {

@@ -195,3 +195,63 @@ async fn packed_files_stand_for_their_managed_resource_and_unknown_kinds_are_cre
     assert_eq!(report.remarks, ["warning: g.io/v1/Thing/default/t: the target does not serve this kind yet"]);
     assert!(report.render(false).contains("resources.gardener.cloud/origin: ns/web"));
 }
+
+/// spec 10 §13.7
+#[tokio::test(start_paused = true)]
+async fn what_the_bundle_holds_of_itself_is_kept() {
+    let sim = cluster();
+    bundle(&sim, "", &[]).await;
+    sim.put(object("Secret", "old", "data", json!({}))).unwrap();
+    let refs = json!([
+        {"apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource", "namespace": "ns", "name": "mr"},
+        {"apiVersion": "v1", "kind": "Secret", "namespace": "ns", "name": "s"},
+        {"apiVersion": "v1", "kind": "Secret", "namespace": "ns", "name": "old"},
+    ]);
+    sim.edit(MANAGED_RESOURCE, "ns", "mr", |mr| mr["status"]["resources"] = refs);
+
+    let report = diff(&sim, &named(), &config_map("new")).await.unwrap();
+
+    let text = report.render(false);
+    assert!(
+        text.contains(
+            "kept resources.gardener.cloud/v1alpha1/ManagedResource/ns/mr (it is the ManagedResource itself)\n"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("kept v1/Secret/ns/s (the bundle reads its manifests from it)\n"), "{text}");
+    assert!(text.contains("deleted v1/Secret/ns/old\n"), "{text}");
+}
+
+/// spec 10 §12.8a
+#[tokio::test(start_paused = true)]
+async fn fields_that_controllers_fill_in_are_no_difference() {
+    let sim = cluster();
+    let manifest = "apiVersion: v1\nkind: Secret\nmetadata: {namespace: ns, name: token}\n\
+                    type: kubernetes.io/service-account-token\n";
+    bundle(&sim, manifest, &[]).await;
+    let mut live = object("Secret", "token", "data", json!({"token": "dG9rZW4="}));
+    live["type"] = "kubernetes.io/service-account-token".into();
+    live["metadata"]["annotations"]["kubernetes.io/service-account.uid"] = "u".into();
+    applied(&sim, live).await;
+
+    let report = diff(&sim, &named(), manifest).await.unwrap();
+
+    assert_eq!(report.exit_code(), OK, "{}", report.render(false));
+}
+
+/// spec 10 §11.3
+#[tokio::test(start_paused = true)]
+async fn lists_stand_for_their_items() {
+    let sim = cluster();
+    bundle(&sim, "", &[]).await;
+    let item = "  - {apiVersion: v1, kind: ConfigMap, metadata: {namespace: ns, name: a}}\n";
+    let good = format!("apiVersion: v1\nkind: List\nitems:\n{item}");
+
+    let report = diff(&sim, &named(), &good).await.unwrap();
+    let broken = diff(&sim, &named(), &format!("{good}  - {{kind: ConfigMap}}\n")).await.unwrap();
+
+    assert!(report.render(false).contains("created") && report.exit_code() == DIFFERENT);
+    assert_eq!(report.changes[0].object, "v1/ConfigMap/ns/a");
+    assert_eq!(broken.exit_code(), FAILED);
+    assert!(broken.remarks.iter().any(|remark| remark.contains("Kind=List\" is unsupported")), "{:?}", broken.remarks);
+}

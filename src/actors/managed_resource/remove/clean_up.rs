@@ -15,6 +15,7 @@ use super::{
         report::status,
     },
     clean::{self, ForcedFinalization, volume_claims},
+    own_namespace::{self, Held},
     own_refs,
 };
 use crate::{
@@ -33,7 +34,7 @@ const CONFLICTS: usize = 3;
 const SIDE_BY_SIDE: usize = 16;
 
 /// What became of one object.
-enum Cleaned {
+pub(super) enum Cleaned {
     /// It is gone, or it is not to be deleted.
     Done,
     /// It is still there; why, if something went wrong.
@@ -52,7 +53,12 @@ pub(crate) async fn delete_bundle(run: &mut Run<'_>, memory: &mut Memory) -> Res
         let references = run.mr().status.resources.clone();
         let keys: BTreeSet<_> = references.iter().map(ResourceRef::key).collect();
         controller.objects.register(&run.pass.key, keys);
-        let Some(pending) = clean_up(run, memory, &references).await else { return Ok(Outcome::Continue) };
+        let Held { others, own, doubt } = own_namespace::sort(run, &references).await;
+        let Some(mut pending) = clean_up(run, memory, &others).await else { return Ok(Outcome::Continue) };
+        pending.extend(doubt);
+        if let Some(own) = own.filter(|_| pending.is_empty()) {
+            pending.extend(own_namespace::delete_last(run, &own).await);
+        }
         if !pending.is_empty() {
             return report_pending(run, &pending).await;
         }
@@ -197,7 +203,7 @@ async fn clean_live(
 }
 
 /// Deletes an object as it was seen.
-async fn delete(
+pub(super) async fn delete(
     run: &Run<'_>,
     reference: &ResourceRef,
     at: &Target,
@@ -250,7 +256,12 @@ async fn finalize(run: &Run<'_>, at: &Target, live: &Value) -> Result<Cleaned, A
 }
 
 /// What becomes of an object that is not ours to delete, or of which that cannot be told: nothing is deleted on doubt.
-async fn left_alone(run: &Run<'_>, reference: &ResourceRef, uid: &str, origin: Option<&str>) -> Option<Cleaned> {
+pub(super) async fn left_alone(
+    run: &Run<'_>,
+    reference: &ResourceRef,
+    uid: &str,
+    origin: Option<&str>,
+) -> Option<Cleaned> {
     let spared = match own_refs::is_spared(run, reference, uid).await {
         Ok(false) => belongs_to_another(run, reference, origin).await,
         spared => spared,
@@ -337,6 +348,6 @@ fn namespace_of(resource: &Resource, reference: &ResourceRef) -> String {
     if resource.namespaced { reference.key().namespace } else { String::new() }
 }
 
-fn display(reference: &ResourceRef) -> String {
+pub(super) fn display(reference: &ResourceRef) -> String {
     identity::display(&reference.api_version, &reference.kind, &reference.namespace, &reference.name)
 }

@@ -1,13 +1,14 @@
 //! What left a bundle, and what becomes of it.
 //!
 //! * [`clean`]: what happens to an object that is no longer wanted. Pure; with `volume_claims` (which PersistentVolumeClaims go with
-//!   it) and `invalid_update` (what is done when an update is refused)
+//!   it), `itself` (what may be something that the bundle needs) and `invalid_update` (what is done when an update is refused)
 //! * `clean_up`: removes objects and waits until they are gone (spec 10 §13, §15)
 //! * `release`: objects in Ignore mode stay, without our marks (spec 10 §14)
-//! * `own_refs`: what a bundle holds of itself
+//! * `own_refs`: what a bundle holds of itself; `own_namespace`: the Namespace that it is in
 
 pub(crate) mod clean;
 mod clean_up;
+mod own_namespace;
 mod own_refs;
 mod release;
 

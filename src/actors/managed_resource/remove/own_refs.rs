@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 
 use cluster::Record;
 
-use super::super::{known::BundleRecord, pass::Run};
-use crate::api::{
-    managed_resource::ResourceRef,
-    object::{GroupKind, NamespacedName, ObjectKey},
+use super::{
+    super::{known::BundleRecord, pass::Run},
+    clean::itself,
 };
+use crate::api::{managed_resource::ResourceRef, object::NamespacedName};
 
 /// Whether the clean-up of a bundle leaves an object alone and does not wait for its end.
 ///
@@ -22,23 +22,16 @@ use crate::api::{
 pub(super) async fn is_spared(run: &Run<'_>, reference: &ResourceRef, uid: &str) -> Result<bool, String> {
     let (key, mr) = (reference.key(), run.mr());
     let name = NamespacedName::new(&key.namespace, &key.name);
-    if is_managed_resource(&key) {
+    if itself::is_managed_resource(&key) {
         let is_own = uid == mr.metadata.uid;
         return Ok(is_own || (mr.is_deleting() && is_same(run, &name, uid) && waits_for(run, name)));
     }
-    let may_be_own = key.group_kind() == GroupKind::new("", "Secret")
-        && !mr.is_deleting()
-        && name.namespace == run.pass.key.namespace
-        && mr.spec.secret_refs.iter().any(|secret| secret.name == name.name);
+    let may_be_own = !mr.is_deleting() && itself::is_named_secret(mr, &run.pass.key, &key);
     if !may_be_own {
         return Ok(false);
     }
     let is_own = run.controller.secrets.is(&run.context, &name, uid).await;
     is_own.map_err(|error| format!("whether the bundle reads its manifests from it cannot be told: {error}"))
-}
-
-fn is_managed_resource(key: &ObjectKey) -> bool {
-    key.group == "resources.gardener.cloud" && key.kind == "ManagedResource"
 }
 
 /// Whether the object is the ManagedResource of that name in the source cluster. The store may be late here: a uid does not come
@@ -61,7 +54,7 @@ fn waits_for(run: &Run<'_>, bundle: NamespacedName) -> bool {
         }
         let Some(Ok(mr)) = store.with(&bundle, BundleRecord::managed_resource) else { continue };
         if mr.is_deleting() && !mr.spec.keep_objects {
-            let keys = mr.status.resources.iter().map(ResourceRef::key).filter(is_managed_resource);
+            let keys = mr.status.resources.iter().map(ResourceRef::key).filter(itself::is_managed_resource);
             next.extend(keys.map(|key| NamespacedName::new(key.namespace, key.name)));
         }
     }

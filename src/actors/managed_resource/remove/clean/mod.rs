@@ -27,6 +27,7 @@ use crate::{
 };
 
 pub(crate) mod invalid_update;
+pub(crate) mod itself;
 pub(crate) mod volume_claims;
 
 #[cfg(test)]

@@ -1,0 +1,90 @@
+//! The Namespace that a bundle is in, held by the bundle itself (spec 10 §13.7, decision 41): it cannot end before the
+//! ManagedResource does, so it is deleted last and not waited for.
+
+use cluster::{ApiError, Resource};
+
+use super::{
+    super::pass::Run,
+    clean::{self, itself},
+    clean_up::{Cleaned, delete, display, left_alone},
+};
+use crate::api::{
+    keys::{self, ORIGIN},
+    managed_resource::ResourceRef,
+    object,
+};
+
+/// A conflict is answered by reading and deciding again, so often; then the next pass tries again.
+const CONFLICTS: usize = 3;
+
+/// What a deleted bundle holds.
+pub(super) struct Held {
+    /// What is deleted first, and waited for.
+    pub(super) others: Vec<ResourceRef>,
+    /// Its own Namespace.
+    pub(super) own: Option<ResourceRef>,
+    /// The item of the message, if nobody knows whether a Namespace is its own.
+    pub(super) doubt: Option<String>,
+}
+
+/// Finds the Namespace of the bundle among its references.
+pub(super) async fn sort(run: &Run<'_>, references: &[ResourceRef]) -> Held {
+    let may_be_own = |reference: &ResourceRef| itself::is_namespace_of(&run.pass.key, &reference.key());
+    let mut held = Held { others: references.to_vec(), own: None, doubt: None };
+    let Some(own) = references.iter().find(|reference| may_be_own(reference)) else { return held };
+    match is_in_target(run).await {
+        Ok(false) => return held,
+        Ok(true) => held.own = Some(own.clone()),
+        Err(error) => {
+            let text = format!("whether the ManagedResource is in it cannot be told: {error}");
+            held.doubt = Some(clean::still_pending(&display(own), Some(&text), ""));
+        }
+    }
+    held.others.retain(|reference| !may_be_own(reference));
+    held
+}
+
+/// Whether source and target are one cluster: the target has this very ManagedResource.
+async fn is_in_target(run: &Run<'_>) -> Result<bool, ApiError> {
+    let (key, resource) = (&run.pass.key, Resource::new(keys::GROUP, keys::VERSION, keys::KIND, keys::PLURAL, true));
+    match run.controller.target.get(&run.context, &resource.at(&key.namespace, &key.name)).await {
+        Ok(live) => Ok(object::uid(&live) == run.mr().metadata.uid),
+        Err(error) if error.is_not_found() || error.is_no_match() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Deletes the Namespace. Gives the item of the message if its deletion was not accepted.
+pub(super) async fn delete_last(run: &Run<'_>, reference: &ResourceRef) -> Option<String> {
+    let mut attempt = 0;
+    let error = loop {
+        attempt += 1;
+        match try_delete(run, reference).await {
+            Ok(doubt) => break doubt?,
+            Err(error) if error.is_not_found() => return None,
+            Err(error) if error.is_conflict() && attempt < CONFLICTS => {}
+            Err(error) => break error.to_string(),
+        }
+    };
+    Some(clean::still_pending(&display(reference), Some(&error), ""))
+}
+
+/// Deletes the Namespace as it is now, unless it is to stay or is being deleted. Gives a text if that cannot be told.
+async fn try_delete(run: &Run<'_>, reference: &ResourceRef) -> Result<Option<String>, ApiError> {
+    let controller = run.controller;
+    let asked = controller.env.clock.monotonic();
+    let at = Resource::new("", "v1", "Namespace", "namespaces", false).at("", &reference.name);
+    let live = controller.target.get(&run.context, &at).await?;
+    let (uid, origin) = (object::uid(&live), object::annotation(&live, ORIGIN));
+    let stays = clean::exclusion_of_object(&live, controller.settings.garbage_collector).is_some();
+    if stays || object::deletion_timestamp(&live).is_some() {
+        return Ok(None);
+    }
+    match left_alone(run, reference, uid, origin).await {
+        Some(Cleaned::Pending(doubt)) => return Ok(doubt),
+        Some(Cleaned::Done) => return Ok(None),
+        None => {}
+    }
+    // A grace time that cannot be read holds up nothing: the deletion was accepted.
+    delete(run, reference, &at, uid, object::resource_version(&live), asked).await.map(|_| None)
+}
