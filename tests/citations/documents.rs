@@ -133,7 +133,9 @@ fn heading(line: &str) -> Option<String> {
     let title = line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#'))?.trim();
     let word = title.strip_prefix("Part ").unwrap_or(title).split_whitespace().next().unwrap_or_default();
     let number = word.trim_end_matches('.');
-    let is_number = number.chars().all(|next| next.is_ascii_digit() || next.is_ascii_uppercase() || next == '.')
+    // `12.8a` was put between two sections.
+    let digits = number.strip_suffix(|last: char| last.is_ascii_lowercase()).unwrap_or(number);
+    let is_number = digits.chars().all(|next| next.is_ascii_digit() || next.is_ascii_uppercase() || next == '.')
         && (number.contains(|next: char| next.is_ascii_digit()) || title.starts_with("Part "));
     Some(if is_number { number.to_owned() } else { title.to_owned() })
 }
@@ -166,11 +168,11 @@ fn item(line: &str) -> Option<&str> {
 
 #[test]
 fn sections_and_what_is_numbered_in_them_are_found() {
-    let text = "# 30 – Title\n\n## 5. Rules\n4. x\n   a. y; b. z\n### 5.2 Order (R)\n\n1. first\n   2. second\n```\n9. code\n```\n# Part A — a\n\
+    let text = "# 30 – Title\n\n## 5. Rules\n4. x\n   a. y; b. z\n### 5.2 Order (R)\n\n1. first\n   2. second\n```\n9. code\n```\n### 5.2a More\n# Part A — a\n\
                 ## A.1 Purpose\n### C1 — check\n| T10 | trap |\n| **U3b** | x |\n- K5: text\n## Scenarios\n1. *One*\n";
     let contents = Contents::of(text);
 
-    for section in ["5", "5.2", "5.2.2", "A", "A.1", "C1"] {
+    for section in ["5", "5.2", "5.2.2", "5.2a", "A", "A.1", "C1"] {
         assert!(contents.has_section(section), "{section}: {contents:?}");
     }
     for section in ["5.1", "5.2.9", "B", "6", "5.2.4"] {
