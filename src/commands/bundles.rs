@@ -106,7 +106,8 @@ fn taken_apart(located: Located) -> Vec<Located> {
             item
         })
         .collect();
-    if !items.iter().all(|item| is_secret(item) || is_managed_resource(item)) {
+    let is_refused = items.is_empty() && is_list(&located.object);
+    if is_refused || !items.iter().all(|item| is_secret(item) || is_managed_resource(item)) {
         return vec![located];
     }
     let place = &located.place;
