@@ -143,7 +143,7 @@ impl Reader<'_> {
                     (self.parent, self.flow, self.plain_goes_on) = (-1, 0, false);
                     self.at += 3;
                 }
-                _ if rest.starts_with(b"%") && !self.has_content => self.to_end_of_line(),
+                _ if rest.starts_with(b"%") && !self.has_content => self.skip_line(),
                 _ => {}
             }
             self.line_of_tokens()?;
@@ -187,7 +187,7 @@ impl Reader<'_> {
             let (byte, column) = (self.bytes[self.at], self.column());
             let ends_here = self.bytes.get(self.at + 1).is_none_or(|&next| is_blank(next) || is_break(next));
             if byte == b'#' && self.is_after_blank() {
-                self.to_end_of_line();
+                self.skip_line();
                 break;
             }
             self.has_content = true;
@@ -265,7 +265,7 @@ impl Reader<'_> {
     /// A literal or folded scalar: its header, and the lines that are indented as far as the first.
     fn block_scalar(&mut self) {
         let header = self.at + 1;
-        self.to_end_of_line();
+        self.skip_line();
         let header = &self.bytes[header..self.at];
         let given = header.iter().take_while(|byte| !is_blank(**byte)).find(|byte| byte.is_ascii_digit());
         let mut indent = given.map(|digit| self.parent.max(0) + isize::from(digit - b'0'));
@@ -284,7 +284,7 @@ impl Reader<'_> {
                     return;
                 }
             }
-            self.to_end_of_line();
+            self.skip_line();
         }
     }
 
@@ -376,7 +376,7 @@ impl Reader<'_> {
         }
     }
 
-    fn to_end_of_line(&mut self) {
+    fn skip_line(&mut self) {
         while !self.is_at_end_of_line() {
             self.at += 1;
         }
