@@ -1,5 +1,7 @@
-//! SubjectAccessReviews (spec 61): every body is answered, and what nobody knows changes nothing.
+//! SubjectAccessReviews (spec 61): every body is answered, what nobody knows changes nothing, and what an agent may write
+//! itself gives it no more than the rules say.
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use gardener_resource_manager::{
     api::config::{Config, NodeAgentAuthorizer, Webhooks},
     webhooks::{
@@ -63,11 +65,59 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    /// spec 61 §5.3, §5.6, decision 33: the agent may write the labels of its own Node.
+    #[test]
+    fn labels_of_its_own_node_give_an_agent_no_foreign_lease_or_secret(
+        pool in label(), host in select(vec![None, Some(""), Some("h1"), Some("h2"), Some("h3")]),
+        machines in any::<bool>(), verb in select(vec!["get", "list", "watch", "update"]),
+        resource in select(vec!["leases", "secrets"]), name in select(NAMES.to_vec()),
+    ) {
+        let group = if resource == "leases" { "coordination.k8s.io" } else { "" };
+        let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
+            "user": format!("{PREFIX}{}", if machines { "a" } else { "b" }), "groups": ["gardener.cloud:node-agents"],
+            "resourceAttributes": {"verb": verb, "group": group, "resource": resource, "namespace": "kube-system", "name": name},
+        }});
+        let labels = json!({"worker.gardener.cloud/gardener-node-agent-secret-name": pool, "kubernetes.io/hostname": host});
+        let (authorizer, cluster) = authorizer_of(machines, &labels);
+        let status = status_of(&authorizer, &cluster, review.to_string().as_bytes(), JSON);
+
+        let is_pool = |name: &str| matches!(name, "c" | "d");
+        // What no agent may write says which pool it is, where there are Machines.
+        let of_pool = if machines { Some("c") } else { pool.filter(|pool| is_pool(pool)) };
+        let needs = |file: &str| of_pool == Some("c") && (file == "all" || Some(file) == host);
+        let expected = match resource {
+            "leases" => name == "gardener-node-agent-b" || pool == Some(name) && is_pool(name),
+            _ => {
+                verb != "update"
+                    && (name == "gardener-valitail" || !name.is_empty() && of_pool == Some(name)
+                        || name.strip_prefix("of-").is_some_and(needs))
+            }
+        };
+        prop_assert_eq!(&status["allowed"], expected, "{} with {}: {}", review, labels, status);
+    }
+}
+
+/// Names of Leases and Secrets: of the pools `c` and `d`, of a Secret without a pool, of what the config of `c` names, and others.
+const NAMES: [&str; 9] =
+    ["", "c", "d", "plain", "kube-controller-manager", "gardener-node-agent-b", "gardener-valitail", "of-all", "of-h1"];
+
+fn label() -> impl Strategy<Value = Option<&'static str>> {
+    select([None].into_iter().chain(NAMES.map(Some)).collect::<Vec<_>>())
+}
+
 /// The status of the answer, which is a decision or an error, and not two of them.
 fn status(body: &[u8], content_type: &str) -> Value {
-    let (authorizer, cluster) = authorizer();
+    let pool = json!({"worker.gardener.cloud/gardener-node-agent-secret-name": "c"});
+    let (authorizer, cluster) = authorizer_of(true, &pool);
+    status_of(&authorizer, &cluster, body, content_type)
+}
+
+fn status_of(authorizer: &Entry, cluster: &Manifests, body: &[u8], content_type: &str) -> Value {
     let received = Received { body: Body::Whole(body.to_vec().into()), content_type: content_type.to_owned() };
-    let answer = authorizer.endpoint.answer(&received, &cluster).expect("all is known");
+    let answer = authorizer.endpoint.answer(&received, cluster).expect("all is known");
     assert_eq!(answer.reply.status, 200);
     let answer: Value = serde_json::from_slice(&answer.reply.body).expect("an answer is JSON");
     let status = &answer["status"];
@@ -80,24 +130,40 @@ fn status(body: &[u8], content_type: &str) -> Value {
     status.clone()
 }
 
-/// In machine mode: machine `a` on node `b`.
-fn authorizer() -> (Entry, Manifests) {
-    let node_agent_authorizer =
-        Some(NodeAgentAuthorizer { machine_namespace: Some("ns".to_owned()), authorize_with_selectors: true });
+/// With or without Machines: machine `a` on node `b`, which has these labels. Those that are null are absent.
+fn authorizer_of(machines: bool, labels: &Value) -> (Entry, Manifests) {
+    let machine_namespace = machines.then(|| "ns".to_owned());
+    let node_agent_authorizer = Some(NodeAgentAuthorizer { machine_namespace, authorize_with_selectors: true });
     let webhooks = Webhooks { node_agent_authorizer, ..Config::default().webhooks };
     let mut entries = registry::enabled(&webhooks);
     let mut cluster = Manifests::new(&registry::reads(&entries), registry::node_selector(&webhooks));
     let pool = json!({"worker.gardener.cloud/gardener-node-agent-secret-name": "c"});
+    let file = |name: &str, host: Value| json!({"content": {"secretRef": {"name": name}}, "hostName": host});
+    let files = [file("of-all", Value::Null), file("of-h1", json!("h1")), file("of-h2", json!("h2"))];
+    let osc = BASE64_STANDARD.encode(json!({"spec": {"files": files}}).to_string());
+    let secret = |name: &str, labels: Value| {
+        let metadata = json!({"namespace": "kube-system", "name": name, "labels": labels});
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"osc.yaml": osc}})
+    };
+    let mut labels = labels.clone();
+    labels.as_object_mut().expect("labels are an object").retain(|_, value| !value.is_null());
     for object in [
         json!({"apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine",
             "metadata": {"namespace": "ns", "name": "a", "labels": {"node": "b"}},
             "spec": {"nodeTemplate": {"metadata": {"labels": pool}}}}),
-        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "b", "labels": pool}}),
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "b", "labels": labels}}),
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "c", "name": "a"}, "spec": {"nodeName": "b"}}),
+        secret("c", json!({"worker.gardener.cloud/pool": "c"})),
         json!({"apiVersion": "v1", "kind": "Secret",
-            "metadata": {"namespace": "kube-system", "name": "c", "labels": {"worker.gardener.cloud/pool": "c"}}}),
+            "metadata": {"namespace": "kube-system", "name": "d", "labels": {"worker.gardener.cloud/pool": ""}}}),
+        secret("plain", json!({"other": "c"})),
     ] {
-        assert!(cluster.add(&object), "it is read: {object}");
+        let is_read = cluster.add(&object);
+        let is_expected = match (&object["kind"], &object["metadata"]["name"]) {
+            (kind, _) if kind == "Machine" => machines,
+            (_, name) => name != "plain",
+        };
+        assert_eq!(is_read, is_expected, "{object}");
     }
     (entries.remove(0), cluster)
 }

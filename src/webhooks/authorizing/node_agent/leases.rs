@@ -1,19 +1,31 @@
 //! Leases (spec 61 §5.3): that of the agent, and that by which the agents of a pool take turns in rolling out.
 
-use super::{End, KUBE_SYSTEM, Request, node, texts};
+use super::{End, KUBE_SYSTEM, Request, node, secrets, texts};
 use crate::webhooks::authorizing::Decision;
 
 pub(super) fn decide(request: Request<'_>) -> Result<Decision, End> {
     let (name, node) = node::resolve(request)?;
     let own = format!("gardener-node-agent-{name}");
-    let of_pool = Some(&*node.secret_name).filter(|name| !name.is_empty());
-
     let action = request.action;
-    // Authorization of a creation knows no name.
-    let is_named = action.verb == "create" || action.name == own || of_pool.is_some_and(|name| action.name == name);
-    if action.namespace == KUBE_SYSTEM && is_named {
+    // Authorization of a creation knows no name. The agent's own Lease needs no further read.
+    if action.namespace == KUBE_SYSTEM && (action.verb == "create" || action.name == own) {
+        return Ok(Decision::Allow);
+    }
+    let of_pool = of_pool(request, &node.secret_name)?;
+    if action.namespace == KUBE_SYSTEM && of_pool.is_some_and(|name| action.name == name) {
         return Ok(Decision::Allow);
     }
     let names: Vec<&str> = [Some(own.as_str()), of_pool].into_iter().flatten().collect();
     Err(End::Deny(texts::only_leases(&names)))
+}
+
+/// The Lease of the pool that the Node's label names. The agent can change that label, so the name counts only if it is the
+/// name of a pool's Secret, which the agent cannot make (decision 33).
+fn of_pool<'a>(request: Request<'_>, name: &'a str) -> Result<Option<&'a str>, End> {
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let failed = |failure| End::while_reading(failure, || texts::getting_osc_secret(name));
+    let secret = secrets::osc_secret(request, name).map_err(failed)?;
+    Ok(secret.filter(|secret| secret.of_pool).map(|_| name))
 }

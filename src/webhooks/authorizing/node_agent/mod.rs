@@ -27,7 +27,7 @@ mod tests;
 pub use decide::Topic;
 use identity::Requester;
 pub use known::{CSRS, MACHINES, Machine, NODES, Node, PODS, SECRETS};
-pub use osc::{OscSecret, Reference};
+pub use osc::{Host, OscSecret, Reference};
 
 use std::sync::Arc;
 

@@ -5,6 +5,8 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::Node;
+
 /// Key of the Secret's data.
 const KEY: &str = "osc.yaml";
 const API_VERSION: &str = "extensions.gardener.cloud/v1alpha1";
@@ -26,6 +28,17 @@ pub struct Reference {
     pub name: Box<str>,
     /// Host name of the only node that needs the file; `None`: all do.
     pub host: Option<Box<str>>,
+}
+
+/// The hosts for whose files somebody asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Host<'a> {
+    /// Any: there is no Node yet, so that nobody knows the host (spec 61 §5.6).
+    Any,
+    /// None: the Node does not say which host it is, so that only files that all need count (decision 33).
+    Unnamed,
+    /// The host of this name.
+    Named(&'a str),
 }
 
 #[derive(Deserialize, Default)]
@@ -76,13 +89,29 @@ impl OscSecret {
         Self { of_pool, references }
     }
 
-    /// The names it refers to for a host name; empty: for all.
-    pub(super) fn references(&self, host: &str) -> Result<impl Iterator<Item = &str>, &str> {
+    /// The names it refers to for some hosts.
+    pub(super) fn references(&self, host: Host<'_>) -> Result<impl Iterator<Item = &str>, &str> {
         let references = self.references.as_ref().map_err(|cause| &**cause)?;
-        let wanted = move |reference: &&Reference| {
-            host.is_empty() || reference.host.as_deref().is_none_or(|wanted| wanted == host)
-        };
+        let wanted = move |reference: &&Reference| host.needs(reference.host.as_deref());
         Ok(references.iter().filter(wanted).map(|reference| &*reference.name))
+    }
+}
+
+// === impl Host ===
+
+impl<'a> Host<'a> {
+    /// That of a Node that exists.
+    pub(super) fn of(node: &'a Node) -> Self {
+        if node.host_name.is_empty() { Self::Unnamed } else { Self::Named(&node.host_name) }
+    }
+
+    /// Whether it needs a file for the host of this name, or for all hosts.
+    fn needs(self, of_file: Option<&str>) -> bool {
+        match (self, of_file) {
+            (Self::Any, _) | (_, None) => true,
+            (Self::Unnamed, Some(_)) => false,
+            (Self::Named(host), Some(of_file)) => host == of_file,
+        }
     }
 }
 
@@ -126,11 +155,11 @@ mod tests {
         OscSecret::of(&json!({"data": {KEY: BASE64_STANDARD.encode(osc), "other": "x"}}), true)
     }
 
-    fn names<'a>(secret: &'a OscSecret, host: &str) -> Result<Vec<&'a str>, &'a str> {
+    fn names<'a>(secret: &'a OscSecret, host: Host<'_>) -> Result<Vec<&'a str>, &'a str> {
         secret.references(host).map(Iterator::collect)
     }
 
-    /// spec 61 §5.6
+    /// spec 61 §5.6, decision 33
     #[test]
     fn a_config_names_the_secrets_of_its_files_by_host() {
         let yaml = "
@@ -152,24 +181,25 @@ status:
 
         let secret = secret(yaml);
 
-        assert_eq!(names(&secret, ""), Ok(vec!["a", "b", "e", "f"]));
-        assert_eq!(names(&secret, "h1"), Ok(vec!["a", "b"]));
-        assert_eq!(names(&secret, "h2"), Ok(vec!["a", "e"]));
-        assert_eq!(names(&secret, "h3"), Ok(vec!["a"]));
+        assert_eq!(names(&secret, Host::Any), Ok(vec!["a", "b", "e", "f"]));
+        assert_eq!(names(&secret, Host::Unnamed), Ok(vec!["a"]));
+        assert_eq!(names(&secret, Host::Named("h1")), Ok(vec!["a", "b"]));
+        assert_eq!(names(&secret, Host::Named("h2")), Ok(vec!["a", "e"]));
+        assert_eq!(names(&secret, Host::Named("h3")), Ok(vec!["a"]));
     }
 
     /// spec 61 §5.6
     #[test]
     fn json_is_read_and_an_empty_document_is_an_empty_config() {
         assert_eq!(
-            names(&secret(r#"{"spec": {"files": [{"content": {"secretRef": {"name": "a"}}}]}}"#), ""),
+            names(&secret(r#"{"spec": {"files": [{"content": {"secretRef": {"name": "a"}}}]}}"#), Host::Any),
             Ok(vec!["a"])
         );
         for empty in ["", " \n", "# nothing\n", "null", "{}", "---\n", "spec:\n", "kind: ''", "spec: {files: }"] {
-            assert_eq!(names(&secret(empty), ""), Ok(vec![]), "{empty:?}");
+            assert_eq!(names(&secret(empty), Host::Any), Ok(vec![]), "{empty:?}");
         }
-        assert_eq!(names(&OscSecret::of(&json!({"data": {"other": "x"}}), true), ""), Ok(vec![]));
-        assert_eq!(names(&OscSecret::of(&json!({}), true), ""), Ok(vec![]));
+        assert_eq!(names(&OscSecret::of(&json!({"data": {"other": "x"}}), true), Host::Any), Ok(vec![]));
+        assert_eq!(names(&OscSecret::of(&json!({}), true), Host::Any), Ok(vec![]));
     }
 
     /// spec 61 §8: nothing of a Secret is told
@@ -188,11 +218,11 @@ status:
 
         for (osc, expected) in table {
             let secret = secret(osc);
-            let cause = names(&secret, "").unwrap_err();
+            let cause = names(&secret, Host::Any).unwrap_err();
             assert!(cause.starts_with(expected), "{cause}");
             assert!(!cause.to_lowercase().contains("hush"), "{cause}");
         }
         let unreadable = OscSecret::of(&json!({"data": {KEY: "!"}}), true);
-        assert_eq!(names(&unreadable, ""), Err("the data is no Base64"));
+        assert_eq!(names(&unreadable, Host::Any), Err("the data is no Base64"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use super::{End, KUBE_SYSTEM, NODES, Node, OscSecret, Request, SECRETS, node, texts};
+use super::{End, Host, KUBE_SYSTEM, NODES, Node, OscSecret, Request, SECRETS, node, texts};
 use crate::webhooks::{authorizing::Decision, view::Failure};
 
 /// What every node agent may read. The last three exist in self-hosted shoots only.
@@ -43,8 +43,8 @@ impl Names<'_> {
         }
     }
 
-    /// The names that an OSC secret refers to, for a host name or for all.
-    fn add_references(&mut self, name: &str, secret: &OscSecret, host: &str) -> Result<(), End> {
+    /// The names that an OSC secret refers to, for some hosts.
+    fn add_references(&mut self, name: &str, secret: &OscSecret, host: Host<'_>) -> Result<(), End> {
         match secret.references(host) {
             Ok(references) => references.for_each(|reference| self.add(reference)),
             Err(cause) => {
@@ -57,7 +57,6 @@ impl Names<'_> {
 
     /// Machine mode: the Machine says which OSC secret is meant.
     fn of_machine(&mut self, request: Request<'_>, namespace: &str) -> Result<(), End> {
-        // Where its Node is not known it may read the Secrets of all hosts.
         let machine = node::machine(request, namespace)?;
         let name = &*machine.secret_name;
         if name.is_empty() {
@@ -67,7 +66,7 @@ impl Names<'_> {
         let failed = |failure| End::while_reading(failure, || texts::getting_osc_secret(name));
         let Some(secret) = osc_secret(request, name).map_err(failed)? else { return Ok(()) };
         let node = if machine.node.is_empty() { None } else { node_of(request, &machine.node)? };
-        self.add_references(name, &secret, node.as_ref().map_or("", |node| &node.host_name))
+        self.add_references(name, &secret, node.as_ref().map_or(Host::Any, |node| Host::of(node)))
     }
 
     /// Node mode: the Node says which of the OSC secrets is meant. Only a secret that is one counts: a node agent can
@@ -82,7 +81,7 @@ impl Names<'_> {
             None => Ok(()),
             Some(secret) => {
                 self.add(name);
-                self.add_references(name, &secret, &node.host_name)
+                self.add_references(name, &secret, Host::of(&node))
             }
         }
     }
@@ -92,7 +91,7 @@ impl Names<'_> {
         for (name, secret) in request.view.objects(&SECRETS).map_err(listing)? {
             if secret.of_pool && name.namespace == KUBE_SYSTEM {
                 self.add(&name.name);
-                self.add_references(&name.name, &secret, "")?;
+                self.add_references(&name.name, &secret, Host::Any)?;
             }
         }
         let (namespace, name) = (&*request.action.namespace, &*request.action.name);
@@ -110,11 +109,11 @@ impl Names<'_> {
 
 // === reads ===
 
-fn osc_secret(request: Request<'_>, name: &str) -> Result<Option<Arc<OscSecret>>, Failure> {
+pub(super) fn osc_secret(request: Request<'_>, name: &str) -> Result<Option<Arc<OscSecret>>, Failure> {
     request.object(&SECRETS, KUBE_SYSTEM, name)
 }
 
-/// A Node of which no host name is known may have got one just now; without one it may read the Secrets of all hosts.
+/// A Node of which no host name is known may have got one just now.
 fn node_of(request: Request<'_>, name: &str) -> Result<Option<Arc<Node>>, End> {
     let failed = |failure| End::while_reading(failure, || texts::getting_node(name));
     let known = request.object(&NODES, "", name).map_err(failed)?;

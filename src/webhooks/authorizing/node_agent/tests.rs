@@ -257,6 +257,40 @@ fn an_agent_has_the_leases_of_its_node_and_of_its_pool() {
     );
 }
 
+/// spec 61 §5.3, decision 33
+#[test]
+fn a_lease_of_a_pool_needs_the_secret_of_that_pool() {
+    let of_n1 =
+        "deny: this gardener-node-agent can only access leases [gardener-node-agent-n1] in \"kube-system\" namespace";
+    let labelled = |name: &str| view().object(&NODES, "n1", node(name, "h1"));
+    let unlabelled = OscSecret::of(&json!({}), false);
+    let plain = labelled("any").object(&SECRETS, "kube-system/any", unlabelled);
+    let elsewhere = labelled("other").object(&SECRETS, "default/other", osc(""));
+    let broken = labelled("broken").object(&SECRETS, "kube-system/broken", osc("hush: ["));
+
+    for (settings, machine) in [(hosted(), "m1"), (without_machines(), "n1")] {
+        for verb in ["get", "list", "watch", "update"] {
+            let ask = |view: &TestView, name: &str| {
+                ask(&settings, view, machine, &format!("{verb} leases kube-system/{name}"))
+            };
+            assert_eq!(ask(&labelled("kube-controller-manager"), "kube-controller-manager"), of_n1, "{verb}");
+            assert_eq!(ask(&plain, "any"), of_n1, "{verb}");
+            assert_eq!(ask(&elsewhere, "other"), of_n1, "{verb}");
+            assert_eq!(ask(&labelled("gna-pool2"), "gna-pool2"), "allow", "another pool's, as specified: {verb}");
+            assert_eq!(ask(&broken, "broken"), "allow", "what the Secret holds does not matter: {verb}");
+            assert_eq!(ask(&labelled("gna-pool1"), "gna-pool2"), of_n1.replace("n1]", "n1 gna-pool1]"), "{verb}");
+        }
+    }
+
+    let away = view().failing("Secret kube-system/gna-pool1", Failure::Denied("away".into()));
+    assert_eq!(ask(&hosted(), &away, "m1", "update leases kube-system/gardener-node-agent-n1"), "allow");
+    assert_eq!(ask(&hosted(), &away, "m1", "create leases kube-system/"), "allow");
+    assert_eq!(
+        ask(&hosted(), &away, "m1", "update leases kube-system/gna-pool1"),
+        "error: 500 error getting OSC secret \"gna-pool1\": away"
+    );
+}
+
 /// spec 61 §4; scenario 15: a denial that names the Machine is as good as an error; real failures are errors
 #[test]
 fn a_machine_or_node_that_cannot_be_read_is_an_error() {

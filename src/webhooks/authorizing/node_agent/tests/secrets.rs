@@ -57,10 +57,22 @@ fn what_has_no_label_yet_is_read_again_before_that_grants_anything() {
     assert_eq!(ask(&hosted(), &named(), "m1", "get secrets kube-system/s2"), of_n1);
     assert_eq!(ask(&without_machines(), &named(), "n1", "get secrets kube-system/s2"), of_n1);
 
-    let nameless = view().object(&NODES, "n1", node("gna-pool1", ""));
-    assert_eq!(ask(&hosted(), &nameless, "m1", "get secrets kube-system/s2"), "allow", "its host has no name");
     let gone = view().by_now(&MACHINES, "shoot--a--b/fresh", machine("", ""));
     assert_eq!(ask(&hosted(), &gone, "fresh", "get secrets kube-system/s2"), only(""));
+}
+
+/// spec 61 §5.6, decision 33: an agent may remove the label of its Node; that gives it the files of no host
+#[test]
+fn a_node_without_a_host_name_gets_the_secrets_of_no_host() {
+    let nameless = view().object(&NODES, "n1", node("gna-pool1", ""));
+    let of_no_host = only("gna-pool1 everywhere");
+    for (settings, machine) in [(hosted(), "m1"), (without_machines(), "n1")] {
+        for name in ["s2", "only-h1"] {
+            let told = ask(&settings, &nameless, machine, &format!("get secrets kube-system/{name}"));
+            assert_eq!(told, of_no_host, "{machine} {name}");
+        }
+        assert_eq!(ask(&settings, &nameless, machine, "get secrets kube-system/everywhere"), "allow", "{machine}");
+    }
 }
 
 /// spec 61 §11.1; scenario 28

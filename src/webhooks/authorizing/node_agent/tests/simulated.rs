@@ -10,7 +10,7 @@ use sim::{Fault, Seen, Sim, WatchEnd};
 
 use super::{MACHINE_NAMESPACE, attributes, hosted, review, without_machines};
 use crate::webhooks::{
-    authorizing::node_agent::{NodeAgents, OscSecret, SECRETS},
+    authorizing::node_agent::{Host, NodeAgents, OscSecret, SECRETS},
     endpoint::{
         Endpoint as _,
         testing::{authorizing, json, received, told},
@@ -138,7 +138,7 @@ impl World {
         let answers = Answers::default();
         let view: &dyn View = &self.knowledge.sight(&answers);
         let all = view.objects(&SECRETS).expect("they are listed");
-        let names = |secret: &OscSecret| secret.references("").expect("decoded").map(str::to_owned).collect();
+        let names = |secret: &OscSecret| secret.references(Host::Any).expect("decoded").map(str::to_owned).collect();
         all.iter().map(|(name, secret)| (name.name.clone(), names(secret))).collect()
     }
 
@@ -192,6 +192,44 @@ fn what_the_stores_lack_is_read_live() {
         let of_one = ["get machines", "get nodes", "get pods"];
         let expected = of_one.into_iter().chain(of_one).chain(["get machines"]).collect::<Vec<_>>();
         assert_eq!(world.requests(), expected);
+        world
+    });
+}
+
+/// spec 61 §5.3, decision 33: a stolen credential relabels its own Node; only the name of a pool's Secret gives it a Lease
+#[test]
+fn a_node_that_relabels_itself_gets_no_lease_but_that_of_a_pool() {
+    let more = |sim: &Sim| {
+        all(sim);
+        put_osc(sim, "kube-system", "kube-controller-manager", false, "x");
+        put_osc(sim, "other", "kube-scheduler", true, "x");
+    };
+    world(hosted(), MACHINE_NAMESPACE, more, async |world| {
+        world.synced().await;
+        let relabelled = async |name: &str| {
+            world.sim.edit("nodes", "", "n1", |live| live["metadata"]["labels"][SECRET_NAME] = json!(name));
+            settle().await;
+        };
+        let own = "deny: this gardener-node-agent can only access leases [gardener-node-agent-n1] in \"kube-system\" namespace";
+
+        for name in ["kube-controller-manager", "kube-scheduler", "missing"] {
+            relabelled(name).await;
+            world.sim.clear_requests();
+            assert_eq!(world.ask("m1", &format!("update leases kube-system/{name}")).await, own, "{name}");
+            assert_eq!(world.requests(), ["get secrets"], "one read before it is refused: {name}");
+            let of_node = world.ask("m1", "update leases kube-system/gardener-node-agent-n1").await;
+            assert_eq!(of_node, "allow", "{name}");
+            assert_eq!(world.requests(), ["get secrets"], "its own Lease needs no read: {name}");
+        }
+
+        relabelled("gna").await;
+        assert_eq!(world.ask("m1", "update leases kube-system/gna").await, "allow");
+        world.sim.remove("secrets", "kube-system", "gna");
+        settle().await;
+        assert_eq!(world.ask("m1", "update leases kube-system/gna").await, own, "the Secret of the pool is gone");
+        put_osc(&world.sim, "kube-system", "gna", false, "first");
+        settle().await;
+        assert_eq!(world.ask("m1", "update leases kube-system/gna").await, own, "it is no Secret of a pool any more");
         world
     });
 }
