@@ -118,8 +118,8 @@ impl Access {
         let is_relevant = self.is_relevant(rules);
         if !rules.deletes {
             return match is_relevant {
-                // Left by an earlier version; it must not hang.
-                true if self.is_terminating && self.has_finalizer => Task::Release { account: false },
+                // Left by an earlier version, which looked after Secrets of any class and of none; it must not hang.
+                _ if self.is_terminating && self.has_finalizer => Task::Release { account: false },
                 true => Task::Keep { finalizer: None },
                 false => Task::None,
             };

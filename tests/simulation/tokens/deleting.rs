@@ -74,6 +74,38 @@ fn with_deletion_off_an_old_finalizer_goes_and_the_service_account_stays() {
     });
 }
 
+/// spec 30 §9: what flag mode left behind has no class, and may have any; with deletion off it must not hang, and neither must
+/// its Namespace
+#[test]
+fn with_deletion_off_a_finalizer_of_flag_mode_goes_whatever_the_class() {
+    for labels in [json!({ PURPOSE: "token-requestor" }), json!({ PURPOSE: "token-requestor", super::CLASS: "garden" })]
+    {
+        for late in [false, true] {
+            let labels = labels.clone();
+            world(1, |world| async move {
+                let mut object = access("access", &[], &[]);
+                object["metadata"]["finalizers"] = json!([FINALIZER]);
+                object["metadata"]["labels"] = labels.clone();
+                world.sim.put(object).expect("a Secret");
+                if late {
+                    delete(&world, "access").await;
+                }
+                start(&world).await;
+                if !late {
+                    let is_held = secret(&world, "access")["metadata"].get("finalizers").is_some();
+                    assert!(is_held, "it is not going yet: {labels}");
+                    delete(&world, "access").await;
+                }
+                seconds(2).await;
+
+                assert_eq!((secret(&world, "access"), account(&world)), (Value::Null, None), "{labels} {late}");
+                let is_write = |asked: &String| asked.contains("serviceaccounts");
+                assert!(!asked(&world).iter().any(is_write), "{:?}", asked(&world));
+            });
+        }
+    }
+}
+
 /// spec 30 §9 D2, D3 and D5: the ServiceAccount stays only where another instance wants the token still
 #[test]
 fn a_label_that_changes_releases_the_secret() {
