@@ -199,7 +199,7 @@ impl Configuration {
         let options = DeleteOptions { resource_version: Some(version.to_string()), ..DeleteOptions::default() };
         match self.target.delete(context, &target, &options).await {
             Err(error) if !error.is_not_found() => return Err(error),
-            _ => self.filters.deleted(at, &at.to_string()),
+            _ => self.filters.deleted(at, version, &at.to_string()),
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use cluster::{ApiError, Cluster, Context, Record, Recorder, Watch};
+use cluster::{ApiError, Cluster, Context, Record as _, Recorder, Watch};
 use kit::{Causes, Env, Failure, Pass};
 use tokio::time::Instant;
 
@@ -134,10 +134,7 @@ impl ManagedResources {
                 Ok(Some(live))
             }
             Err(error) if error.is_not_found() => {
-                // If there is another one meanwhile, its own event tells of it.
-                if self.bundles.store().with(key, Record::version) == Some(known.record.version()) {
-                    self.bundles.deleted(key, &writer(key));
-                }
+                self.bundles.deleted(key, known.record.version(), &writer(key));
                 Ok(None)
             }
             Err(error) => Err(Failure::new(format!("error retrieving object from store: {error}"))),

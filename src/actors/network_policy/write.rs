@@ -149,7 +149,7 @@ impl NetworkPolicies {
         let (Some(false), Some(version)) = (seen, self.known.policy_version(name)) else { return Fate::Written };
         let options = DeleteOptions { resource_version: Some(version.to_string()), ..DeleteOptions::default() };
         match self.target.delete(context, &at(name), &options).await {
-            Ok(Deleted::Gone) => self.known.policies.deleted(name, &owner.to_string()),
+            Ok(Deleted::Gone) => self.known.policies.deleted(name, version, &owner.to_string()),
             Ok(Deleted::Pending(_)) => {}
             Err(error) if error.is_not_found() => {}
             Err(error) if error.is_conflict() => return Fate::Overtaken,

@@ -153,9 +153,10 @@ impl<R: Record> Watch<R> {
         self.enter(object, How::First, asked)
     }
 
-    /// Enters that a DELETE of this process was answered with *gone*.
-    pub fn deleted(&self, name: &NamespacedName, writer: &str) {
-        self.reader.remove(name, None, How::Own { writer });
+    /// Enters that an object is gone, as a DELETE or a read of this process was answered. `version` is what was deleted, or
+    /// what was known when the read was sent: an object that was made anew meanwhile has a newer one, and stays.
+    pub fn deleted(&self, name: &NamespacedName, version: u64, writer: &str) {
+        self.reader.take(name, version, How::Own { writer });
         self.feed.show_records();
     }
 

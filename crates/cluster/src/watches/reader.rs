@@ -167,7 +167,8 @@ impl<R: Record> Reader<R> {
         }
     }
 
-    fn take(&self, name: &NamespacedName, version: u64, how: How<'_>) {
+    /// An object is gone, if what is known of it is not newer than `version`.
+    pub(super) fn take(&self, name: &NamespacedName, version: u64, how: How<'_>) {
         if let Some(old) = self.store.take(name, version) {
             self.indexes.borrow().iter().for_each(|index| index.remove(name, &old));
             self.filters.tell(&Change { name, old: Some(&old), new: None, how });

@@ -196,10 +196,12 @@ impl Step<'_> {
 
     /// Looks at the object; `None` if it is not there.
     async fn look(&self) -> Result<Option<Value>, ObjectError> {
+        let objects = &self.scene.run.controller.objects;
+        let known = objects.version(&self.planned.key);
         match self.read().await {
             Ok(live) => Ok(Some(live)),
             Err(error) if error.is_not_found() => {
-                self.scene.run.controller.objects.gone(&self.planned.key, &self.scene.run.writer);
+                objects.gone(&self.planned.key, known, &self.scene.run.writer);
                 Ok(None)
             }
             Err(error) => Err(ObjectError::api(&self.display, &error)),
@@ -287,7 +289,10 @@ impl Step<'_> {
         let (uid, propagation) = (object::uid(merged), propagation.map(Into::into));
         match run.controller.target.delete_seen(&run.context, &self.at, uid, None, propagation).await {
             Ok(Deleted::Pending(live)) => self.seen(&live),
-            Ok(Deleted::Gone) => run.controller.objects.gone(&self.planned.key, &run.writer),
+            Ok(Deleted::Gone) => {
+                let version = object::resource_version(merged).parse().ok();
+                run.controller.objects.gone(&self.planned.key, version, &run.writer);
+            }
             Err(failed) => return invalid_update::not_deleted(&self.display, &failed.to_string()),
         }
         invalid_update::deleted(&self.display, &error.to_string())

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use cluster::{Found, Resource, StoreState, Watch, Watches};
+use cluster::{Found, Record as _, Resource, StoreState, Watch, Watches};
 use kit::{Listening, Moment};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -314,10 +314,17 @@ impl ManagedObjects {
         self.inner.watch_of(key, object).map_or(Found::Known, |watch| watch.found(object, asked))
     }
 
-    /// Enters that an object is gone: a DELETE or a GET of this process said so.
-    pub(crate) fn gone(&self, key: &ObjectKey, writer: &str) {
-        if let Some(watch) = self.inner.watch(&key.group_kind()) {
-            watch.deleted(&name_in_store(watch.resource(), key), writer);
+    /// The version of an object that is known now. Take it before a request whose answer may be that the object is gone.
+    pub(crate) fn version(&self, key: &ObjectKey) -> Option<u64> {
+        let watch = self.inner.watch(&key.group_kind())?;
+        watch.store().with(&name_in_store(watch.resource(), key), |record| record.version())
+    }
+
+    /// Enters that an object is gone: a DELETE or a GET of this process said so. `version` is what was deleted, or what was
+    /// known before the request: one that was made anew since stays known. `None`: nothing was known.
+    pub(crate) fn gone(&self, key: &ObjectKey, version: Option<u64>, writer: &str) {
+        if let Some((watch, version)) = self.inner.watch(&key.group_kind()).zip(version) {
+            watch.deleted(&name_in_store(watch.resource(), key), version, writer);
         }
         let holders = self.inner.interest.borrow_mut().news_of(key);
         for holder in holders {

@@ -123,11 +123,13 @@ pub(crate) async fn clean_up(run: &Run<'_>, memory: &mut Memory, references: &[R
 }
 
 async fn clean_one(run: &Run<'_>, reference: &ResourceRef) -> Cleaned {
+    let objects = &run.controller.objects;
+    let known = objects.version(&reference.key());
     match try_clean(run, reference).await {
         Ok(cleaned) => cleaned,
         // An object with a name that no request can carry cannot be there.
         Err(error) if error.is_not_found() || error.is_no_match() || matches!(error, ApiError::BadRequest(_)) => {
-            run.controller.objects.gone(&reference.key(), &run.writer);
+            objects.gone(&reference.key(), known, &run.writer);
             Cleaned::Done
         }
         Err(error) => Cleaned::Pending(Some(error.to_string())),
@@ -216,7 +218,7 @@ pub(super) async fn delete(
     let answer = run.controller.target.delete_seen(&run.context, at, uid, Some(version), propagation).await;
     Ok(match answer.map_err(unsent)? {
         Deleted::Gone => {
-            run.controller.objects.gone(&key, &run.writer);
+            run.controller.objects.gone(&key, version.parse().ok(), &run.writer);
             Cleaned::Done
         }
         Deleted::Pending(object) => {

@@ -46,7 +46,7 @@ fn an_index_follows_own_writes_and_what_is_forgotten() {
             scene.watch.wrote(&created, "writer", Instant::now());
             assert_eq!(names(&index, "x"), ["a"]);
 
-            scene.watch.deleted(&name("a"), "writer");
+            scene.watch.deleted(&name("a"), version_of(&created), "writer");
 
             assert!(index.keys().is_empty());
         },

@@ -59,6 +59,10 @@ struct Scene {
     log: Log,
 }
 
+fn version_of(object: &Value) -> u64 {
+    object::resource_version(object).parse().unwrap()
+}
+
 fn config_map(name: &str, value: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -259,6 +263,32 @@ fn an_answer_that_comes_after_the_event_of_the_deletion_does_not_bring_the_objec
                 scene.sim.put(config_map("a", "2")).unwrap();
                 settle().await;
                 assert_eq!(scene.value("a").as_deref(), Some("2"), "it was created anew");
+            },
+        );
+    }
+}
+
+/// Contract rule 3. The answer to a DELETE, or the answer *not found*, may come after the event of an object of the same name
+/// that was made since.
+#[test]
+fn an_answer_that_an_object_is_gone_leaves_an_object_made_anew() {
+    for start in [Start::List, Start::Now] {
+        scene(
+            start,
+            |_| {},
+            |scene| async move {
+                let first = version_of(&scene.sim.put(config_map("a", "1")).unwrap());
+                settle().await;
+                scene.sim.remove("configmaps", "default", "a");
+                let second = scene.sim.put(config_map("a", "2")).unwrap();
+                settle().await;
+                scene.told();
+
+                scene.watch.deleted(&name("a"), first, "writer");
+                assert_eq!((scene.value("a").as_deref(), scene.told()), (Some("2"), Vec::new()));
+
+                scene.watch.deleted(&name("a"), version_of(&second), "writer");
+                assert_eq!((scene.value("a"), scene.told()), (None, vec!["own a 2→-".to_owned()]));
             },
         );
     }
