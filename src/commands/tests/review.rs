@@ -12,8 +12,7 @@ use crate::{
         endpoint::Validating,
         knowledge::Manifests,
         registry::Entry,
-        review::Verdict,
-        validating::{Review, Validated, Validator},
+        validating::{Judgement, Review, Validated, Validator},
         view::{Failure, View},
     },
 };
@@ -165,11 +164,11 @@ fn the_panic_of_a_validating_webhook_is_a_defect_of_it() {
     struct Panicking;
 
     impl Validator for Panicking {
-        fn judge(&self, _: &Review<'_>, _: &dyn View) -> Result<Verdict, Failure> {
+        fn judge(&self, _: &Review<'_>, _: &dyn View) -> Result<Judgement, Failure> {
             panic!("of a test")
         }
 
-        fn account(&self, _: &Review<'_>, _: &Verdict) -> Validated {
+        fn account(&self, _: &Review<'_>, _: &Judgement) -> Validated {
             panic!("of a test")
         }
     }

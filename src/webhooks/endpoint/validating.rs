@@ -7,7 +7,7 @@ use crate::webhooks::{
     exchange::Received,
     panics::caught,
     review::{FailurePolicy, Judged, Refusal, Verdict, reply},
-    validating::{Review, Validated, Validator, decode},
+    validating::{Judgement, Review, Validated, Validator, decode},
     view::{Failure, Lookup, View},
 };
 
@@ -26,12 +26,13 @@ impl Validating {
         Conclusion { reply: refusal.reply(), account: Account::Admission(Judged::Refused(refusal), None) }
     }
 
-    fn conclude(&self, review: &Review<'_>, verdict: Verdict) -> Conclusion {
-        let validated = match &verdict {
+    fn conclude(&self, review: &Review<'_>, judgement: Judgement) -> Conclusion {
+        let validated = match &judgement.verdict {
             // Whoever panicked is not asked again.
             Verdict::Panicked(_) => Validated { resource: "other", is_denied: false, deletion: None },
-            verdict => self.validator.account(review, verdict),
+            _ => self.validator.account(review, &judgement),
         };
+        let verdict = judgement.verdict;
         let reply = reply(&review.identity, &verdict, FailurePolicy::Fail);
         let judged = Judged::Reviewed {
             operation: review.operation.to_string(),
@@ -50,18 +51,18 @@ impl Endpoint for Validating {
             Err(refusal) => return Ok(Self::refuse(refusal)),
         };
         of_review(&review.identity);
-        let verdict = match caught(|| self.validator.judge(&review, view)) {
-            Ok(Ok(verdict)) => verdict,
+        let judgement = match caught(|| self.validator.judge(&review, view)) {
+            Ok(Ok(judgement)) => judgement,
             Ok(Err(Failure::Look(lookup))) => return Err(lookup),
-            Ok(Err(failure)) => Verdict::Errored { code: 500, message: failure.text().to_owned() },
-            Err(panic) => Verdict::Panicked(panic),
+            Ok(Err(failure)) => Verdict::Errored { code: 500, message: failure.text().to_owned() }.into(),
+            Err(panic) => Verdict::Panicked(panic).into(),
         };
-        Ok(self.conclude(&review, verdict))
+        Ok(self.conclude(&review, judgement))
     }
 
     fn give_up(&self, received: &Received, why: &str) -> Conclusion {
         match decode(received, self.validator.extent()) {
-            Ok(review) => self.conclude(&review, Verdict::Errored { code: 500, message: why.to_owned() }),
+            Ok(review) => self.conclude(&review, Verdict::Errored { code: 500, message: why.to_owned() }.into()),
             Err(refusal) => Self::refuse(refusal),
         }
     }

@@ -139,10 +139,15 @@ impl Statistics {
         let operation = if deletion.is_collection { "DELETECOLLECTION" } else { "DELETE" };
         let namespace = &*cut(namespace);
         tracing::info!(logger = LOGGER, resource, operation, namespace, "Handling request");
-        let object = &*cut(&deletion.object);
+        let (namespace, object) = (&*cut(&deletion.object.namespace), &*cut(&deletion.object.name));
+        macro_rules! log {
+            ($message:literal) => {
+                tracing::info!(logger = LOGGER, resource, operation, namespace, object, $message)
+            };
+        }
         match deletion.is_confirmed {
-            Some(true) => tracing::info!(logger = LOGGER, object, "Deletion is confirmed - allowing deletion"),
-            Some(false) => tracing::info!(logger = LOGGER, object, "Deletion is not confirmed - preventing deletion"),
+            Some(true) => log!("Deletion is confirmed - allowing deletion"),
+            Some(false) => log!("Deletion is not confirmed - preventing deletion"),
             None => {}
         }
     }
@@ -252,9 +257,13 @@ mod tests {
     use tracing::Level;
 
     use super::*;
-    use crate::webhooks::{
-        authorizing::{Action, Attributes, PathAction, ResourceAction},
-        view::{ApiStatus, Cause, Details},
+    use crate::{
+        api::object::NamespacedName,
+        webhooks::{
+            authorizing::{Action, Attributes, PathAction, ResourceAction},
+            validating::deletion::Deletion,
+            view::{ApiStatus, Cause, Details},
+        },
     };
 
     #[derive(Clone, Default)]
@@ -363,6 +372,34 @@ mod tests {
 
         assert_eq!(logged.len(), 1);
         assert_eq!((&logged[0]["message"], &logged[0]["errors"]), (&json!("Review denied"), &json!(107)));
+    }
+
+    /// spec 60 §2.5
+    #[test]
+    fn each_line_about_a_deletion_says_what_is_deleted_where() {
+        let verdict = Verdict::Denied("why".into());
+        let judged =
+            Judged::Reviewed { operation: "DELETE".into(), namespace: String::new(), name: String::new(), verdict };
+        let object = NamespacedName::new("shoot", "unconfirmed");
+        for (is_collection, operation) in [(true, "DELETECOLLECTION"), (false, "DELETE")] {
+            for (is_confirmed, text) in [
+                (Some(true), "Deletion is confirmed - allowing deletion"),
+                (Some(false), "Deletion is not confirmed - preventing deletion"),
+            ] {
+                let deletion = Some(Deletion { is_collection, object: object.clone(), is_confirmed });
+                let validated = Validated { resource: "workers", is_denied: true, deletion };
+
+                let logged = logged_of(&Account::Admission(judged.clone(), Some(validated)), Level::INFO);
+
+                let about = |message: &str, namespace: &str| {
+                    json!({"message": message, "logger": LOGGER,
+                    "resource": "workers", "operation": operation, "namespace": namespace})
+                };
+                let mut decided = about(text, "shoot");
+                decided["object"] = json!("unconfirmed");
+                assert!(logged.contains(&about("Handling request", "")) && logged.contains(&decided), "{logged:?}");
+            }
+        }
     }
 
     /// spec 61 §8

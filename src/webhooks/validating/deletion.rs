@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::{
-    Extent, Resource, Review, Validated, Validator,
+    Extent, Judgement, Resource, Review, Validated, Validator,
     confirmation::{CONFIRMATION, PROTECTION},
 };
 use crate::{
-    api::field::Json,
+    api::{field::Json, object::NamespacedName},
     webhooks::{
         review::Verdict,
         view::{Collection, Failure, View},
@@ -59,8 +59,8 @@ pub struct DeletionProtection;
 pub struct Deletion {
     /// Whether a collection is deleted.
     pub is_collection: bool,
-    /// Name of the object of the request; empty if it has none.
-    pub object: String,
+    /// The object that decided, which may be another of the collection than that of the request; parts of it may be empty.
+    pub object: NamespacedName,
     /// Whether the deletion is confirmed; `None` if that could not be found out.
     pub is_confirmed: Option<bool>,
 }
@@ -70,14 +70,14 @@ impl Validator for DeletionProtection {
         Extent::Confirmation
     }
 
-    fn judge(&self, review: &Review<'_>, view: &dyn View) -> Result<Verdict, Failure> {
+    fn judge(&self, review: &Review<'_>, view: &dyn View) -> Result<Judgement, Failure> {
         if *review.operation != *"DELETE" {
-            return Ok(Verdict::Unexpected("operation is not DELETE".to_owned()));
+            return Ok(Verdict::Unexpected("operation is not DELETE".to_owned()).into());
         }
         if protected(&review.resource).is_none() {
-            return Ok(Verdict::Unexpected("resource is not deletion-protected".to_owned()));
+            return Ok(Verdict::Unexpected("resource is not deletion-protected".to_owned()).into());
         }
-        let object = if review.old_object.is_null() { &review.object } else { &review.old_object };
+        let object = object_of(review);
         let (is_collection, is_map) = (review.name.is_empty(), matches!(object, Json::Map(_)));
         if !is_collection && !is_map && !object.is_null() {
             return Ok(errored("couldn't decode the object: it is no map"));
@@ -87,36 +87,42 @@ impl Validator for DeletionProtection {
             (true, true) => {}
             // The object of a collection counts first, if it counts: what is not confirmed needs no list.
             (true, false) if !is_of_collection(&review.resource, object) => {}
-            (_, false) if !is_confirmed_here(object) => return Ok(denied(&review.namespace, name(object))),
-            (false, false) => return Ok(Verdict::Allowed),
+            (_, false) if !is_confirmed_here(object) => return Ok(denied(&review.namespace, name(object)).into()),
+            (false, false) => return Ok(Verdict::Allowed.into()),
             (true, false) => {}
         }
         match view.unconfirmed(&collection(review)) {
-            Ok(None) => Ok(Verdict::Allowed),
-            Ok(Some(found)) => Ok(denied(&found.namespace, &found.name)),
+            Ok(None) => Ok(Verdict::Allowed.into()),
+            Ok(Some(found)) => Ok(Judgement { verdict: denied(&found.namespace, &found.name), about: Some(found) }),
             Err(Failure::Status(status)) if status.code == 404 => {
-                Ok(Verdict::Unexpected("object was not found".to_owned()))
+                Ok(Verdict::Unexpected("object was not found".to_owned()).into())
             }
             Err(look @ Failure::Look(_)) => Err(look),
             Err(other) => Ok(errored(other.text())),
         }
     }
 
-    fn account(&self, review: &Review<'_>, verdict: &Verdict) -> Validated {
+    fn account(&self, review: &Review<'_>, judgement: &Judgement) -> Validated {
         let resource = protected(&review.resource).filter(|_| *review.operation == *"DELETE");
-        let is_confirmed = match verdict {
+        let is_confirmed = match judgement.verdict {
             Verdict::Allowed => Some(true),
             Verdict::Denied(_) => Some(false),
             _ => None,
         };
-        let object = if review.old_object.is_null() { &review.object } else { &review.old_object };
-        let deletion = resource.map(|_| Deletion {
-            is_collection: review.name.is_empty(),
-            object: if review.name.is_empty() { name(object).to_owned() } else { review.name.to_string() },
-            is_confirmed,
-        });
+        let is_collection = review.name.is_empty();
+        let of_request = || {
+            let name = if is_collection { name(object_of(review)) } else { &*review.name };
+            NamespacedName::new(&*review.namespace, name)
+        };
+        let object = judgement.about.clone().unwrap_or_else(of_request);
+        let deletion = resource.map(|_| Deletion { is_collection, object, is_confirmed });
         Validated { resource: resource.unwrap_or("other"), is_denied: is_confirmed == Some(false), deletion }
     }
+}
+
+/// The object of the request.
+fn object_of<'a, 'b>(review: &'a Review<'b>) -> &'a Json<'b> {
+    if review.old_object.is_null() { &review.object } else { &review.old_object }
 }
 
 /// Whether an object of a list says that it may be deleted.
@@ -176,8 +182,8 @@ fn denied(namespace: &str, name: &str) -> Verdict {
     })
 }
 
-fn errored(message: &str) -> Verdict {
-    Verdict::Errored { code: 500, message: message.to_owned() }
+fn errored(message: &str) -> Judgement {
+    Verdict::Errored { code: 500, message: message.to_owned() }.into()
 }
 
 #[cfg(test)]

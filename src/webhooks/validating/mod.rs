@@ -1,7 +1,7 @@
 //! Validating webhooks: whether a request may be carried out; none of them changes an object (spec 60).
 //!
 //! ```text
-//! review.rs: decode ─► Review ─► a Validator: judge(review, view) ─► Verdict ─► review/answer.rs: JSON
+//! review.rs: decode ─► Review ─► a Validator: judge(review, view) ─► Judgement ─► review/answer.rs: JSON
 //! ```
 //!
 //! * `review.rs`: AdmissionReviews with both objects, borrowed from the bytes.
@@ -20,6 +20,7 @@ use super::{
     review::Verdict,
     view::{Failure, View},
 };
+use crate::api::object::NamespacedName;
 
 /// Says whether requests may be carried out.
 pub trait Validator: Send + Sync {
@@ -32,10 +33,27 @@ pub trait Validator: Send + Sync {
     ///
     /// # Errors
     /// Why there is none; [`Failure::Look`] asks for a live read.
-    fn judge(&self, review: &Review<'_>, view: &dyn View) -> Result<Verdict, Failure>;
+    fn judge(&self, review: &Review<'_>, view: &dyn View) -> Result<Judgement, Failure>;
 
     /// What statistics and log tell of a review, beside its verdict.
-    fn account(&self, review: &Review<'_>, verdict: &Verdict) -> Validated;
+    fn account(&self, review: &Review<'_>, judgement: &Judgement) -> Validated;
+}
+
+/// A verdict, and what it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The object that decided it, if that is not the object of the request: another object of a collection.
+    pub about: Option<NamespacedName>,
+}
+
+// === impl Judgement ===
+
+impl From<Verdict> for Judgement {
+    fn from(verdict: Verdict) -> Self {
+        Self { verdict, about: None }
+    }
 }
 
 /// What is told of a review, beside its verdict.

@@ -315,11 +315,11 @@ fn a_webhook_that_panics_has_answered() {
     struct Panicking;
 
     impl Validator for Panicking {
-        fn judge(&self, _: &Review<'_>, _: &dyn View) -> Result<Verdict, Failure> {
+        fn judge(&self, _: &Review<'_>, _: &dyn View) -> Result<Judgement, Failure> {
             panic!("of a test")
         }
 
-        fn account(&self, _: &Review<'_>, _: &Verdict) -> Validated {
+        fn account(&self, _: &Review<'_>, _: &Judgement) -> Validated {
             panic!("of a test")
         }
     }
@@ -341,13 +341,22 @@ fn of_a_deletion_is_told_what_it_is_about() {
         other => panic!("{other:?}"),
     };
     let single = told(&deletion("workers", marked("1")), &TestView::new());
-    let object = Deletion { is_collection: false, object: "x".to_owned(), is_confirmed: Some(true) };
-    assert_eq!(single, Validated { resource: "workers", is_denied: false, deletion: Some(object) });
+    let object = |name| NamespacedName::new("ns", name);
+    let of_x = Deletion { is_collection: false, object: object("x"), is_confirmed: Some(true) };
+    assert_eq!(single, Validated { resource: "workers", is_denied: false, deletion: Some(of_x) });
 
     let all = with(deletion("workers", marked("1")), "name", json!(""));
-    let collection = told(&all, &TestView::new().unconfirmed("ns", "y"));
-    let object = Deletion { is_collection: true, object: "x".to_owned(), is_confirmed: Some(false) };
-    assert_eq!(collection, Validated { resource: "workers", is_denied: true, deletion: Some(object) });
+    let denied = |name| {
+        let deletion = Some(Deletion { is_collection: true, object: object(name), is_confirmed: Some(false) });
+        Validated { resource: "workers", is_denied: true, deletion }
+    };
+    let other = TestView::new().unconfirmed("ns", "y");
+    assert_eq!(told(&all, &other), denied("y"), "what is not confirmed is another object than that of the request");
+    assert_eq!(told(&with(all.clone(), "oldObject", json!(null)), &other), denied("y"));
+    let unconfirmed = with(all.clone(), "oldObject", json!({ "metadata": { "name": "x" } }));
+    assert_eq!(told(&unconfirmed, &other), denied("x"), "the object of the request comes first");
+    let allowed = Deletion { is_collection: true, object: object("x"), is_confirmed: Some(true) };
+    assert_eq!(told(&all, &TestView::new()).deletion, Some(allowed));
 
     let none = Validated { resource: "other", is_denied: false, deletion: None };
     assert_eq!(told(&deletion("bastions", json!({})), &TestView::new()), none);

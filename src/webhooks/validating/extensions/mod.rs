@@ -36,7 +36,7 @@ pub use rules::Kind;
 
 use serde_json::Value;
 
-use super::{Extent, Review, Validated, Validator, review};
+use super::{Extent, Judgement, Review, Validated, Validator, review};
 use crate::{
     api::{
         field::{Errors, Json},
@@ -182,19 +182,21 @@ impl Validator for Extension {
         self.extent
     }
 
-    fn judge(&self, review: &Review<'_>, _: &dyn View) -> Result<Verdict, Failure> {
-        match self.decide(review) {
-            Ok(checked) if checked.errors.is_empty() => Ok(Verdict::Allowed),
+    fn judge(&self, review: &Review<'_>, _: &dyn View) -> Result<Judgement, Failure> {
+        let verdict = match self.decide(review) {
+            Ok(checked) if checked.errors.is_empty() => Verdict::Allowed,
             Ok(checked) => {
                 let errors = checked.errors.len();
-                Ok(Verdict::Invalid { status: Box::new(self.refusal(&checked)), errors })
+                Verdict::Invalid { status: Box::new(self.refusal(&checked)), errors }
             }
-            Err(message) => Ok(Verdict::Errored { code: 400, message }),
-        }
+            Err(message) => Verdict::Errored { code: 400, message },
+        };
+        Ok(verdict.into())
     }
 
-    fn account(&self, _: &Review<'_>, verdict: &Verdict) -> Validated {
-        Validated { resource: self.kind.plural, deletion: None, is_denied: matches!(verdict, Verdict::Invalid { .. }) }
+    fn account(&self, _: &Review<'_>, judgement: &Judgement) -> Validated {
+        let is_denied = matches!(judgement.verdict, Verdict::Invalid { .. });
+        Validated { resource: self.kind.plural, deletion: None, is_denied }
     }
 }
 

@@ -97,7 +97,7 @@ fn judged(kind: &str, operation: &str, new: &Value, old: &Value) -> Verdict {
     let received =
         Received { body: Body::Whole(review.to_string().into()), content_type: "application/json".to_owned() };
     let review = decode(&received, extension(kind).extent()).expect("it is a review");
-    extension(kind).judge(&review, &TestView::new()).expect("nothing is read")
+    extension(kind).judge(&review, &TestView::new()).expect("nothing is read").verdict
 }
 
 /// What a verdict says: nothing if the object is allowed; of one that breaks rules its causes.
