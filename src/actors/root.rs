@@ -4,7 +4,7 @@
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
-use cluster::{ApiError, Cluster, Context, Resource, Synced};
+use cluster::{ApiError, Cluster, Context, Resource, Synced, report_outages};
 use futures::future::join_all;
 use kit::{Activity, Deadline, Env, Lane, Role};
 use serde_json::Value;
@@ -43,12 +43,16 @@ pub struct Parts {
 /// The running tree.
 pub struct Root {
     ground: Ground,
+    /// Whether both clusters are one.
+    same: bool,
     cluster_id: ClusterIdSource,
     /// What begins when this process leads.
     waiting: RefCell<Vec<Lead>>,
     running: RefCell<Vec<Running>>,
     /// Discovery and recorders of both clusters.
     tasks: Vec<JoinHandle<()>>,
+    /// They say in the log that a cluster cannot be used.
+    reporters: RefCell<Vec<JoinHandle<()>>>,
 }
 
 /// The cluster id cannot be found out (spec 70 §14).
@@ -90,10 +94,12 @@ impl Root {
         let waiting = MODULES.iter().filter_map(|module| (module.install)(&config, &ground)).collect();
         let root = Self {
             ground,
+            same,
             cluster_id: cluster_id_source(&config.cluster_id),
             waiting: RefCell::new(waiting),
             running: RefCell::default(),
             tasks,
+            reporters: RefCell::default(),
         };
         root.say("watches are open; controllers wait for leadership");
         root
@@ -103,6 +109,16 @@ impl Root {
     pub fn watch(&self) {
         self.ground.source.watches.start();
         self.ground.target.watches.start();
+        let Ground { env, source, target, .. } = &self.ground;
+        let report = |cluster: &Cluster, synced| {
+            let name = format!("the reporter of outages of the {} cluster", cluster.options().side.as_str());
+            env.fatal.spawn(name, report_outages(cluster.clone(), synced))
+        };
+        let (of_source, of_target) = (self.source_synced(), self.target_synced());
+        self.reporters.replace(match self.same {
+            true => vec![report(&source.cluster, of_source.and(of_target))],
+            false => vec![report(&source.cluster, of_source), report(&target.cluster, of_target)],
+        });
     }
 
     /// Starts the actors of all modules: this process is the leader now.
@@ -122,6 +138,7 @@ impl Root {
     /// Stops the actors of all modules side by side, then the watches (contract rule 10); passes get `patience` to end by
     /// themselves. True if all did.
     pub async fn stop(&self, patience: Duration) -> bool {
+        self.reporters.take().iter().for_each(JoinHandle::abort);
         let running = self.running.take();
         let finished = join_all(running.into_iter().map(|running| running.stop(patience))).await;
         for place in [&self.ground.source, &self.ground.target] {

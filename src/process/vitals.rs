@@ -53,7 +53,15 @@ struct Shared {
 #[derive(Debug, Clone)]
 struct Verdict {
     at: Instant,
-    result: Result<(), String>,
+    result: Result<(), Refusal>,
+}
+
+/// Why a probe of the API server failed.
+#[derive(Debug, Clone)]
+struct Refusal {
+    text: String,
+    /// The server answered, and did not accept the credentials.
+    is_unauthorized: bool,
 }
 
 // === impl Vitals ===
@@ -115,7 +123,7 @@ impl Vitals {
             if self.young().is_some() {
                 continue; // asked while the last probe was under way
             }
-            let result = cluster.healthz(Deadline::after(PROBE)).await.map_err(|error| failure(&error));
+            let result = cluster.healthz(Deadline::after(PROBE)).await.map_err(|error| refusal(&error));
             self.shared.verdict.send_replace(Some(Verdict { at: Instant::now(), result }));
         }
     }
@@ -131,12 +139,21 @@ impl Vitals {
         }
     }
 
+    /// Rejected credentials are no reason to end a process that knows what webhooks need: the next one would not get the first
+    /// lists with them.
     fn api_server(&self) -> Result<(), String> {
         let verdict = self.shared.verdict.borrow().clone();
-        match verdict.filter(|verdict| verdict.at.elapsed() < PROBE) {
-            Some(verdict) => verdict.result,
+        match verdict.filter(|verdict| verdict.at.elapsed() < PROBE).map(|verdict| verdict.result) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(refusal)) if refusal.is_unauthorized && self.is_listed() => Ok(()),
+            Some(Err(refusal)) => Err(refusal.text),
             None => Err("the source cluster's kube-apiserver could not be asked in time".to_owned()),
         }
+    }
+
+    /// Whether the first lists of both clusters have come.
+    fn is_listed(&self) -> bool {
+        check(&self.shared.source).and_then(|()| check(&self.shared.target)).is_ok()
     }
 
     fn young(&self) -> Option<Verdict> {
@@ -168,11 +185,12 @@ fn check(synced: &OnceLock<Synced>) -> Result<(), String> {
     synced.get().map_or_else(|| Err("not started yet".to_owned()), Synced::check)
 }
 
-fn failure(error: &ApiError) -> String {
-    match error {
+fn refusal(error: &ApiError) -> Refusal {
+    let text = match error {
         ApiError::Status(status) => {
             format!("failed talking to the source cluster's kube-apiserver (status code: {})", status.code)
         }
         other => other.to_string(),
-    }
+    };
+    Refusal { text, is_unauthorized: error.is_unauthorized() }
 }

@@ -32,6 +32,7 @@ mod merge_rules;
 mod neighbours;
 mod nodes;
 mod objects;
+mod outages;
 mod owners;
 mod policies;
 mod random;

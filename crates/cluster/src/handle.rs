@@ -1,14 +1,16 @@
 //! The handle of a cluster: one method per verb.
 
-use std::{cell::Cell, rc::Rc};
+use std::rc::Rc;
 
 use http::Method;
 use kit::{Clock, Deadline, Lane, Random};
 use serde_json::{Map, Value, json};
+use tokio::sync::watch;
 
 use super::{
     ApiError, Discovery, Fence, Gate, ListQuery, Page, Pages, RequestObserver, Resource, Target, WatchQuery,
     WatchStream,
+    contact::{Contact, Known},
     resource::Query,
     transport::{Admission, Answer, Call, JSON, MERGE_PATCH, Transport},
     warnings::Warnings,
@@ -121,7 +123,7 @@ impl Cluster {
         let gate = Gate::new(options.qps, options.burst, options.side, observer.clone());
         let host = options.host.clone();
         let warnings = Warnings::default();
-        let transport = Rc::new(Transport { client, host, observer, warnings, answers: Cell::new(false) });
+        let transport = Rc::new(Transport { client, host, observer, warnings, contact: Contact::default() });
         let discovery = Discovery::new(transport.clone());
         Self(Rc::new(Inner { transport, options, env, gate, discovery }))
     }
@@ -159,7 +161,12 @@ impl Cluster {
     /// Whether the API server does not answer at all at present: the last request that ended got no HTTP answer, not even an
     /// error, or there was none yet.
     pub fn is_silent(&self) -> bool {
-        !self.0.transport.answers.get()
+        self.0.transport.contact.is_silent()
+    }
+
+    /// What the requests say of the server.
+    pub(super) fn contact(&self) -> watch::Receiver<Known> {
+        self.0.transport.contact.subscribe()
     }
 
     /// Which kinds it serves.

@@ -15,11 +15,13 @@
 //! * [`kubeconfig`]: how each cluster is reached, and which kubeconfigs are acceptable.
 //! * `watches/`: one stream per kind, the feed, for any number of readers. Start at [`Watches`], [`Want`]; `store`,
 //!   `projected`: what a reader keeps of its objects; `slim`: managed fields are passed over while objects are parsed.
+//! * `contact`: whether the server answers at all, and accepts our credentials; `outage`: says in the log that it does not.
 //! * `metrics`: what others may observe of it; `warnings`: `Warning` headers, logged once; [`files`]: files of bounded size.
 //!
 //! Everything runs on one thread; handles are `Rc`s and cheap to clone.
 
 mod client;
+mod contact;
 mod definitions;
 mod discovery;
 mod error;
@@ -31,6 +33,7 @@ mod handle;
 pub mod kubeconfig;
 mod metrics;
 pub mod object;
+mod outage;
 mod pages;
 mod projected;
 mod proxy;
@@ -57,6 +60,7 @@ pub use fence::{Fence, WriteGuard};
 pub use gate::Gate;
 pub use handle::{Cluster, ClusterEnv, ClusterOptions, Context, DeleteOptions, Deleted, Propagation, Side};
 pub use metrics::{NoObserver, RequestObserver};
+pub use outage::report_outages;
 pub use pages::{ListQuery, Page, Pages};
 pub use projected::Projected;
 pub use proxy::{BadProxy, GivenProxy, Proxy, ProxySettings, client_through};

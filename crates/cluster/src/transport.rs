@@ -1,6 +1,6 @@
 //! HTTP: one exchange with the server, and its repetition by the rules of `retry`.
 
-use std::{cell::Cell, rc::Rc, time::Duration};
+use std::{rc::Rc, time::Duration};
 
 use bytes::Bytes;
 use http::{
@@ -15,7 +15,8 @@ use tokio::time::timeout_at;
 use tracing::{Instrument as _, Span, field};
 
 use super::{
-    ApiError, RequestObserver, Status, WriteGuard, gate::Permit, retry::Attempts, slim::Slim, warnings::Warnings,
+    ApiError, RequestObserver, Status, WriteGuard, contact::Contact, gate::Permit, retry::Attempts, slim::Slim,
+    warnings::Warnings,
 };
 
 /// `Content-Type` and `Accept` of plain JSON.
@@ -35,8 +36,8 @@ pub(super) struct Transport {
     pub(super) host: String,
     pub(super) observer: Rc<dyn RequestObserver>,
     pub(super) warnings: Warnings,
-    /// Whether the last request that came to an end, or was given up, got an answer; whatever it said.
-    pub(super) answers: Cell<bool>,
+    /// What the last request that came to an end, or was given up, says of the server.
+    pub(super) contact: Contact,
 }
 
 /// One request. Not printable: its body may be a Secret.
@@ -102,7 +103,7 @@ impl Transport {
             return Err(ApiError::NotSent);
         }
         let result = timeout_at(deadline.0, self.exchange(call)).await.unwrap_or_else(|_| {
-            self.answers.set(false);
+            self.contact.not_answered(&ApiError::Timeout);
             Err(ApiError::Timeout)
         });
         if result.as_ref().err().is_none_or(|error| !error.outcome_unknown()) {
@@ -125,11 +126,12 @@ impl Transport {
         let result = self.client.send(request).instrument(span.clone()).await;
         let code = result.as_ref().ok().map(|response| response.status().as_u16());
         self.observer.finished(call.method.as_str(), &self.host, code);
-        self.answers.set(code.is_some());
         if let Some(code) = code {
+            self.contact.answered(code);
             span.record("http.response.status_code", code);
         }
-        let response = result.map_err(|error| ApiError::from_client(&error))?;
+        let response = result.map_err(|error| ApiError::from_client(&error));
+        let response = response.inspect_err(|error| self.contact.not_answered(error))?;
         self.warnings.log(&self.host, response.headers(), call.secret);
         if response.status().is_success() {
             return Ok(response);

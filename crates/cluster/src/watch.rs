@@ -119,7 +119,7 @@ impl WatchStream {
         // servers compress a watch event by event, and the decompression reads the first one only
         let opened = timeout(OPENING, transport.open(&call, Some("identity"))).await;
         let opened = opened.unwrap_or_else(|_| {
-            transport.answers.set(false);
+            transport.contact.not_answered(&ApiError::Timeout);
             Err(ApiError::Timeout)
         });
         let body = opened?.into_body();

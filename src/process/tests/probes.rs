@@ -84,3 +84,39 @@ fn the_api_server_is_asked_when_somebody_asks() {
         replica.process.stop(PATIENCE).await;
     });
 }
+
+/// spec 70 §6: without the first lists there is nothing to answer reviews by; with them webhooks go on, and a restart would only
+/// take that away
+#[test]
+fn rejected_credentials_change_no_probe_of_a_process_that_has_its_first_lists() {
+    let unauthorized = |_: &sim::RequestInfo| Fault::FailBefore(Seen::unauthorized());
+    let codes = async |replica: &Replica| {
+        let (liveness, readiness) = (replica.vitals.liveness(), replica.vitals.readiness());
+        let query = ProbeQuery::default();
+        liveness.refresh(&query).await;
+        (liveness.aggregate(&query).status, readiness.aggregate(&query).status)
+    };
+    world(|world| async move {
+        world.sim.set_faults(unauthorized);
+        let replica = world.start("grm", Config::default());
+        for minutes in 0..10 {
+            assert_eq!(codes(&replica).await, (500, 500), "after {minutes} min");
+            sleep(Duration::from_secs(60)).await;
+        }
+        replica.process.stop(PATIENCE).await;
+    });
+    world(|world| async move {
+        let replica = world.start("grm", Config::default());
+        let readiness = replica.vitals.readiness();
+        testing::eventually("it is ready", LIMIT, || readiness.aggregate(&ProbeQuery::default()).status == 200).await;
+        assert_eq!(codes(&replica).await, (200, 200));
+
+        world.sim.set_faults(unauthorized);
+        world.sim.break_watches(sim::WatchEnd::Disconnect);
+        for minutes in 0..10 {
+            sleep(Duration::from_secs(60)).await;
+            assert_eq!(codes(&replica).await, (200, 200), "after {minutes} min");
+        }
+        replica.process.stop(PATIENCE).await;
+    });
+}

@@ -1,0 +1,115 @@
+//! Says in the log, as an error, that a cluster cannot be used (spec 70 §10): one record for the cluster and not one for each
+//! of its watches, at once and then each minute.
+
+use std::future::pending;
+
+use tokio::{
+    sync::watch,
+    time::{Duration, Instant, sleep_until, timeout_at},
+};
+
+use super::{Cluster, Side, Synced, contact::Known};
+
+/// How often it is said.
+const EVERY: Duration = Duration::from_secs(60);
+
+/// How long a cluster may be without an answer that was good before: an API server that restarts, or a token that is replaced.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often the first lists are looked at until they are there.
+const STEP: Duration = Duration::from_secs(1);
+
+/// What is to be said now.
+enum Finding {
+    /// Nothing is wrong.
+    Good,
+    /// It may come right by itself.
+    Pending,
+    /// The cluster cannot be used, for this reason.
+    Bad(String),
+}
+
+struct Reporter {
+    side: Side,
+    host: String,
+    synced: Synced,
+    contact: watch::Receiver<Known>,
+    begun: Instant,
+    /// Whether the first lists have come.
+    listed: bool,
+    /// When the last error was logged.
+    told: Option<Instant>,
+    /// Whether the last record was an error.
+    is_open: bool,
+}
+
+/// Reports for ever. `synced`: the first lists, without which the process is of no use.
+pub async fn report_outages(cluster: Cluster, synced: Synced) {
+    let mut reporter = Reporter {
+        side: cluster.options().side,
+        host: cluster.options().host.clone(),
+        synced,
+        contact: cluster.contact(),
+        begun: Instant::now(),
+        listed: false,
+        told: None,
+        is_open: false,
+    };
+    loop {
+        reporter.look();
+        reporter.wait().await;
+    }
+}
+
+// === impl Reporter ===
+
+impl Reporter {
+    fn look(&mut self) {
+        self.listed = self.listed || self.synced.check().is_ok();
+        let finding = self.finding();
+        let (cluster, server) = (self.side.as_str(), self.host.as_str());
+        match finding {
+            Finding::Bad(error) if self.is_due() => {
+                tracing::error!(cluster, server, error, "The cluster cannot be used");
+                (self.told, self.is_open) = (Some(Instant::now()), true);
+            }
+            Finding::Good if self.is_open => {
+                tracing::info!(cluster, server, "The cluster can be used again");
+                self.is_open = false;
+            }
+            Finding::Good | Finding::Pending | Finding::Bad(_) => {}
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.told.is_none_or(|told| told.elapsed() >= EVERY)
+    }
+
+    fn finding(&mut self) -> Finding {
+        if let Some((trouble, lasting)) = self.contact.borrow_and_update().trouble() {
+            let is_bad = !self.listed || lasting >= PATIENCE;
+            return if is_bad { Finding::Bad(trouble.to_string()) } else { Finding::Pending };
+        }
+        if self.listed {
+            return Finding::Good;
+        }
+        // Each request may be answered, and the process can do nothing all the same, e.g. without the right to list.
+        let late = || if self.begun.elapsed() >= EVERY { self.synced.check().err() } else { None };
+        self.synced.failure().or_else(late).map_or(Finding::Pending, Finding::Bad)
+    }
+
+    /// Until something may be other than now; at rest nothing wakes it.
+    async fn wait(&mut self) {
+        let is_bad = self.contact.borrow().trouble().is_some();
+        if self.listed && !is_bad {
+            if self.contact.changed().await.is_err() {
+                pending::<()>().await;
+            }
+            return;
+        }
+        let step = Instant::now() + STEP;
+        if timeout_at(step, self.contact.changed()).await.is_ok_and(|changed| changed.is_err()) {
+            sleep_until(step).await;
+        }
+    }
+}
