@@ -56,6 +56,9 @@ pub struct ActorState {
     /// Further lines, label and text, e.g. the objects that are not healthy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<(String, String)>,
+    /// Of a watch: since when nothing was heard of the server, where that is longest; up to some seconds earlier.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heard: Option<Timestamp>,
     /// When the cell last changed.
     pub changed: Option<Timestamp>,
 }
@@ -181,6 +184,7 @@ impl ActorState {
             next_timer: None,
             line: String::new(),
             details: Vec::new(),
+            heard: None,
             changed: None,
         }
     }

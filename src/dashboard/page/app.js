@@ -3,8 +3,8 @@
 // Names and texts may hold anything; they reach the page through textContent alone.
 
 import {
-  ACTIVITIES, activityText, agoText, buildTree, clockText, countdownText, durationText, isBad, leadershipText, makeFilter, summarize,
-  visibleRows,
+  ACTIVITIES, QUIET_AFTER, activityText, agoText, buildTree, clockText, countdownText, durationText, isBad, lastHeard, leadershipText,
+  makeFilter, markQuiet, summarize, visibleRows,
 } from "./census.js";
 import { connect } from "./connection.js";
 
@@ -128,6 +128,14 @@ function showProcess() {
   if (document.title !== title) document.title = title;
 }
 
+/** Since when nothing was heard of the API servers. */
+function showHeard() {
+  const clusters = [...lastHeard(state.census.actors)];
+  const isQuiet = clusters.some(([, heard]) => now() - Date.parse(heard) > QUIET_AFTER);
+  setText(byId("heard"), clusters.map(([cluster, heard]) => `${cluster} ${agoText(heard, now())}`).join(" · ") || "never");
+  setAttribute(byId("heard"), "data-state", isQuiet || clusters.length === 0 ? "quiet" : "live");
+}
+
 // --- rows
 
 /** The elements of rows, reused: row i is shown by element i modulo their number. */
@@ -188,8 +196,6 @@ function showRow(row, index) {
 
   setText(row.activity, actor ? activityText(actor.activity) : "");
   setAttribute(row.activity, "class", `activity ${actor?.activity ?? ""}`);
-  setText(row.current, actor?.current ?? "");
-  setTitle(row.current, actor?.current ?? "");
   setText(row.mailbox, actor ? `${actor.mailbox}` : "");
   row.mailbox.classList.toggle("faint", actor?.mailbox === 0);
   setText(row.high, actor ? ` / ${actor.mailboxHigh}` : "");
@@ -207,6 +213,9 @@ function showRow(row, index) {
 
 /** What changes with time alone. */
 function showTimes(row, actor) {
+  const current = actor?.activity === "quiet" ? `for ${durationText(now() - Date.parse(actor.heard))}` : actor?.current ?? "";
+  setText(row.current, current);
+  setTitle(row.current, current);
   setText(row.next, countdownText(actor?.nextTimer, now()));
   setText(row.error, actor?.lastError ? `${agoText(actor.lastError[0], now())} · ${actor.lastError[1]}` : "");
 }
@@ -277,6 +286,7 @@ const DETAILS = [
   ["Mailbox", (a) => `${a.mailbox} now, ${a.mailboxHigh} at most`],
   ["Finished", (a) => a.finished.toLocaleString("en")],
   ["Restarts", (a) => `${a.restarts}`],
+  ["Server last heard", (a) => (a.heard ? `${agoText(a.heard, now())} (${clockText(a.heard)})` : "–")],
   ["Last change", (a) => (a.changed ? `${agoText(a.changed, now())} (${clockText(a.changed)})` : "never")],
   ["Notes", (a) => a.line || "none"],
   ["Details", (a) => (a.details ?? []).map(([label, text]) => `${label}: ${text}`).join("\n") || "none"],
@@ -362,6 +372,7 @@ connect("dashboard/events", {
   snapshot(census) {
     state.census = census;
     state.skew = Date.parse(census.now) - Date.now();
+    markQuiet(census.actors, now());
     state.tree = buildTree(census.actors);
     for (const path of state.collapsed) if (!state.tree.nodes.has(path)) state.collapsed.delete(path);
     showProcess();
@@ -378,6 +389,8 @@ connect("dashboard/events", {
 function showClock() {
   if (!state.census) return;
   setText(byId("uptime"), durationText(now() - Date.parse(state.census.process.started)));
+  showHeard();
+  if (markQuiet(state.census.actors, now())) refresh();
   for (const row of pool) {
     const shown = row.element.hidden ? undefined : state.rows[row.index];
     if (shown?.node.actor) showTimes(row, shown.node.actor);

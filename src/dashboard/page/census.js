@@ -5,6 +5,7 @@ export const ACTIVITIES = new Map([
   ["running", "Running"],
   ["queued", "Queued"],
   ["waiting", "Waiting"],
+  ["quiet", "Quiet"],
   ["backingOff", "Back-off"],
   ["failing", "Failing"],
   ["quarantined", "Quarantined"],
@@ -19,12 +20,53 @@ const LEADERSHIPS = new Map([
   ["unneeded", "off (always active)"],
 ]);
 
+/**
+ * Milliseconds. An API server at rest sends a bookmark about once a minute, to watches of kinds that had a change since it was
+ * started: a cluster of which no watch has heard for longer than that, and half a minute of grace, may hang.
+ */
+export const QUIET_AFTER = 90_000;
+/** Milliseconds after which a store counts as fresh no longer if its own watch has heard nothing. */
+const FRESH_FOR = 150_000;
+
 const FRESH = new Set(["idle", "running", "queued"]);
 const BAD = new Set(["failing", "quarantined"]);
 
 export const activityText = (activity) => ACTIVITIES.get(activity) ?? activity;
 export const leadershipText = (leadership) => LEADERSHIPS.get(leadership) ?? "–";
 export const isBad = (activity) => BAD.has(activity);
+
+/**
+ * Makes watches `quiet` that seem idle, and of whose cluster, or of which themselves, nothing was heard for too long; and idle
+ * again when something was. No snapshot comes while a server hangs, so this changes with time alone. True if any changed.
+ */
+export function markQuiet(actors, now) {
+  const clusters = lastHeard(actors);
+  const isOver = (heard, limit) => now - Date.parse(heard) > limit;
+  let changed = false;
+  for (const actor of actors) {
+    if (!actor.heard || (actor.activity !== "idle" && actor.activity !== "quiet")) continue;
+    const quiet = isOver(actor.heard, FRESH_FOR) || isOver(clusters.get(clusterOf(actor)), QUIET_AFTER);
+    const activity = quiet ? "quiet" : "idle";
+    changed ||= activity !== actor.activity;
+    actor.activity = activity;
+  }
+  return changed;
+}
+
+/** `source` or `target`, of a watch. */
+const clusterOf = ({ path }) => path.split("/")[1];
+
+/** By cluster, `source` and `target`, when it was last heard of by any of its watches. */
+export function lastHeard(actors) {
+  const clusters = new Map();
+  for (const actor of actors) {
+    const { heard } = actor;
+    if (!heard) continue;
+    const cluster = clusterOf(actor);
+    if (!(Date.parse(clusters.get(cluster)) >= Date.parse(heard))) clusters.set(cluster, heard);
+  }
+  return clusters;
+}
 
 /** Counts of all actors: by activity, and what the tiles show. */
 export function summarize(actors) {

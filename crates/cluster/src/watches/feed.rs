@@ -7,9 +7,11 @@ use std::{
     cell::{Cell, RefCell},
     panic::{AssertUnwindSafe, catch_unwind},
     rc::Rc,
+    time::Duration,
 };
 
 use kit::{Activity, Env, Role};
+use tokio::time::Instant;
 
 use super::{
     super::{Cluster, Resource, StoreState},
@@ -29,6 +31,10 @@ pub(super) struct FeedKey {
     /// Where it is watched as long as that is not denied.
     pub(super) home: Vec<Option<String>>,
 }
+
+/// What the census says of when the server was heard of may be so much too old: else each event would be one for all who look at
+/// the census.
+const SHOWN_EACH: Duration = Duration::from_secs(15);
 
 /// What a feed calls that has lost its last reader.
 type Deserted = Box<dyn Fn(&Rc<Feed>)>;
@@ -57,6 +63,8 @@ pub(super) struct Feed {
     scopes_made: Cell<u64>,
     /// The records of all readers, as the census shows them.
     records: Cell<usize>,
+    /// When the server was heard of, as the census shows it.
+    shown_heard: Cell<Option<Instant>>,
     cell: kit::Cell,
 }
 
@@ -88,6 +96,7 @@ impl Feed {
             serving: RefCell::default(),
             unserved: Cell::default(),
             records: Cell::default(),
+            shown_heard: Cell::default(),
             cell,
         }
     }
@@ -316,6 +325,7 @@ impl Feed {
         if is_to_show {
             self.show();
         }
+        self.show_heard();
     }
 
     /// It does not tell of this kind any more: what is known is no evidence until it is heard of again.
@@ -392,6 +402,21 @@ impl Feed {
                 cell.last_error = Some((now, error));
             }
         });
+    }
+
+    /// Shows when the server was heard of in that scope in which it is longest ago.
+    fn show_heard(&self) {
+        let heard = |scopes: &[Rc<Scope>]| scopes.iter().map(|scope| scope.heard.get()).min().flatten();
+        let heard =
+            self.narrowed.borrow().as_ref().map_or_else(|| heard(&self.home), |narrowed| heard(&narrowed.scopes));
+        let Some(heard) = heard else { return };
+        if self.shown_heard.get().is_some_and(|shown| heard < shown + SHOWN_EACH) {
+            return;
+        }
+        self.shown_heard.set(Some(heard));
+        let now = self.env.clock.wall();
+        let ago = jiff::SignedDuration::try_from(heard.elapsed()).unwrap_or_default();
+        self.cell.update(now, |cell| cell.heard = now.checked_sub(ago).ok());
     }
 
     /// The number of records has changed, or may have.

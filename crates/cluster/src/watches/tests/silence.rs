@@ -69,3 +69,47 @@ fn a_bookmark_after_a_silence_makes_the_store_evidence_again_without_a_list() {
         },
     );
 }
+
+/// Fault 6. Stores count as fresh for 150 s; whoever looks at the census sees since when nothing was heard.
+#[test]
+fn the_census_says_since_when_nothing_was_heard() {
+    scene(
+        Start::List,
+        |_| {},
+        |scene| async move {
+            let heard_ago = || {
+                let now = scene.watch.feed.env.clock.wall();
+                let watch = scene
+                    .watch
+                    .feed
+                    .env
+                    .census
+                    .snapshot()
+                    .into_iter()
+                    .find(|actor| actor.path == "watch/target/configmaps.v1");
+                now.duration_since(watch.and_then(|watch| watch.heard).expect("it was heard of")).as_secs()
+            };
+            for _ in 0..10 {
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                assert!(heard_ago() <= 75, "a bookmark comes each minute: {}", heard_ago());
+            }
+            let before = scene.watch.feed.env.census.version();
+            for round in 0..100 {
+                scene.sim.put(config_map(&format!("a{round}"), "1")).unwrap();
+                settle().await;
+            }
+            let changes = scene.watch.feed.env.census.version() - before;
+            assert!(
+                changes <= 102,
+                "each event changes the number of records, and when it was heard of changes now and then: {changes}"
+            );
+            let before = heard_ago();
+            scene.sim.break_watches(WatchEnd::Hang);
+            tokio::time::sleep(IDLE_LIMIT - Duration::from_secs(10)).await;
+
+            assert!(scene.watch.store().is_fresh());
+            let expected = before + IDLE_LIMIT.as_secs() as i64 - 10;
+            assert!((expected..=expected + 1).contains(&heard_ago()), "{} of {expected}", heard_ago());
+        },
+    );
+}
