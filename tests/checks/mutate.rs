@@ -20,7 +20,7 @@ use gardener_resource_manager::{
         },
         projection::{AnyProjection, Fields},
         registry::{self, Entry},
-        review::difference,
+        review::{FEW, difference},
         view::{Annotations, Failure, Recency, Scaled, View},
     },
 };
@@ -174,6 +174,8 @@ impl Case {
         }
         let steps = json!(difference(&self.object, &once));
         assert_eq!(patch::applied(&self.object, &steps), once, "{name}: the patch makes what the webhook made");
+        let most = length(&once) + FEW + 64;
+        assert!(length(&steps) <= most, "{name}: the patch has {} bytes, more than {most}", length(&steps));
         assert!(length(&once) <= self.most_bytes(), "{name}: {} bytes became {}", length(&self.object), length(&once));
     }
 

@@ -70,17 +70,24 @@ impl SystemComponents {
         Ok(())
     }
 
-    /// The Pod's own, the configured ones, those of the nodes, each once and in this order (spec 50 §10.1 rules 4, 7, 8).
+    /// The Pod's own, the configured ones, those of the nodes, each once and in this order (spec 50 §10.1 rules 4, 7, 8). The
+    /// Pod's own are not copied: there may be as many as a review has room for.
     fn add_tolerations(&self, pod: &mut Value, of_nodes: &[Value]) -> Result<(), WrongType> {
         let mut known = HashSet::new();
-        let mut union = Vec::new();
-        for toleration in fields::list(pod, &["spec", "tolerations"])?.iter().chain(&self.tolerations).chain(of_nodes) {
+        let (mut kept, mut added) = (Vec::new(), Vec::new());
+        for toleration in fields::list(pod, &["spec", "tolerations"])? {
+            kept.push(known.insert(Identity::of(toleration)?));
+        }
+        for toleration in self.tolerations.iter().chain(of_nodes) {
             if known.insert(Identity::of(toleration)?) {
-                union.push(toleration.clone());
+                added.push(toleration.clone());
             }
         }
-        if !union.is_empty() {
-            *fields::list_mut(pod, &["spec", "tolerations"])? = union;
+        if !kept.is_empty() || !added.is_empty() {
+            let tolerations = fields::list_mut(pod, &["spec", "tolerations"])?;
+            let mut kept = kept.into_iter();
+            tolerations.retain(|_| kept.next().unwrap_or(true));
+            tolerations.append(&mut added);
         }
         Ok(())
     }

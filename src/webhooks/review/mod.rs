@@ -25,4 +25,4 @@ pub use identity::Identity;
 pub use input::{Refusal, Review, decode};
 pub(super) use input::{checked, fault, reason};
 pub(super) use object::Keyed;
-pub use patch::{Operation, difference};
+pub use patch::{FEW, Operation, Path, difference};

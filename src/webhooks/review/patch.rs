@@ -2,11 +2,20 @@
 //!
 //! Fields that are the same are not mentioned, so whatever a webhook does not know survives. Lists are compared from both
 //! ends: what is appended is an `add`, and a change within an element is a change of its field alone.
+//!
+//! A patch is bounded (rule 8). Steps share their paths, so that many steps below one long key cost that key once. Where
+//! the steps within a list or map would take more text than the list or map itself, one step replaces it.
 
-use std::fmt::Write as _;
+use std::{fmt, io, rc::Rc};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
+
+/// Bytes that the steps within a list or map may take beyond its own size, so that a small change stays a small change.
+pub const FEW: usize = 1 << 10;
+
+/// Bytes of a step, without its path and its value: `{"op":"replace","path":"","value":},`.
+const STEP: usize = 36;
 
 /// A step of a patch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -14,66 +23,107 @@ use serde_json::{Map, Value};
 pub enum Operation<'a> {
     /// Puts a value where none is; into a list, before the element of that index.
     Add {
-        /// JSON pointer.
-        path: String,
+        /// Where.
+        path: Path<'a>,
         /// What to put there.
         value: &'a Value,
     },
     /// Takes a value away.
     Remove {
-        /// JSON pointer.
-        path: String,
+        /// Where.
+        path: Path<'a>,
     },
     /// Puts a value in the place of another.
     Replace {
-        /// JSON pointer.
-        path: String,
+        /// Where.
+        path: Path<'a>,
         /// What to put there.
         value: &'a Value,
     },
 }
 
-/// Collects steps on a walk through both values.
-struct Walk<'a> {
-    /// Where the walk is.
-    path: String,
-    steps: Vec<Operation<'a>>,
+/// A place in a value; written as a JSON pointer. Places share what is above them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Path<'a>(Option<Rc<Level<'a>>>);
+
+#[derive(Debug, PartialEq)]
+struct Level<'a> {
+    above: Path<'a>,
+    segment: Segment<'a>,
+    /// Bytes of the whole pointer as JSON.
+    size: usize,
 }
 
-/// The steps that make `after` of `before`; none if they are equal.
-pub fn difference<'a>(before: &Value, after: &'a Value) -> Vec<Operation<'a>> {
-    let mut walk = Walk { path: String::new(), steps: Vec::new() };
+#[derive(Debug, PartialEq)]
+enum Segment<'a> {
+    Field(&'a str),
+    Index(usize),
+}
+
+/// Collects steps on a walk through both values.
+#[derive(Default)]
+struct Walk<'a> {
+    /// Where the walk is.
+    path: Path<'a>,
+    steps: Vec<Operation<'a>>,
+    /// Bytes of the steps.
+    size: usize,
+}
+
+/// Counts what is written, up to a limit.
+struct Counter {
+    count: usize,
+    limit: usize,
+}
+
+/// The steps that make `after` of `before`; none if they are equal. As text they take hardly more than `after` and [`FEW`] bytes.
+pub fn difference<'a>(before: &'a Value, after: &'a Value) -> Vec<Operation<'a>> {
+    let mut walk = Walk::default();
     walk.value(before, after);
     walk.steps
+}
+
+/// Bytes of a value as JSON; `None` if they are more than `limit`.
+fn size(value: &(impl Serialize + ?Sized), limit: usize) -> Option<usize> {
+    let mut counter = Counter { count: 0, limit };
+    serde_json::to_writer(&mut counter, value).ok()?;
+    Some(counter.count)
 }
 
 // === impl Walk ===
 
 impl<'a> Walk<'a> {
-    fn value(&mut self, before: &Value, after: &'a Value) {
+    fn value(&mut self, before: &'a Value, after: &'a Value) {
+        let (steps, size) = (self.steps.len(), self.size);
         match (before, after) {
             (Value::Object(before), Value::Object(after)) => self.map(before, after),
             (Value::Array(before), Value::Array(after)) => self.list(before, after),
-            (before, after) if before == after => {}
-            (_, value) => self.steps.push(Operation::Replace { path: self.path.clone(), value }),
+            (before, after) if before == after => return,
+            (_, value) => return self.push(Operation::Replace { path: self.path.clone(), value }),
+        }
+        if self.steps.len() > steps && self::size(after, (self.size - size).saturating_sub(FEW)).is_some() {
+            self.steps.truncate(steps);
+            self.size = size;
+            self.push(Operation::Replace { path: self.path.clone(), value: after });
         }
     }
 
-    fn map(&mut self, before: &Map<String, Value>, after: &'a Map<String, Value>) {
+    fn map(&mut self, before: &'a Map<String, Value>, after: &'a Map<String, Value>) {
         for field in before.keys().filter(|field| !after.contains_key(*field)) {
-            self.at_field(field, |walk| walk.steps.push(Operation::Remove { path: walk.path.clone() }));
+            self.at(Segment::Field(field), |walk| walk.push(Operation::Remove { path: walk.path.clone() }));
         }
         for (field, value) in after {
-            self.at_field(field, |walk| match before.get(field) {
-                Some(before) => walk.value(before, value),
-                None => walk.steps.push(Operation::Add { path: walk.path.clone(), value }),
-            });
+            match before.get(field) {
+                Some(before) if before == value => {}
+                Some(before) => self.at(Segment::Field(field), |walk| walk.value(before, value)),
+                None => self.at(Segment::Field(field), |walk| walk.add(value)),
+            }
         }
     }
 
     /// What is equal at both ends is passed over. Of what is between, elements at the same place are compared; then
     /// elements are taken away, last one first, or added.
-    fn list(&mut self, before: &[Value], after: &'a [Value]) {
+    fn list(&mut self, before: &'a [Value], after: &'a [Value]) {
         let front = before.iter().zip(after).take_while(|(before, after)| before == after).count();
         let (before, after) = (&before[front..], &after[front..]);
         let back = before.iter().rev().zip(after.iter().rev()).take_while(|(before, after)| before == after).count();
@@ -81,36 +131,93 @@ impl<'a> Walk<'a> {
         let common = before.len().min(after.len());
 
         for (index, (before, after)) in before.iter().zip(after).enumerate() {
-            self.at_index(front + index, |walk| walk.value(before, after));
+            self.at(Segment::Index(front + index), |walk| walk.value(before, after));
         }
         for index in (common..before.len()).rev() {
-            self.at_index(front + index, |walk| walk.steps.push(Operation::Remove { path: walk.path.clone() }));
+            self.at(Segment::Index(front + index), |walk| walk.push(Operation::Remove { path: walk.path.clone() }));
         }
         for (index, value) in after.iter().enumerate().skip(common) {
-            self.at_index(front + index, |walk| walk.steps.push(Operation::Add { path: walk.path.clone(), value }));
+            self.at(Segment::Index(front + index), |walk| walk.add(value));
         }
     }
 
-    fn at_field(&mut self, field: &str, step: impl FnOnce(&mut Self)) {
-        let parent = self.path.len();
-        self.path.push('/');
-        for character in field.chars() {
-            match character {
-                '~' => self.path.push_str("~0"),
-                '/' => self.path.push_str("~1"),
-                other => self.path.push(other),
+    fn add(&mut self, value: &'a Value) {
+        self.push(Operation::Add { path: self.path.clone(), value });
+    }
+
+    fn push(&mut self, step: Operation<'a>) {
+        let (path, value) = match &step {
+            Operation::Add { path, value } | Operation::Replace { path, value } => (path, Some(*value)),
+            Operation::Remove { path } => (path, None),
+        };
+        let value = value.and_then(|value| size(value, usize::MAX)).unwrap_or_default();
+        self.size += STEP + path.size() + value;
+        self.steps.push(step);
+    }
+
+    fn at(&mut self, segment: Segment<'a>, step: impl FnOnce(&mut Self)) {
+        let above = self.path.clone();
+        self.path = above.below(segment);
+        step(self);
+        self.path = above;
+    }
+}
+
+// === impl Path ===
+
+impl<'a> Path<'a> {
+    fn below(&self, segment: Segment<'a>) -> Self {
+        // Without the quotes.
+        let own = size(&segment.to_string(), usize::MAX).unwrap_or_default().saturating_sub(2);
+        Self(Some(Rc::new(Level { above: self.clone(), segment, size: self.size() + own })))
+    }
+
+    fn size(&self) -> usize {
+        self.0.as_ref().map_or(0, |level| level.size)
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(level) = &self.0 else { return Ok(()) };
+        write!(f, "{}{}", level.above, level.segment)
+    }
+}
+
+impl Serialize for Path<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl fmt::Display for Segment<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let field = match self {
+            Self::Index(index) => return write!(f, "/{index}"),
+            Self::Field(field) => field,
+        };
+        f.write_str("/")?;
+        for part in field.split_inclusive(['~', '/']) {
+            match part.as_bytes() {
+                [.., b'~'] => write!(f, "{}~0", &part[..part.len() - 1])?,
+                [.., b'/'] => write!(f, "{}~1", &part[..part.len() - 1])?,
+                _ => f.write_str(part)?,
             }
         }
-        step(self);
-        self.path.truncate(parent);
+        Ok(())
+    }
+}
+
+// === impl Counter ===
+
+impl io::Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.count += bytes.len();
+        if self.count > self.limit { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes.len()) }
     }
 
-    fn at_index(&mut self, index: usize, step: impl FnOnce(&mut Self)) {
-        let parent = self.path.len();
-        // Writing into a String cannot fail.
-        let _ = write!(self.path, "/{index}");
-        step(self);
-        self.path.truncate(parent);
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -170,5 +277,55 @@ mod tests {
         for (before, after, expected) in table {
             assert_eq!(patch(&before, &after), expected, "{before} to {after}");
         }
+    }
+
+    fn text(before: &Value, after: &Value) -> String {
+        serde_json::to_string(&difference(before, after)).unwrap()
+    }
+
+    /// Elements with `fields` fields below a key of `length` bytes; the fields of each element have names of their own.
+    fn elements(count: usize, length: usize, fields: usize) -> Vec<Value> {
+        let below = |element: usize| (0..fields).map(|field| (format!("{element}.{field}"), json!(0))).collect();
+        let key = "~".repeat(length);
+        (0..count).map(|element| json!({ &key: Value::Object(below(element)) })).collect()
+    }
+
+    /// spec 50 §2.5 rule 8
+    #[test]
+    fn a_patch_of_a_list_whose_elements_move_is_no_larger_than_the_list() {
+        for (count, length, fields) in [(2, 100_000, 10_000), (10, 10_000, 2_000), (1_000, 100, 10), (10_000, 1, 1)] {
+            let before = json!({ "spec": { "list": elements(count, length, fields) } });
+            let mut after = before.clone();
+            after["spec"]["list"].as_array_mut().unwrap().remove(0);
+
+            let (text, most) = (text(&before, &after).len(), after.to_string().len() + FEW + 64);
+            assert!(text <= most, "{count} {length} {fields}: {text} > {most}");
+        }
+    }
+
+    /// spec 50 §2.5 rule 8
+    #[test]
+    fn a_patch_of_many_fields_below_one_long_key_is_no_larger_than_the_object() {
+        let key = "/".repeat(100_000);
+        let before = json!({ "metadata": { &key: {} } });
+        let mut after = before.clone();
+        after["metadata"][&key] = elements(1, 10, 10_000).remove(0);
+
+        let (text, most) = (text(&before, &after).len(), after.to_string().len() + FEW + 64);
+
+        assert!(text <= most, "{text} > {most}");
+    }
+
+    #[test]
+    fn what_a_patch_is_said_to_take_is_what_it_takes() {
+        let before = json!({ "a\"\n~/\u{1}é": [1, { "b": 1, "c": 2 }], "d": {} });
+        let after = json!({ "a\"\n~/\u{1}é": [2, { "b": "\u{7f}\t" }], "d": [] });
+        let mut walk = Walk::default();
+
+        walk.value(&before, &after);
+
+        let (said, taken) = (walk.size, text(&before, &after).len());
+        assert!((taken..=taken + walk.steps.len() * STEP).contains(&said), "{said} {taken}");
+        assert_eq!(walk.steps.len(), 4);
     }
 }
