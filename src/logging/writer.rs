@@ -1,13 +1,14 @@
-//! A thread and a bounded queue before the stream, by `tracing-appender`.
+//! A thread and a bounded queue before the stream.
 //!
 //! Whoever logs never waits for the reader of stderr: when the queue is full, records are dropped and counted, and the
-//! count is logged with the next record that finds room. A stream that fails is left alone: there is nobody to tell.
+//! count is logged with the next record that finds room. The queue is bounded in bytes, because a record may be of any
+//! length. A stream that fails is left alone: there is nobody to tell.
 
 use std::{
     fmt,
     io::Write,
     sync::{
-        Mutex, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
         mpsc,
     },
@@ -15,35 +16,67 @@ use std::{
     time::Duration,
 };
 
-use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
+/// Bytes of the records that wait. A burst of a start with thousands of objects takes 300 bytes each, and fits.
+const QUEUE: usize = 4 << 20;
 
-/// A burst of a start with thousands of objects fits; at some 300 bytes each, 1 MiB.
-const QUEUE: usize = 4096;
+/// What a record takes beside its text.
+const BESIDES: usize = 64;
 
 /// How long the end of the process waits for a stream that takes nothing.
 const LAST_FLUSH: Duration = Duration::from_millis(500);
 
 /// Puts lines into the queue.
 pub(super) struct Sender {
-    writer: NonBlocking,
-    dropped: ErrorCounter,
+    queue: mpsc::Sender<Entry>,
+    /// Bytes that wait, with the record that is being written.
+    waiting: Arc<AtomicUsize>,
+    dropped: AtomicUsize,
     /// How many of the dropped ones were told of.
     told: AtomicUsize,
+}
+
+/// What stands in the queue.
+enum Entry {
+    Line(Box<str>),
+    /// All before it is written.
+    End(mpsc::Sender<()>),
 }
 
 /// Keeps the writer going; dropping it writes what waits, for at most half a second. `std::process::exit` drops nothing:
 /// call [`Handle::finish`] before.
 #[must_use = "dropping it ends the log"]
 pub struct Handle {
-    guard: Mutex<Option<WorkerGuard>>,
+    queue: Mutex<Option<mpsc::Sender<Entry>>>,
 }
 
 /// Starts the thread.
 pub(super) fn start(stream: impl Write + Send + 'static) -> (Sender, Handle) {
-    let builder = NonBlockingBuilder::default().buffered_lines_limit(QUEUE).lossy(true).thread_name("log");
-    let (writer, guard) = builder.finish(stream);
-    let sender = Sender { dropped: writer.error_counter(), writer, told: AtomicUsize::new(0) };
-    (sender, Handle { guard: Mutex::new(Some(guard)) })
+    let (queue, entries) = mpsc::channel();
+    let waiting = Arc::new(AtomicUsize::new(0));
+    let written = waiting.clone();
+    // Without a thread nobody reads the queue, and every record is dropped.
+    thread::Builder::new().name("log".to_owned()).spawn(move || write(stream, &entries, &written)).ok();
+    let handle = Handle { queue: Mutex::new(Some(queue.clone())) };
+    (Sender { queue, waiting, dropped: AtomicUsize::new(0), told: AtomicUsize::new(0) }, handle)
+}
+
+fn write(mut stream: impl Write, entries: &mpsc::Receiver<Entry>, waiting: &AtomicUsize) {
+    while let Ok(entry) = entries.recv() {
+        match entry {
+            Entry::Line(line) => {
+                stream.write_all(line.as_bytes()).and_then(|()| stream.flush()).ok();
+                waiting.fetch_sub(cost(&line), Ordering::Relaxed);
+            }
+            Entry::End(done) => {
+                done.send(()).ok();
+                return;
+            }
+        }
+    }
+}
+
+fn cost(line: &str) -> usize {
+    line.len() + BESIDES
 }
 
 // === impl Sender ===
@@ -51,22 +84,29 @@ pub(super) fn start(stream: impl Write + Send + 'static) -> (Sender, Handle) {
 impl Sender {
     /// Sends a line, and, if it found room, what `tell` makes of the number of those before it that did not.
     pub(super) fn send(&self, line: &str, tell: impl FnOnce(usize) -> String) {
-        let before = self.dropped.dropped_lines();
-        self.put(line);
-        let dropped = self.dropped.dropped_lines();
-        if dropped != before || dropped == self.told.load(Ordering::Relaxed) {
+        if !self.put(line) {
             return;
         }
+        let dropped = self.dropped.load(Ordering::Relaxed);
         let lost = dropped.saturating_sub(self.told.swap(dropped, Ordering::Relaxed));
-        self.put(&tell(lost));
-        if self.dropped.dropped_lines() != dropped {
+        if lost > 0 && !self.put(&tell(lost)) {
             self.told.fetch_sub(lost, Ordering::Relaxed); // to be told again
         }
     }
 
-    fn put(&self, line: &str) {
-        // It cannot fail: a full queue is counted, and a queue that nobody reads has nobody to tell.
-        let _ = self.writer.clone().write(line.as_bytes());
+    /// Whether there was room.
+    fn put(&self, line: &str) -> bool {
+        let cost = cost(line);
+        let room = |waiting: usize| waiting.checked_add(cost).filter(|all| *all <= QUEUE);
+        let found = self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok();
+        if found && self.queue.send(Entry::Line(line.into())).is_ok() {
+            return true;
+        }
+        if found {
+            self.waiting.fetch_sub(cost, Ordering::Relaxed); // the log has ended
+        }
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+        false
     }
 }
 
@@ -75,14 +115,9 @@ impl Sender {
 impl Handle {
     /// Writes all records so far and ends the log; waits at most for `limit`, and answers whether that was enough.
     pub fn finish(&self, limit: Duration) -> bool {
-        let Some(guard) = self.guard.lock().unwrap_or_else(PoisonError::into_inner).take() else { return true };
+        let Some(queue) = self.queue.lock().unwrap_or_else(PoisonError::into_inner).take() else { return true };
         let (done, finished) = mpsc::channel();
-        // Of its own, because the guard writes to the standard output when its thread takes nothing any more.
-        let ending = thread::Builder::new().name("log-end".to_owned()).spawn(move || {
-            drop(guard);
-            done.send(()).ok();
-        });
-        ending.is_ok() && finished.recv_timeout(limit).is_ok()
+        queue.send(Entry::End(done)).is_ok() && finished.recv_timeout(limit).is_ok()
     }
 }
 
@@ -102,10 +137,7 @@ impl fmt::Debug for Handle {
 mod tests {
     use std::{
         io,
-        sync::{
-            Arc,
-            mpsc::{Receiver, Sender as Opener, channel},
-        },
+        sync::mpsc::{Receiver, Sender as Opener, channel},
     };
 
     use super::*;
@@ -145,8 +177,9 @@ mod tests {
         }
     }
 
+    /// spec 70 §10
     #[test]
-    fn a_reader_that_stalls_costs_records_and_not_time_and_is_told() {
+    fn a_reader_that_stalls_costs_records_and_not_time_or_memory_and_is_told() {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let (arrived, arrivals) = channel();
         let (open, gate) = channel();
@@ -155,18 +188,39 @@ mod tests {
         send("at the gate");
         arrivals.recv().unwrap();
 
-        for number in 0..QUEUE + 10 {
-            send(&number.to_string());
+        let long = "x".repeat(QUEUE / 8);
+        for _ in 0..20 {
+            send(&long);
         }
-        assert_eq!(sender.dropped.dropped_lines(), 10);
+        assert_eq!(sender.dropped.load(Ordering::Relaxed), 13);
+        assert!(sender.waiting.load(Ordering::Relaxed) <= QUEUE);
         drop(open);
-        arrivals.iter().take(QUEUE).for_each(drop);
+        arrivals.iter().take(7).for_each(drop);
+        while sender.waiting.load(Ordering::Relaxed) > 0 {
+            thread::yield_now();
+        }
         send("late");
 
         assert!(handle.finish(LONG));
         let lines = lines.lock().unwrap();
-        assert_eq!(lines.len(), QUEUE + 3);
-        assert_eq!(lines[QUEUE..], [(QUEUE - 1).to_string(), "late".to_owned(), "lost 10".to_owned()]);
+        assert_eq!(lines.len(), 10);
+        assert_eq!(lines[8..], ["late".to_owned(), "lost 13".to_owned()]);
+    }
+
+    /// spec 70 §10
+    #[test]
+    fn a_record_that_is_larger_than_the_queue_is_dropped_and_told() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let (arrived, _arrivals) = channel();
+        let (open, gate) = channel();
+        drop(open);
+        let (sender, handle) = start(Gated { lines: lines.clone(), arrived, gate });
+
+        sender.send(&"x".repeat(QUEUE), |_| String::new());
+        sender.send("after", |lost| format!("lost {lost}"));
+
+        assert!(handle.finish(LONG));
+        assert_eq!(*lines.lock().unwrap(), ["after", "lost 1"]);
     }
 
     #[test]
