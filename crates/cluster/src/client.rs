@@ -150,7 +150,7 @@ impl Connection {
         config.auth_info.token_file = Some(token_file.to_string_lossy().into_owned());
         let ca_file = pod.service_account.join("ca.crt");
         config.root_cert = Some(certificates(&ca_file)?);
-        let ca = files::read(&ca_file, LARGEST_KUBECONFIG).unwrap_or_default();
+        let ca = files::read_regular(&ca_file, LARGEST_KUBECONFIG).unwrap_or_default();
         config.root_cert_file = Some(ca_file); // read again now and then, so that a new CA needs no restart
         let proxy = proxies.choose(&config.cluster_url, None).unwrap_or_default(); // only a `proxy-url` can be wrong
         Ok(Self { config, ca, proxy })
@@ -256,7 +256,7 @@ pub fn read_kubeconfig(path: &Path) -> Result<Kubeconfig, ConnectionError> {
 
 fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, ConnectionError> {
     let failed = |reason: String| ConnectionError::Tls(format!("{}: {reason}", path.display()));
-    let text = files::read(path, LARGEST_KUBECONFIG).map_err(|error| failed(error.to_string()))?;
+    let text = files::read_regular(path, LARGEST_KUBECONFIG).map_err(|error| failed(error.to_string()))?;
     let certificates: Result<Vec<_>, _> =
         CertificateDer::pem_slice_iter(&text).map(|it| it.map(|it| it.to_vec())).collect();
     let certificates = certificates.map_err(|error| failed(error.to_string()))?;
@@ -277,7 +277,7 @@ fn ca_of_current_context(kubeconfig: &Kubeconfig, path: &Path) -> Vec<u8> {
         return BASE64_STANDARD.decode(data).unwrap_or_default();
     }
     let file = given(&cluster.certificate_authority).map(|file| path.parent().unwrap_or(path).join(file));
-    file.and_then(|file| files::read(&file, LARGEST_KUBECONFIG).ok()).unwrap_or_default()
+    file.and_then(|file| files::read_regular(&file, LARGEST_KUBECONFIG).ok()).unwrap_or_default()
 }
 
 mod abrupt_end;

@@ -1,6 +1,7 @@
 //! Files of bounded size.
 //!
-//! A path may name anything, e.g. `/dev/zero`: no file is read without a limit. In this crate, because kubeconfigs and tokens are
+//! A path may name anything, e.g. `/dev/zero` or a pipe that nobody writes to: no file is read without a limit, and what is
+//! read again and again while the process runs must be a regular file. In this crate, because kubeconfigs and tokens are
 //! read here; the component configuration and certificates are read above, and the actors below read no files.
 
 use std::{
@@ -19,6 +20,17 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::other(format!("file is larger than {}", size(limit))));
     }
     Ok(bytes)
+}
+
+/// The same of a regular file, or a link to one: a pipe or a device is an error at once and never waited for.
+///
+/// # Errors
+/// Those of [`read`], and `it is no regular file`.
+pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    read(path, limit)
 }
 
 fn size(bytes: u64) -> String {
@@ -40,6 +52,22 @@ mod tests {
 
         assert_eq!(read(file.path(), 5).unwrap(), b"12345");
         assert_eq!(read(file.path(), 4).unwrap_err().to_string(), "file is larger than 4 bytes");
+    }
+
+    /// spec 70 §11
+    #[test]
+    fn a_pipe_and_a_device_are_no_regular_files_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        assert!(std::process::Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
+        std::fs::write(path("file"), "12345").unwrap();
+        std::os::unix::fs::symlink(path("file"), path("link")).unwrap();
+
+        for no_file in [path("pipe"), "/dev/zero".into(), folder.path().into()] {
+            assert_eq!(read_regular(&no_file, 5).unwrap_err().to_string(), "it is no regular file");
+        }
+        assert_eq!(read_regular(&path("link"), 5).unwrap(), b"12345");
+        assert_eq!(read_regular(&path("link"), 4).unwrap_err().to_string(), "file is larger than 4 bytes");
     }
 
     #[test]

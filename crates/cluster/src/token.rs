@@ -133,7 +133,7 @@ impl TokenFile {
 /// Reads a token file. It is small and in memory, so the arbiter is not held up.
 fn read(path: &Path) -> Result<HeaderValue, CredentialsError> {
     let unreadable = |reason: String| CredentialsError::TokenFile { path: path.into(), reason };
-    let token = files::read(path, LONGEST_TOKEN).map_err(|error| unreadable(error.to_string()))?;
+    let token = files::read_regular(path, LONGEST_TOKEN).map_err(|error| unreadable(error.to_string()))?;
     let token = String::from_utf8(token).map_err(|_| unreadable("it holds no token".into()))?;
     match token.trim() {
         "" => Err(unreadable("it is empty".into())),

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use cluster::files;
 use rustls::{
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem, pem::PemObject as _},
@@ -12,6 +13,8 @@ use rustls::{
 const CERTIFICATE: &str = "tls.crt";
 /// File of its private key.
 const KEY: &str = "tls.key";
+/// No file of a pair is larger: a Secret, which it usually comes from, holds no more.
+const LARGEST: u64 = 1 << 20;
 /// Both.
 pub(super) const FILES: [&str; 2] = [CERTIFICATE, KEY];
 
@@ -43,16 +46,21 @@ pub enum CertificateError {
 /// When a file is missing or broken, or the two do not match.
 pub fn read_certificate(directory: &Path) -> Result<CertifiedKey, CertificateError> {
     let path = directory.join(CERTIFICATE);
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(&path).and_then(Iterator::collect);
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(&path)?).collect();
     let chain = match chain {
         Ok(chain) if chain.is_empty() => Err(pem::Error::NoItemsFound),
         other => other,
     };
     let chain = chain.map_err(|error| CertificateError::of_file(path, &error))?;
     let path = directory.join(KEY);
-    let key = PrivateKeyDer::from_pem_file(&path).map_err(|error| CertificateError::of_file(path, &error))?;
+    let key = PrivateKeyDer::from_pem_slice(&read(&path)?).map_err(|error| CertificateError::of_file(path, &error))?;
     let unusable = |cause| CertificateError::Pair { directory: directory.to_owned(), cause };
     CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(unusable)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
+    let failed = |error: std::io::Error| CertificateError::File { path: path.to_owned(), cause: error.to_string() };
+    files::read_regular(path, LARGEST).map_err(failed)
 }
 
 // === impl CertificateError ===
@@ -61,7 +69,6 @@ impl CertificateError {
     /// Only the kind of error: what a parser quotes may be the key.
     fn of_file(path: PathBuf, error: &pem::Error) -> Self {
         let cause = match error {
-            pem::Error::Io(error) => error.to_string(),
             pem::Error::NoItemsFound => "no PEM block of the right kind found".to_owned(),
             _ => "it is no valid PEM".to_owned(),
         };
@@ -81,6 +88,25 @@ mod tests {
         let error = read_certificate(directory.path()).unwrap_err().to_string();
 
         assert!(error.contains("tls.crt") && error.contains("No such file"), "{error}");
+    }
+
+    /// spec 70 §11
+    #[test]
+    fn a_certificate_that_is_a_pipe_or_without_end_is_refused_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(CERTIFICATE);
+        let refusal = || read_certificate(directory.path()).unwrap_err().to_string();
+
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(refusal().ends_with("tls.crt: it is no regular file"), "{}", refusal());
+
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        assert!(refusal().ends_with("tls.crt: it is no regular file"), "{}", refusal());
+
+        std::fs::remove_file(&path).unwrap();
+        std::fs::File::create(&path).unwrap().set_len(LARGEST + 1).unwrap();
+        assert!(refusal().ends_with("tls.crt: file is larger than 1 MiB"), "{}", refusal());
     }
 
     #[test]
