@@ -59,10 +59,7 @@ fn run(arguments: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> i32 {
         Ok(Command::Run(options)) => process::run(&options),
         Ok(Command::PrintConfig(options)) => process::print_config(&options),
         Ok(Command::Tool(tool)) => commands::run(&tool, env),
-        Ok(Command::Version(text) | Command::Help(text)) => {
-            process::print(&format!("{}\n", text.trim_end()));
-            0
-        }
+        Ok(Command::Version(text) | Command::Help(text)) => process::print_or_fail(&format!("{}\n", text.trim_end())),
         #[cfg(feature = "sim")]
         Ok(Command::Demo(options)) => demo::run(options),
         #[cfg(not(feature = "sim"))]

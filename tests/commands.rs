@@ -105,6 +105,114 @@ fn mistakes_in_the_input_are_exit_code_1_and_everything_else_2() {
     }
 }
 
+/// A disk that is full.
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.yaml").display().to_string();
+    std::fs::write(&file, "kind: A").unwrap();
+    let config_map = folder.path().join("b.yaml").display().to_string();
+    std::fs::write(&config_map, CONFIG_MAP).unwrap();
+    let table: [(&[&str], i32); 6] = [
+        (&["validate", &file], 2),
+        (&["pack", &config_map, "--name", "web"], 2),
+        (&["unpack", "--list", &config_map], 2),
+        (&["pack", &config_map, "--name", "web", "-o", "/dev/full"], 2),
+        (&["--help"], 1),
+        (&["--version"], 1),
+    ];
+
+    for (arguments, expected) in table {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_gardener-resource-manager"))
+            .args(arguments)
+            .env_clear()
+            .stdout(full)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+
+        let stderr = text(&output.stderr);
+        assert_eq!(code(&output), expected, "{arguments:?}: {stderr}");
+        assert!(stderr.contains("cannot write") && stderr.contains("No space left"), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_packed_file_is_its_owners_and_replaces_no_input() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (input, manifests, output) = (path("in.yaml"), path("manifests"), path("out.yaml"));
+    std::fs::create_dir_all(path("manifests/more")).unwrap();
+    std::fs::write(&input, CONFIG_MAP).unwrap();
+    std::fs::write(path("manifests/a.yaml"), CONFIG_MAP).unwrap();
+    std::os::unix::fs::symlink(&input, path("link.yaml")).unwrap();
+    std::fs::write(&output, "before").unwrap();
+    let pack = |from: &str, to: &str| run(&["pack", from, "--name", "web", "-o", to], "");
+
+    let refused = [
+        (pack(&input, &input), "would be overwritten"),
+        (pack(&path("link.yaml"), &input), "would be overwritten"),
+        (pack(&input, &path("link.yaml")), "would be overwritten"),
+        (pack(&manifests, &path("manifests/bundle.yaml")), "the next run would read"),
+        (pack(&manifests, &path("manifests/more/../more/bundle.json")), "the next run would read"),
+        (pack(&input, &path("nowhere/bundle.yaml")), "cannot write"),
+    ];
+    for (packed, reason) in refused {
+        assert_eq!(code(&packed), 2, "{reason}");
+        assert!(text(&packed.stderr).contains(reason), "{}", text(&packed.stderr));
+    }
+    assert_eq!(std::fs::read_to_string(&input).unwrap(), CONFIG_MAP);
+
+    for to in [output, path("manifests/bundle.packed"), path("new.yaml")] {
+        let packed = pack(&manifests, &to);
+
+        assert_eq!(code(&packed), 0, "{}", text(&packed.stderr));
+        assert_eq!(std::fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(std::fs::read_to_string(&to).unwrap().contains("kind: ManagedResource\n"));
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 5, "nothing else is left behind");
+}
+
+#[test]
+fn a_pipe_among_manifests_is_named_and_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("a.yaml").display().to_string();
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let folder = folder.path().display().to_string();
+
+    for path in [&pipe, &folder] {
+        for arguments in
+            [vec!["validate", path], vec!["pack", path, "--name", "web"], vec!["diff", path], vec!["unpack", path]]
+        {
+            let output = run(&arguments, "");
+
+            assert_eq!(code(&output), 2, "{arguments:?}");
+            let stderr = text(&output.stderr);
+            assert!(stderr.contains("a.yaml is no regular file"), "{arguments:?}: {stderr}");
+        }
+    }
+    let through_a_pipe = run(&["validate", "/dev/stdin"], CONFIG_MAP);
+    assert_eq!(code(&through_a_pipe), 0, "{}", text(&through_a_pipe.stderr));
+}
+
+#[test]
+fn names_in_a_secret_steer_no_terminal() {
+    let secret = r#"{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {
+        "k\u001b[2J\u009b.yaml": "a2luZDogQQphcGlWZXJzaW9uOiB2MQptZXRhZGF0YToge25hbWU6IGF9Cg==", "x\u001b[2J.yaml.br": "AAAA"}}"#;
+
+    for arguments in [["unpack", "--list", "-"].as_slice(), &["unpack", "-"], &["validate", "-"]] {
+        let output = run(arguments, secret);
+
+        for stream in [text(&output.stdout), text(&output.stderr)] {
+            let control = |character: char| character.is_control() && character != '\n';
+            assert!(!stream.contains(control), "{arguments:?}: {stream:?}");
+        }
+    }
+}
+
 #[test]
 fn each_command_has_help_with_an_example_and_its_exit_codes() {
     for command in ["pack", "unpack", "validate", "diff", "get"] {

@@ -248,7 +248,11 @@ fn pack() -> Command {
         .arg(option("class", "CLASS").help("Class of the ManagedResource [default: resources]"))
         .arg(switch("secret-only", "Print only the Secret").hide_short_help(true))
         .arg(switch("plain", "Do not compress the manifests").hide_short_help(true))
-        .arg(option("output", "FILE").short('o').help("Write to a file instead of standard output"))
+        .arg(
+            option("output", "FILE")
+                .short('o')
+                .help("Write to a file that only you may read, instead of standard output"),
+        )
 }
 
 fn unpack() -> Command {

@@ -19,7 +19,7 @@ use crate::{
 /// Endings of the files that are read from folders.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 /// What stands for the standard input.
-const STDIN: &str = "-";
+pub(super) const STDIN: &str = "-";
 
 /// A file that was read.
 pub(super) struct Source {
@@ -33,6 +33,10 @@ pub(super) struct Source {
 pub(super) enum InputError {
     #[error("cannot read {path}: {error}")]
     Read { path: String, error: io::Error },
+    #[error(
+        "{path} is no regular file, and nobody may ever write to it — give the content as the standard input, with -"
+    )]
+    NoFile { path: String },
     #[error("{path} is larger than {limit} bytes — give smaller files")]
     TooLarge { path: String, limit: usize },
     #[error("the folder {path} has no *.yaml, *.yml or *.json — name a folder or file with manifests")]
@@ -96,16 +100,26 @@ fn read_folder(folder: &Path, sources: &mut Vec<Source>) -> Result<(), InputErro
             if !path.is_symlink() {
                 read_folder(&path, sources)?;
             }
-        } else if path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known)) {
+        } else if is_read_from_folders(&path) {
             read_file(&path, sources)?;
         }
     }
     Ok(())
 }
 
+/// Whether a file in a folder counts as manifests.
+pub(super) fn is_read_from_folders(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
+}
+
+/// A pipe of the shell is read as it comes (`<(…)` is `/dev/fd/63`); any other pipe might be waited for forever.
 fn read_file(path: &Path, sources: &mut Vec<Source>) -> Result<(), InputError> {
     let name = path.display().to_string();
     let failed = |error| InputError::Read { path: name.clone(), error };
+    let is_of_process = ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
+    if !is_of_process && !std::fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(InputError::NoFile { path: name });
+    }
     let bytes = bounded(&name, &mut File::open(path).map_err(failed)?)?;
     push(Source { name: name.into(), bytes }, sources)
 }

@@ -2,7 +2,7 @@
 //! `webhook review` for people on duty. Their flags are in `cli/tools.rs`.
 //!
 //! Each command is a function from what was read to a text and an exit code; [`run`] reads files, opens connections and
-//! prints. `input.rs` reads files and documents, `bundles.rs` tells bundles from other manifests, `connect.rs` makes
+//! prints. `input.rs` reads files and documents, `output.rs` writes files and makes results harmless, `bundles.rs` tells bundles from other manifests, `connect.rs` makes
 //! clients. `diff/` and `get/` read clusters through a [`kube::Client`] they are given: `diff/` with the functions of the
 //! controller itself, `get/` printing as it goes, because it may be asked to watch.
 //!
@@ -16,6 +16,7 @@ pub mod diff;
 mod garbage;
 mod get;
 mod input;
+mod output;
 mod pack;
 mod policies;
 mod registration;
@@ -38,6 +39,7 @@ use self::{
     connect::ConnectError,
     get::{GetError, Screen},
     input::{InputError, Source},
+    output::{OutputError, one_line},
 };
 use crate::{
     actors::garbage_collector::survey::SurveyError,
@@ -86,8 +88,8 @@ enum CommandError {
     /// Of a cluster that is asked what is garbage.
     #[error("{0} — it is not known what would be deleted")]
     Garbage(#[from] SurveyError),
-    #[error("cannot write {path}: {error}")]
-    Write { path: String, error: io::Error },
+    #[error(transparent)]
+    Output(#[from] OutputError),
     #[error("{0}")]
     Usage(String),
 }
@@ -128,34 +130,28 @@ pub fn run_with(tool: &Tool, env: &dyn Fn(&str) -> Option<String>, streams: Stre
     };
     let said =
         said.unwrap_or_else(|error| Said { remarks: vec![format!("error: {error}")], code: FAILED, ..Said::default() });
-    // Nobody is left to be told that nobody reads.
-    stdout.write_all(said.out.as_bytes()).and_then(|()| stdout.flush()).ok();
-    for remark in &said.remarks {
+    let Said { out, mut remarks, mut code } = said;
+    let written = stdout.write_all(output::harmless(out, colours).as_bytes()).and_then(|()| stdout.flush());
+    // A reader that has seen enough is no failure.
+    if let Err(error) =
+        written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
+    {
+        remarks.push(format!("error: cannot write the result: {error}"));
+        code = FAILED;
+    }
+    for remark in &remarks {
         writeln!(stderr, "{}", one_line(remark)).ok();
     }
-    said.code
-}
-
-/// The text without line breaks, control characters and marks of direction: names and messages come from files and
-/// clusters, and must neither steer a terminal nor reorder what stands beside them.
-fn one_line(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() || is_layout(character) { ' ' } else { character }).collect()
-}
-
-/// Whether a character breaks lines or sets the direction of those around it (Unicode UAX #9), without being a control
-/// character.
-fn is_layout(character: char) -> bool {
-    matches!(
-        character,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-    )
+    code
 }
 
 fn pack(options: &PackOptions, stdin: &mut dyn Read) -> Result<Said, CommandError> {
+    if let Some(path) = &options.output {
+        output::check(path, &options.paths)?;
+    }
     let mut said = pack::pack(options, &input::read(&options.paths, stdin)?);
     if let Some(path) = options.output.as_ref().filter(|_| said.code == OK) {
-        let text = std::mem::take(&mut said.out);
-        std::fs::write(path, text).map_err(|error| CommandError::Write { path: path.clone(), error })?;
+        output::write(path, &std::mem::take(&mut said.out))?;
     }
     Ok(said)
 }

@@ -6,7 +6,7 @@ use super::{
     DIFFERENT, OK, Said,
     bundles::{Bundles, is_secret},
     input::Source,
-    one_line,
+    output::one_line,
 };
 use crate::{
     api::object::{self, NamespacedName},
@@ -87,7 +87,7 @@ fn row(manifest: &Value, data_key: &str) -> [String; 5] {
     let kind = manifest["kind"].as_str().unwrap_or_default().to_owned();
     let bytes = yaml::document(manifest).len().to_string();
     let (namespace, name) = (object::namespace(manifest), object::name(manifest));
-    [one_line(&kind), one_line(namespace), one_line(name), data_key.to_owned(), bytes]
+    [one_line(&kind), one_line(namespace), one_line(name), one_line(data_key), bytes]
 }
 
 fn table(rows: Vec<[String; 5]>) -> String {

@@ -15,7 +15,7 @@ use super::{
     DIFFERENT, OK, Said,
     bundles::{Bundles, Located},
     input::{Place, Source},
-    one_line,
+    output::one_line,
 };
 use crate::{
     api::{
@@ -177,9 +177,9 @@ impl fmt::Display for Finding {
     /// `file[:document] object: what — remedy`, in one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, inside, object, issue: Issue { severity, what, remedy } } = self;
-        write!(f, "{place}")?;
+        write!(f, "{}", one_line(&place.to_string()))?;
         if !inside.is_empty() {
-            write!(f, "[{inside}]")?;
+            write!(f, "[{}]", one_line(inside))?;
         }
         if !object.is_empty() {
             write!(f, " {}", one_line(object))?;

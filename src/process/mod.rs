@@ -33,6 +33,6 @@ pub use life::{Link, Process, ProcessError, ProcessParts, identity};
 pub use observe::Observing;
 #[cfg(feature = "sim")]
 pub(crate) use run::serve_http;
-pub use run::{print, print_config, refuse, run};
+pub use run::{print_config, print_or_fail, refuse, run};
 pub use shutdown::{GRACE_PERIOD, Stopped};
 pub use vitals::Vitals;

@@ -113,8 +113,7 @@ pub fn print_config(options: &RunOptions) -> i32 {
             for warning in &loaded.warnings {
                 writeln!(io::stderr(), "{}: {}", warning.path, warning.message()).ok();
             }
-            print(&loaded.to_yaml());
-            0
+            print_or_fail(&loaded.to_yaml())
         }
         Err(error) => refuse_start(&error),
     }
@@ -343,7 +342,19 @@ fn report(error: &RunError) {
 }
 
 /// Writes to the standard output, whether somebody reads or not.
-pub fn print(text: &str) {
+fn print(text: &str) {
     let mut stdout = io::stdout();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).ok();
+}
+
+/// Writes what was asked for to the standard output; the exit code. A reader that has seen enough is no failure.
+pub fn print_or_fail(text: &str) -> i32 {
+    let mut stdout = io::stdout();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            writeln!(io::stderr(), "cannot write the result: {error}").ok();
+            1
+        }
+        Ok(()) | Err(_) => 0,
+    }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::{api::object::GroupVersionKind, commands::one_line, producer::yaml};
+use crate::{api::object::GroupVersionKind, commands::output::one_line, producer::yaml};
 
 /// What stands for a value of a Secret that does not change.
 const HIDDEN: &str = "<hidden>";

@@ -283,5 +283,5 @@ impl Printer {
 
 /// What kubectl takes for an argument.
 fn reference(object: &Value) -> String {
-    format!("managedresource.{}/{}\n", keys::GROUP, super::one_line(object::name(object)))
+    format!("managedresource.{}/{}\n", keys::GROUP, super::output::one_line(object::name(object)))
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::GetError;
-use crate::commands::one_line;
+use crate::commands::output::{harmless, one_line};
 
 /// Columns of a terminal that does not say how many it has.
 const USUAL: usize = 80;
@@ -24,6 +24,8 @@ pub(in crate::commands) struct Screen<'a> {
 
 impl Screen<'_> {
     pub(super) fn print(&mut self, text: &str) -> Result<(), GetError> {
+        let on_terminal = self.columns.map(|_| harmless(text.to_owned(), self.colours));
+        let text = on_terminal.as_deref().unwrap_or(text);
         self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()).map_err(GetError::Output)
     }
 

@@ -7,7 +7,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::row::{Row, Verdict};
 use crate::commands::{
     colours::{GREEN, PLAIN, RED, YELLOW, paint},
-    one_line,
+    output::one_line,
 };
 
 const HEAD: [&str; 9] =

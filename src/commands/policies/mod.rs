@@ -10,7 +10,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 use cluster::object::{self, NamespacedName};
 
 pub(super) use self::gather::gather;
-use super::{CommandError, DIFFERENT, Said, input::Source, one_line};
+use super::{CommandError, DIFFERENT, Said, input::Source, output::one_line};
 use crate::{
     actors::network_policy::{
         label,

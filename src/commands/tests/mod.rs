@@ -12,7 +12,7 @@ mod registration;
 mod review;
 mod validating;
 
-use super::{Said, input::Source, one_line};
+use super::{Said, input::Source, output::one_line};
 #[cfg(feature = "sim")]
 use crate::api::crd;
 #[cfg(feature = "sim")]

@@ -1,0 +1,133 @@
+//! Where results go: a file that is there as a whole or not at all, and terminals that nothing steers.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use super::input::{STDIN, is_read_from_folders};
+
+/// Why no file is written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OutputError {
+    #[error("cannot write {path}: {error}")]
+    Write { path: String, error: io::Error },
+    #[error("{path} is read as input and would be overwritten — name another file for the output")]
+    Input { path: String },
+    #[error(
+        "{path} is in the folder {folder}, which is read as input: the next run would read what this one wrote — name a file \
+         outside of it"
+    )]
+    InFolder { path: String, folder: String },
+}
+
+/// The text without line breaks, control characters and marks of direction: names and messages come from files and
+/// clusters, and must neither steer a terminal nor reorder what stands beside them.
+pub(super) fn one_line(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() || is_layout(character) { ' ' } else { character }).collect()
+}
+
+/// The result as it may go to a terminal: of control characters only line feeds and tabs stay, and with `colours` the
+/// sequences that set them. JSON and YAML escape these characters, so that this changes nothing there.
+pub(super) fn harmless(text: String, colours: bool) -> String {
+    let is_harmless = |character: char| !character.is_control() || matches!(character, '\n' | '\t');
+    if text.chars().all(is_harmless) {
+        return text;
+    }
+    let mut safe = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(character) = rest.chars().next() {
+        let colour = if colours { colour_length(rest) } else { 0 };
+        let length = colour.max(character.len_utf8());
+        safe.push_str(if colour > 0 || is_harmless(character) { &rest[..length] } else { " " });
+        rest = &rest[length..];
+    }
+    safe
+}
+
+/// Bytes of the sequence that sets a colour, at the beginning of the text; 0 if there is none.
+fn colour_length(text: &str) -> usize {
+    let Some(parameters) = text.strip_prefix("\x1b[") else { return 0 };
+    let length = parameters.find(|character: char| !character.is_ascii_digit() && character != ';');
+    length.filter(|length| parameters[*length..].starts_with('m')).map_or(0, |length| length + 3)
+}
+
+/// Whether a character breaks lines or sets the direction of those around it (Unicode UAX #9), without being a control
+/// character.
+fn is_layout(character: char) -> bool {
+    matches!(
+        character,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
+}
+
+/// Refuses a file that these inputs name, or that the next run would read with them. Before they are read.
+pub(super) fn check(path: &str, inputs: &[String]) -> Result<(), OutputError> {
+    let place = place(Path::new(path));
+    for input in inputs.iter().filter(|input| *input != STDIN) {
+        let Ok(input_place) = std::fs::canonicalize(input) else { continue };
+        if input_place == place {
+            return Err(OutputError::Input { path: path.to_owned() });
+        }
+        if input_place.is_dir() && place.starts_with(&input_place) && is_read_from_folders(&place) {
+            return Err(OutputError::InFolder { path: path.to_owned(), folder: input.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file that only its owner may read: all of it, or nothing. Pipes and devices are written to as they are.
+pub(super) fn write(path: &str, text: &str) -> Result<(), OutputError> {
+    let failed = |error| OutputError::Write { path: path.to_owned(), error };
+    let place = place(Path::new(path));
+    if std::fs::metadata(&place).is_ok_and(|metadata| !metadata.is_file()) {
+        let mut stream = OpenOptions::new().write(true).open(&place).map_err(failed)?;
+        return stream.write_all(text.as_bytes()).and_then(|()| stream.flush()).map_err(failed);
+    }
+    whole(&place, text).map_err(failed)
+}
+
+fn whole(place: &Path, text: &str) -> io::Result<()> {
+    let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Made for its owner alone.
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(place).map_err(|error| error.error)?;
+    // The name is lasting when the folder is; not all file systems can do that.
+    File::open(folder).and_then(|folder| folder.sync_all()).ok();
+    Ok(())
+}
+
+/// Where a path leads, through links; the file itself need not be there yet.
+fn place(path: &Path) -> PathBuf {
+    if let Ok(place) = std::fs::canonicalize(path) {
+        return place;
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (std::fs::canonicalize(folder), path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_steers_no_terminal() {
+        let table = [
+            ("a\tb\nc é", false, "a\tb\nc é"),
+            ("a\x1b[2Jb\rc\u{9b}d\u{7f}", false, "a [2Jb c d "),
+            ("\x1b[31ma\x1b[0m", false, " [31ma [0m"),
+            ("\x1b[31ma\x1b[0m\x1b[1;32m", true, "\x1b[31ma\x1b[0m\x1b[1;32m"),
+            ("\x1b[31ma\x1b[2J\x1b]0;b\x07\x1b[", true, "\x1b[31ma [2J ]0;b  ["),
+        ];
+
+        for (text, colours, expected) in table {
+            assert_eq!(harmless(text.to_owned(), colours), expected, "{text:?}");
+        }
+    }
+}
