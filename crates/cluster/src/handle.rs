@@ -141,6 +141,20 @@ impl Cluster {
         }))
     }
 
+    /// The same cluster with a gate of its own, for those who ask on behalf of strangers: half the rate of the other requests,
+    /// none of which waits for theirs.
+    pub fn apart(&self) -> Self {
+        let ClusterOptions { qps, burst, side, .. } = self.0.options;
+        let gate = Gate::half(qps, burst, side, Rc::new(super::NoObserver));
+        Self(Rc::new(Inner {
+            transport: self.0.transport.clone(),
+            options: self.0.options.clone(),
+            env: self.0.env.clone(),
+            gate,
+            discovery: self.0.discovery.clone(),
+        }))
+    }
+
     /// The same cluster in its other part: requests share connection, gate and discovery, the namespaces may differ.
     pub fn as_side(&self, side: Side, namespaces: Vec<String>) -> Self {
         let inner = &self.0;

@@ -121,7 +121,7 @@ impl Caches {
 
         let (questions, receiver) = mpsc::channel(QUESTIONS);
         // Ends when nobody can ask any more: live reads go on until the last review is answered.
-        let reader = Reader::new(source.cluster().clone(), target.cluster().clone(), first_lists);
+        let reader = Reader::new(source.cluster().apart(), target.cluster().apart(), first_lists);
         fatal.spawn("the live reader of the webhooks", reader.run(receiver));
         Self { knowledge: Knowledge { stores: Arc::new(stores), questions }, stops }
     }

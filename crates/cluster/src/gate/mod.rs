@@ -68,6 +68,12 @@ impl Gate {
         Self(Rc::new(Inner { shell: RefCell::new(shell), side, observer }))
     }
 
+    /// A gate of half this rate.
+    pub(super) fn half(qps: f32, burst: u32, side: Side, observer: Rc<dyn RequestObserver>) -> Self {
+        let (qps, burst) = schedule::given_or_usual(qps, burst);
+        Self::new(qps / 2.0, burst.div_ceil(2), side, observer)
+    }
+
     /// Waits for the turn of one request.
     pub(super) async fn pass(&self, lane: Lane, key: &Rc<str>, resource: &Resource, write: bool) -> Permit {
         let asked = {

@@ -19,6 +19,11 @@ const BACKGROUND_EVERY: u64 = 8;
 /// Tokens are fractions; what misses less than this to a whole one is a rounding error.
 const ROUNDING: f64 = 1e-6;
 
+/// Rate and burst, with client-go's defaults in the place of zeros.
+pub(super) fn given_or_usual(qps: f32, burst: u32) -> (f32, u32) {
+    (if qps == 0.0 { 5.0 } else { qps }, if burst == 0 { 10 } else { burst })
+}
+
 /// Group and plural of a resource type.
 pub(super) type Bucket = (Arc<str>, Arc<str>);
 
@@ -81,8 +86,8 @@ struct Line {
 impl Schedule {
     /// Negative `qps`: no buckets. Zero: client-go's defaults of 5 a second and a burst of 10.
     pub(super) fn new(qps: f32, burst: u32) -> Self {
-        let per_second = if qps == 0.0 { 5.0 } else { f64::from(qps) };
-        let burst = if burst == 0 { 10.0 } else { f64::from(burst) };
+        let (qps, burst) = given_or_usual(qps, burst);
+        let (per_second, burst) = (f64::from(qps), f64::from(burst));
         Self {
             rate: (per_second > 0.0).then_some(Rate { per_second, burst }),
             buckets: BTreeMap::new(),
