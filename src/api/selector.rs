@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cluster::object;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Map, Value, json};
 
@@ -135,7 +136,7 @@ impl Requirement {
     fn to_json(&self) -> Value {
         let mut json = json!({ "key": self.key, "operator": self.operator.as_str() });
         if self.operator.has_values() {
-            json["values"] = json!(self.values);
+            *object::field_mut(&mut json, &["values"]) = json!(self.values);
         }
         json
     }

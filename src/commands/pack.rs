@@ -126,7 +126,7 @@ fn render(options: &PackOptions, data: BTreeMap<String, Vec<u8>>) -> String {
 
 fn without_empty_namespace(object: &mut Value) {
     if object::namespace(object).is_empty()
-        && let Some(metadata) = object["metadata"].as_object_mut()
+        && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
     {
         metadata.remove("namespace");
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cluster::ApiError;
+use cluster::{ApiError, object::field_mut};
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -181,15 +181,15 @@ impl ManagedResourceBuilder {
     fn fill(&self, object: &mut Value) {
         let mut labels = texts(&object["metadata"]["labels"]);
         labels.extend(self.labels.clone());
-        set_texts(&mut object["metadata"], "labels", &labels);
+        set_texts(field_mut(object, &["metadata"]), "labels", &labels);
 
         let mut annotations = texts(&object["metadata"]["annotations"]);
         annotations.extend(self.annotations.clone());
         references::refresh(&mut annotations, &self.spec.secret_refs);
-        set_texts(&mut object["metadata"], "annotations", &annotations);
+        set_texts(field_mut(object, &["metadata"]), "annotations", &annotations);
 
         // A struct of texts, lists and booleans has a JSON form.
-        object["spec"] = serde_json::to_value(&self.spec).unwrap_or_default();
+        *field_mut(object, &["spec"]) = serde_json::to_value(&self.spec).unwrap_or_default();
     }
 }
 

@@ -135,7 +135,7 @@ impl Requests<'_> {
             ListParams::default().labels(selection.label_selector).fields(selection.field_selector).limit(PAGE);
         loop {
             let mut page = self.send(kind, kind.all(selection.namespace).list(&parameters)).await?;
-            if let Value::Array(items) = page["items"].take() {
+            if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
                 listed.items.extend(items);
             }
             listed.resource_version = resource_version(&page).to_owned();

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use cluster::ApiError;
+use cluster::{ApiError, object};
 use kube::Client;
 use serde_json::{Map, Value, json};
 
@@ -132,11 +132,11 @@ impl SecretBuilder {
         if self.unique {
             labels.insert(GARBAGE_COLLECTABLE.to_owned(), GARBAGE_COLLECTABLE_VALUE.to_owned());
         }
-        set_texts(&mut secret["metadata"], "labels", &labels);
-        set_texts(&mut secret["metadata"], "annotations", &self.annotations);
+        set_texts(object::field_mut(secret, &["metadata"]), "labels", &labels);
+        set_texts(object::field_mut(secret, &["metadata"]), "annotations", &self.annotations);
         let data = self.data.iter().map(|(key, value)| (key.clone(), STANDARD.encode(value))).collect();
         set_texts(secret, "data", &data);
-        secret["type"] = "Opaque".into();
+        *object::field_mut(secret, &["type"]) = "Opaque".into();
         if let Some(fields) = secret.as_object_mut() {
             if self.unique {
                 fields.insert("immutable".to_owned(), true.into());

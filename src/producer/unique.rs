@@ -6,6 +6,7 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use cluster::object::field_mut;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -83,7 +84,7 @@ pub fn make_unique(object: &mut Value) -> Result<(), UniqueError> {
         .as_object_mut()
         .ok_or(UniqueError::NotAMap("metadata.labels"))?
         .insert(GARBAGE_COLLECTABLE.to_owned(), GARBAGE_COLLECTABLE_VALUE.into());
-    object["immutable"] = true.into();
+    *field_mut(object, &["immutable"]) = true.into();
     Ok(())
 }
 

@@ -9,8 +9,8 @@ use crate::{
 };
 
 /// Rows of the table of faults that concern the controller of ManagedResources: what goes wrong with requests, watches and
-/// data (1 to 16), and between bundles and other controllers (20 to 24).
-const ROWS: [(u32, &str); 21] = [
+/// data (1 to 16), between bundles and other controllers (20 to 24), and answers that are none (31).
+const ROWS: [(u32, &str); 22] = [
     (1, "crash between any two writes"),
     (2, "crash after a write, before the status"),
     (3, "stale read after a restart"),
@@ -32,6 +32,7 @@ const ROWS: [(u32, &str); 21] = [
     (22, "two bundles claim one object"),
     (23, "object moved between bundles"),
     (24, "another controller owns a field"),
+    (31, "an answer that is none"),
 ];
 
 #[test]

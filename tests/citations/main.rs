@@ -2,6 +2,7 @@
 
 mod documents;
 mod faults;
+mod indexing;
 mod reading;
 mod scenarios;
 mod sources;

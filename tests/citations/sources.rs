@@ -83,7 +83,7 @@ fn is_test_attribute(line: &str) -> bool {
 }
 
 /// The files with an ending, in a folder of the repository and below it, or the one file of this path: path and text.
-fn texts(path: &str, ending: &str) -> Vec<(String, String)> {
+pub(crate) fn texts(path: &str, ending: &str) -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let is_text = |path: &PathBuf| path.extension().is_some_and(|extension| extension == ending);
     let text = |path: PathBuf| {

@@ -41,7 +41,9 @@ const KINDS: [Kind; 6] = [
 ];
 
 /// These are tried at each third request.
-const MORE_KINDS: [Kind; 7] = [
+const MORE_KINDS: [Kind; 9] = [
+    ("no object", |info| Fault::FailAfterCommit(Seen::nonsense(usize::try_from(info.number).unwrap_or_default()))),
+    ("a status", |_| Fault::FailBefore(Seen::body(STATUS))),
     ("409", |info| Fault::FailBefore(Seen::conflict(info))),
     ("429", |_| Fault::FailBefore(Seen::too_many_requests())),
     ("503", |_| Fault::FailBefore(Seen::unavailable())),
@@ -57,7 +59,10 @@ fn one_fault_at_any_request_changes_nothing_in_the_end() {
     try_faults(&KINDS, 1);
 }
 
-/// faults rows 7, 8, 9 and 10
+/// Success, and no object.
+const STATUS: &str = r#"{"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}"#;
+
+/// faults rows 7, 8, 9, 10 and 31
 #[test]
 fn refusals_and_silence_change_nothing_in_the_end() {
     try_faults(&MORE_KINDS, 3);

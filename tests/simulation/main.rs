@@ -31,6 +31,7 @@ mod logged;
 mod merge_rules;
 mod neighbours;
 mod nodes;
+mod nonsense;
 mod objects;
 mod outages;
 mod owners;

@@ -23,7 +23,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{ApiError, Cluster, Context, Resource};
+use super::{ApiError, Cluster, Context, Resource, object::field_mut};
 
 /// Events that are remembered to count repetitions: one per object, reason and text; 1,024 are some hundred KiB.
 const REMEMBERED: usize = 1024;
@@ -356,7 +356,7 @@ impl Subject {
             "lastTimestamp": seconds(entry.last),
         });
         if !self.action.is_empty() {
-            event["action"] = (*self.action).into();
+            *field_mut(&mut event, &["action"]) = (*self.action).into();
         }
         event
     }

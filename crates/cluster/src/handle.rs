@@ -215,13 +215,13 @@ impl Cluster {
 
     /// One object, live.
     pub async fn get(&self, ctx: &Context, at: &Target) -> Result<Value, ApiError> {
-        self.object(ctx, at, Call::read(at.path(None)?)).await
+        whole(self.object(ctx, at, Call::read(at.path(None)?)).await?)
     }
 
     /// One object's metadata, as `PartialObjectMetadata`.
     pub async fn get_metadata(&self, ctx: &Context, at: &Target) -> Result<Value, ApiError> {
         let object = self.object(ctx, at, Call::read(at.path(None)?).accepting(METADATA)).await?;
-        Ok(narrow(object))
+        Ok(narrow(whole(object)?))
     }
 
     /// A subresource of an object, e.g. `scale`.
@@ -343,12 +343,13 @@ impl Cluster {
     /// Sends an object. Who owns which field is not of interest in the answer: it comes without `managedFields`.
     async fn written(&self, ctx: &Context, at: &Target, call: Call) -> Result<Value, ApiError> {
         let call = call.about_secret(at.resource.is_secret());
-        self.perform(ctx, &at.resource, &call).await?.slim()
+        whole(self.perform(ctx, &at.resource, &call).await?.slim()?)
     }
 
     async fn object(&self, ctx: &Context, at: &Target, call: Call) -> Result<Value, ApiError> {
         let call = call.about_secret(at.resource.is_secret());
-        self.perform(ctx, &at.resource, &call).await?.json()
+        let object = self.perform(ctx, &at.resource, &call).await?.json()?;
+        if object.is_object() { Ok(object) } else { Err(ApiError::Decode("it is no object".into())) }
     }
 
     async fn perform(&self, ctx: &Context, resource: &Resource, call: &Call) -> Result<Answer, ApiError> {
@@ -442,6 +443,18 @@ impl Propagation {
             Self::Orphan => "Orphan",
         }
     }
+}
+
+/// An object as all of them are: a map with the map `metadata`, and not a word of the server about something else.
+///
+/// # Errors
+/// If it is none. That says nothing of the object that was meant.
+pub(super) fn whole(object: Value) -> Result<Value, ApiError> {
+    let is_status = object["kind"] == "Status" && object["apiVersion"] == "v1";
+    if object["metadata"].is_object() && !is_status {
+        return Ok(object);
+    }
+    Err(ApiError::Decode(if is_status { "it is a Status and no object" } else { "it is no object" }.into()))
 }
 
 /// Leaves metadata alone, for servers that do not know `PartialObjectMetadata`.

@@ -50,6 +50,20 @@ pub struct NamespacedName {
     pub name: String,
 }
 
+/// The place at a path of fields, to be changed. What is no map on the way there becomes one, as what is absent does: unlike
+/// `object["field"] = …`, this does not panic, whatever came from a server or a file.
+pub fn field_mut<'a>(object: &'a mut Value, path: &[&str]) -> &'a mut Value {
+    let mut place = object;
+    for field in path {
+        if !place.is_object() {
+            *place = Value::Object(Map::new());
+        }
+        // It is a map by now; indexing adds the field.
+        place = &mut place[*field];
+    }
+    place
+}
+
 // === impl GroupVersionKind ===
 
 impl GroupVersionKind {

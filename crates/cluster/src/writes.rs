@@ -220,7 +220,7 @@ impl Target {
     fn empty_object(&self) -> Value {
         let mut metadata = json!({"name": self.name});
         if self.resource.namespaced {
-            metadata["namespace"] = self.namespace.as_str().into();
+            *object::field_mut(&mut metadata, &["namespace"]) = self.namespace.as_str().into();
         }
         json!({"apiVersion": self.resource.api_version(), "kind": &*self.resource.kind, "metadata": metadata})
     }

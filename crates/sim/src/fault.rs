@@ -50,6 +50,22 @@ pub enum Fault {
     },
 }
 
+/// Answers that are none: no JSON, no object, an object of the wrong shape, a word of the server about something else, and
+/// items that are no objects.
+pub const NONSENSE: [&str; 11] = [
+    "[]",
+    "\"x\"",
+    "null",
+    "{}",
+    "<html>",
+    r#"{"metadata": []}"#,
+    r#"{"kind": "Lease", "metadata": "x", "spec": "x"}"#,
+    r#"{"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}"#,
+    r#"{"kind": "List", "apiVersion": "v1", "metadata": {}, "items": "x"}"#,
+    r#"{"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "items": [7, "x", [], null, {}]}"#,
+    r#"{"type": "ADDED", "object": []}"#,
+];
+
 /// What a client sees instead of the answer.
 #[derive(Debug, Clone)]
 pub enum Seen {
@@ -137,6 +153,17 @@ impl Seen {
         });
         let body = super::encode::to_vec(&body).into();
         Self::Answer(Failure { code, body, content_type: "application/json", retry_after: None })
+    }
+
+    /// Success, with this body: what something that is no API server may answer.
+    pub fn body(body: &str) -> Self {
+        let body = body.to_owned().into();
+        Self::Answer(Failure { code: 200, body, content_type: "application/json", retry_after: None })
+    }
+
+    /// One of the [`NONSENSE`] bodies.
+    pub fn nonsense(number: usize) -> Self {
+        Self::body(NONSENSE[number % NONSENSE.len()])
     }
 
     /// 401: the token is not (or no longer) good.

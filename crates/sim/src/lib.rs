@@ -66,7 +66,7 @@ use kit::{Clock, Random};
 use serde_json::Value;
 use tokio::sync::Notify;
 
-pub use fault::{EventFault, EventInfo, Fault, Process, Seen, WatchEnd};
+pub use fault::{EventFault, EventInfo, Fault, NONSENSE, Process, Seen, WatchEnd};
 pub use fixtures::PutError;
 pub use record::Recorded;
 pub use request::RequestInfo;

@@ -1,5 +1,6 @@
 //! The condition that is written for a verdict (spec 32 §5.2).
 
+use cluster::object;
 use serde_json::{Value, json};
 
 use super::judge::{Certificate, Verdict};
@@ -8,11 +9,7 @@ use super::judge::{Certificate, Verdict};
 /// `None` if nothing is to be written. Its `resourceVersion` is what makes two deciders notice each other.
 pub fn decided(mut csr: Value, verdict: &Verdict) -> Option<Value> {
     let condition = condition(verdict)?;
-    let status = csr.as_object_mut()?.entry("status").or_insert(Value::Null);
-    if !status.is_object() {
-        *status = json!({});
-    }
-    match &mut status["conditions"] {
+    match object::field_mut(&mut csr, &["status", "conditions"]) {
         Value::Array(conditions) => conditions.push(condition),
         conditions => *conditions = json!([condition]),
     }

@@ -96,7 +96,7 @@ fn patch(cluster: &str, mode: Mode) -> Value {
         Mode::Client => Some("use_downstream_protocol_config"),
     };
     if let Some(speaks) = speaks {
-        value["typed_extension_protocol_options"] = json!({ OPTIONS: {
+        *object::field_mut(&mut value, &["typed_extension_protocol_options"]) = json!({ OPTIONS: {
             "@type": format!("type.googleapis.com/{OPTIONS}"),
             "common_http_protocol_options": { "max_connection_duration": LONGEST_CONNECTION },
             speaks: { "http2_protocol_options": {
@@ -115,9 +115,9 @@ fn patch(cluster: &str, mode: Mode) -> Value {
 pub fn bring_into(live: &Value, wanted: &Value) -> Value {
     let mut after = live.clone();
     for field in ["labels", "ownerReferences"] {
-        after["metadata"][field] = wanted["metadata"][field].clone();
+        *object::field_mut(&mut after, &["metadata", field]) = wanted["metadata"][field].clone();
     }
-    after["spec"] = wanted["spec"].clone();
+    *object::field_mut(&mut after, &["spec"]) = wanted["spec"].clone();
     after
 }
 

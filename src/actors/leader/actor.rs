@@ -17,7 +17,10 @@ use tokio::{
     time::Instant,
 };
 
-use super::election::{Action, Answer, Election, Tick};
+use super::{
+    election::{Action, Answer, Election, Tick},
+    lease::Lease,
+};
 
 /// Why the fence is shut after a loss.
 const LOST: &str = "the leader election lease is lost";
@@ -342,7 +345,7 @@ impl StreamHandler<Result<WatchEvent, ApiError>> for LeaderActor {
         let now = self.tick().now;
         let is_free = match event {
             Ok(WatchEvent { kind: WatchKind::Added | WatchKind::Modified, object }) => {
-                self.setup.election.saw(object, now)
+                Lease::is_one(&object) && self.setup.election.saw(object, now)
             }
             // Whoever held it may write until its own deadline. After an error the stream ends.
             Ok(WatchEvent { kind: WatchKind::Deleted | WatchKind::Bookmark, .. }) | Err(_) => false,
@@ -386,11 +389,12 @@ impl Handler<Abandon> for LeaderActor {
 
 /// Reads the Lease, creates it, or replaces it if it has a version.
 async fn send(cluster: &Cluster, ctx: &RequestContext, at: &Target, lease: Option<Value>) -> Result<Value, ApiError> {
-    match lease {
+    let lease = match lease {
         None => cluster.get(ctx, at).await,
         Some(lease) if crate::api::object::resource_version(&lease).is_empty() => cluster.create(ctx, at, &lease).await,
         Some(lease) => cluster.replace(ctx, at, None, &lease).await,
-    }
+    }?;
+    if Lease::is_one(&lease) { Ok(lease) } else { Err(ApiError::Decode("it is no Lease".into())) }
 }
 
 #[cfg(test)]

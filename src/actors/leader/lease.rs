@@ -18,6 +18,12 @@ impl Lease {
         Self(lease)
     }
 
+    /// Whether an answer is a Lease at all. What is none says nothing of who leads.
+    pub(super) fn is_one(answer: &Value) -> bool {
+        let has_spec = answer.get("spec").is_none_or(|spec| spec.is_object() || spec.is_null());
+        answer.is_object() && answer["kind"] == "Lease" && !object::resource_version(answer).is_empty() && has_spec
+    }
+
     /// A Lease that does not exist yet.
     pub(super) fn absent(namespace: &str, name: &str) -> Self {
         Self(json!({
@@ -83,7 +89,7 @@ impl Lease {
     fn with(&self, fields: &[(&str, Value)]) -> Value {
         let mut lease = self.0.clone();
         for (field, value) in fields {
-            lease["spec"][*field] = value.clone();
+            *object::field_mut(&mut lease, &["spec", field]) = value.clone();
         }
         lease
     }

@@ -94,12 +94,9 @@ impl Policy {
             ("labels", SERVICE_NAMESPACE, owner.namespace.as_str()),
             ("annotations", DESCRIPTION, &text),
         ] {
-            if !object["metadata"][map].is_object() {
-                object["metadata"][map] = json!({});
-            }
-            object["metadata"][map][key] = json!(value);
+            *object::field_mut(object, &["metadata", map, key]) = json!(value);
         }
-        object["spec"] = self.spec();
+        *object::field_mut(object, &["spec"]) = self.spec();
     }
 
     /// A new object.

@@ -46,7 +46,7 @@ pub fn created(name: &NamespacedName, labels: &Labels) -> Value {
         "metadata": { "namespace": name.namespace, "name": name.name }, AUTOMOUNT: false,
     });
     if !labels.is_empty() {
-        account["metadata"]["labels"] = json!(labels);
+        *object::field_mut(&mut account, &["metadata", "labels"]) = json!(labels);
     }
     account
 }
@@ -57,7 +57,7 @@ pub fn updated(live: &Value, labels: &Labels) -> Option<Value> {
         return None;
     }
     let mut account = live.clone();
-    account[AUTOMOUNT] = json!(false);
+    *object::field_mut(&mut account, &[AUTOMOUNT]) = json!(false);
     if let Some(metadata) = account.get_mut("metadata").and_then(Value::as_object_mut) {
         match labels.is_empty() {
             true => drop(metadata.remove("labels")),

@@ -1,6 +1,7 @@
 //! The content of the Secret that holds a token (spec 30 §5.1 d to f, §5.6, §7): where the token is, and where it goes.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use cluster::object;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -110,7 +111,7 @@ pub fn patch(secret: &Value, renewal: Timestamp, changes: Changes) -> Value {
     let annotations = json!({ TOKEN_RENEW_TIMESTAMP: renewal::text(renewal) });
     let mut patch = json!({ "metadata": { "resourceVersion": version, "annotations": annotations } });
     if !changes.is_empty() {
-        patch["data"] = changes.into();
+        *object::field_mut(&mut patch, &["data"]) = changes.into();
     }
     patch
 }
@@ -123,11 +124,12 @@ pub fn target(live: &Value, name: &cluster::object::NamespacedName, changes: &Ch
             "apiVersion": "v1", "kind": "Secret", "metadata": { "namespace": name.namespace, "name": name.name },
         });
     }
-    if !secret["data"].is_object() {
-        secret["data"] = json!({});
+    let data = object::field_mut(&mut secret, &["data"]);
+    if !data.is_object() {
+        *data = json!({});
     }
     for (key, value) in changes {
-        match (value, secret["data"].as_object_mut()) {
+        match (value, data.as_object_mut()) {
             (Value::Null, Some(data)) => drop(data.remove(key)),
             (value, Some(data)) => drop(data.insert(key.clone(), value.clone())),
             (_, None) => {}

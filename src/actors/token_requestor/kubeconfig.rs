@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use cluster::object;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -218,8 +219,8 @@ impl Kubeconfig {
     pub fn write(&self) -> Result<String, KubeconfigError> {
         let failed = |text: &str| KubeconfigError::Undecodable(text.to_owned());
         let mut document = serde_json::to_value(self).map_err(|_| failed(": it cannot be encoded"))?;
-        document["apiVersion"] = "v1".into();
-        document["kind"] = "Config".into();
+        *object::field_mut(&mut document, &["apiVersion"]) = "v1".into();
+        *object::field_mut(&mut document, &["kind"]) = "Config".into();
         let options = serde_saphyr::ser_options! {
             prefer_block_scalars: false, compact_list_indent: true, quote_all: true,
         };

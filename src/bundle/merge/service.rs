@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::{Rule, copy_field};
-use crate::api::keys;
+use crate::api::{keys, object};
 
 const CLUSTER_IP: &str = "ClusterIP";
 const NODE_PORT: &str = "NodePort";
@@ -102,7 +102,7 @@ fn keep_node_ports(spec: &mut Map<String, Value>, live: &Value) {
             let Some(old) = old_ports.iter().rev().filter(is_free).find(|old| matches(port, old)) else { continue };
             taken.insert((protocol(port).to_owned(), node_port(old)));
             taken.insert((protocol(old).to_owned(), node_port(old)));
-            port["nodePort"] = node_port(old).into();
+            *object::field_mut(port, &["nodePort"]) = node_port(old).into();
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use cluster::{ApiError, Cluster, Context, ListQuery, Resource, object::NamespacedName};
+use cluster::{
+    ApiError, Cluster, Context, ListQuery, Resource,
+    object::{NamespacedName, field_mut},
+};
 use kit::{Deadline, Lane};
 
 use super::super::CommandError;
@@ -102,8 +105,8 @@ impl Gathering<'_> {
             match page {
                 Ok(page) => page.items.into_iter().for_each(|mut object| {
                     // Metadata comes under a kind of its own.
-                    object["apiVersion"] = kind.group_version_kind().api_version().into();
-                    object["kind"] = kind.kind.to_string().into();
+                    *field_mut(&mut object, &["apiVersion"]) = kind.group_version_kind().api_version().into();
+                    *field_mut(&mut object, &["kind"]) = kind.kind.to_string().into();
                     self.snapshot.add(&object);
                 }),
                 Err(error) if is_absent(&error) => return Ok(()),

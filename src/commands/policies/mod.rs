@@ -72,7 +72,7 @@ pub(super) fn from_files(
         };
         for mut object in objects {
             if object["metadata"].is_object() && object::namespace(&object).is_empty() {
-                object["metadata"]["namespace"] = namespace.unwrap_or("default").into();
+                *object::field_mut(&mut object, &["metadata", "namespace"]) = namespace.unwrap_or("default").into();
             }
             snapshot.add(&object);
         }

@@ -84,7 +84,7 @@ fn fault(random: &mut fastrand::Rng, info: &RequestInfo, weather: Weather) -> Fa
         };
         return Fault::BreakWatch { after_events: random.u64(0..6), end };
     }
-    match random.u8(0..40) {
+    match random.u8(0..42) {
         0..=4 => Fault::FailBefore(Seen::unavailable()),
         5..=7 => Fault::FailBefore(Seen::Disconnect),
         8..=12 => Fault::FailAfterCommit(Seen::Disconnect),
@@ -98,6 +98,8 @@ fn fault(random: &mut fastrand::Rng, info: &RequestInfo, weather: Weather) -> Fa
         29..=31 => Fault::CrashClientAfterCommit,
         32..=35 => Fault::Delay(short),
         36..=38 => Fault::DelayAnswer(short),
+        39 => Fault::FailBefore(Seen::nonsense(random.usize(..))),
+        40 => Fault::FailAfterCommit(Seen::nonsense(random.usize(..))),
         _ => Fault::HangAfterCommit,
     }
 }

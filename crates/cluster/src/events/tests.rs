@@ -28,7 +28,7 @@ async fn with_task<T>(recorder: &Recorder, test: impl Future<Output = T>) -> T {
 }
 
 fn accepting() -> Server {
-    Server::new(|_| reply(201, &json!({})))
+    Server::new(|_| reply(201, &json!({"metadata": {}})))
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,7 +98,11 @@ async fn a_repeated_event_is_counted_and_written_seldom() {
 #[tokio::test(start_paused = true)]
 async fn an_event_that_expired_is_created_anew_with_its_count() {
     let server = Server::new(|seen| {
-        if seen.line.starts_with("PATCH") { status(404, "NotFound", "gone") } else { reply(201, &json!({})) }
+        if seen.line.starts_with("PATCH") {
+            status(404, "NotFound", "gone")
+        } else {
+            reply(201, &json!({"metadata": {}}))
+        }
     });
     let recorder = Recorder::new(&server.cluster(), "me");
 
@@ -119,7 +123,11 @@ async fn an_event_that_expired_is_created_anew_with_its_count() {
 #[tokio::test(start_paused = true)]
 async fn where_patching_is_refused_repetitions_are_left_out_as_long_as_the_event_is_there() {
     let server = Server::new(|seen| {
-        if seen.line.starts_with("PATCH") { status(403, "Forbidden", "no") } else { reply(201, &json!({})) }
+        if seen.line.starts_with("PATCH") {
+            status(403, "Forbidden", "no")
+        } else {
+            reply(201, &json!({"metadata": {}}))
+        }
     });
     let recorder = Recorder::new(&server.cluster(), "me");
     let sent = || {

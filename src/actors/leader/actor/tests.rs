@@ -8,7 +8,7 @@ use std::{
 use actix::{Addr, System};
 use cluster::{
     NoObserver,
-    testing::{Reply, Seen, Server, json as reply, late, status},
+    testing::{Reply, Seen, Server, answer, json as reply, late, status},
 };
 use kit::{Census, Fatal, Role};
 use serde_json::json;
@@ -46,7 +46,7 @@ impl Leases {
         move |seen| {
             let mut state = this.0.lock().unwrap();
             if seen.line.contains("/events") {
-                return reply(201, &json!({}));
+                return reply(201, &json!({"metadata": {}}));
             }
             if let Some(trouble) = state.trouble {
                 return trouble();
@@ -172,6 +172,41 @@ fn a_released_lease_is_taken_over_soon() {
         assert!(second.is(Leadership::Leader));
         assert!(!first.address.send(Release).await.unwrap());
         assert_eq!(leases.holder(), "b");
+    });
+}
+
+/// fault 31
+#[test]
+fn an_answer_that_is_no_lease_is_a_failed_request_and_nothing_else() {
+    const NO_LEASES: [&str; 7] = [
+        "[]",
+        r#""x""#,
+        "null",
+        r#"{"spec": "x"}"#,
+        r#"{"kind": "Lease", "metadata": {"resourceVersion": "7"}, "spec": "x"}"#,
+        r#"{"kind": "Lease", "metadata": {}, "spec": {"holderIdentity": ""}}"#,
+        r#"{"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}"#,
+    ];
+    run(async {
+        for no_lease in NO_LEASES {
+            let leases = Leases::default();
+            let server = leases.server();
+            let leader = replica(&server, "a");
+            sleep(5 * SECOND).await;
+            assert!(leader.is(Leadership::Leader));
+
+            server.replace(move |_| answer(200, &[], no_lease.to_owned()));
+            let candidate = replica(&server, "b");
+            sleep(4 * SECOND).await;
+            assert!(leader.is(Leadership::Leader), "its renew deadline is not over: {no_lease}");
+            server.replace(leases.script());
+            sleep(20 * SECOND).await;
+            assert!(leader.is(Leadership::Leader) && candidate.is(Leadership::Candidate), "{no_lease}");
+
+            server.replace(move |_| answer(200, &[], no_lease.to_owned()));
+            sleep(60 * SECOND).await;
+            assert!(leader.is(Leadership::Lost) && candidate.is(Leadership::Candidate), "{no_lease}");
+        }
     });
 }
 
