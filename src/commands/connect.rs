@@ -2,7 +2,9 @@
 
 use std::{io, path::PathBuf, rc::Rc};
 
-use cluster::{BadProxy, Cluster, ClusterEnv, ClusterOptions, Fence, GivenProxy, NoObserver, ProxySettings, Side};
+use cluster::{
+    AnswerRoom, BadProxy, Cluster, ClusterEnv, ClusterOptions, Fence, GivenProxy, NoObserver, ProxySettings, Side,
+};
 use kit::{Clock, Random};
 use kube::config::{Config, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
@@ -100,7 +102,7 @@ pub(super) fn read_only(client: kube::Client, side: Side, clock: Clock, random: 
     let options = ClusterOptions { side, host: String::new(), qps: -1.0, burst: 0, namespaces: Vec::new() };
     let fence = Fence::open();
     fence.shut("this command writes nothing");
-    Cluster::new(client, options, ClusterEnv { clock, random, fence }, Rc::new(NoObserver))
+    Cluster::new(client, options, ClusterEnv { clock, random, fence, room: AnswerRoom::default() }, Rc::new(NoObserver))
 }
 
 #[cfg(test)]

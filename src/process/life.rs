@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use actix::{Actor as _, Addr};
-use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, RequestObserver, Side};
+use cluster::{AnswerRoom, Cluster, ClusterEnv, ClusterOptions, Fence, RequestObserver, Side};
 use kit::{Env, Role};
 use tokio::{sync::watch, task::JoinHandle};
 
@@ -105,7 +105,12 @@ impl Process {
         let config = Rc::new(config);
         let timing = config.leader_election.as_ref().map(timing).transpose()?;
         let fence = timing.as_ref().map_or_else(Fence::open, |timing| Fence::leased(timing.renew_deadline()));
-        let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: fence.clone() };
+        let cluster_env = ClusterEnv {
+            clock: env.clock.clone(),
+            random: env.random.clone(),
+            fence: fence.clone(),
+            room: AnswerRoom::default(),
+        };
         let cluster =
             |link: &Link, options| Cluster::new(link.client.clone(), options, cluster_env.clone(), requests.clone());
 

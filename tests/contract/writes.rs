@@ -5,8 +5,8 @@ use std::{rc::Rc, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use cluster::{
-    ApiError, Cluster, ClusterEnv, ClusterOptions, Context, Deleted, Fence, Lock, NoObserver, Resource, Side, Target,
-    Wrote,
+    AnswerRoom, ApiError, Cluster, ClusterEnv, ClusterOptions, Context, Deleted, Fence, Lock, NoObserver, Resource,
+    Side, Target, Wrote,
 };
 use kit::{Clock, Deadline, Lane, Random};
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ impl Hand {
         let options =
             ClusterOptions { side: Side::Target, host: "api".into(), qps: -1.0, burst: 0, namespaces: Vec::new() };
         let clock = Clock::starting_at("2030-01-01T00:00:00Z".parse()?);
-        let env = ClusterEnv { clock, random: Random::seeded(1), fence: Fence::open() };
+        let env = ClusterEnv { clock, random: Random::seeded(1), fence: Fence::open(), room: AnswerRoom::default() };
         Ok(Self {
             cluster: Cluster::new(api.client(), options, env, Rc::new(NoObserver)),
             ctx: Context::new(Lane::Live, Deadline::after(Duration::from_secs(30)), "contract"),

@@ -10,7 +10,7 @@ use std::{
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side};
+use cluster::{AnswerRoom, Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side};
 use gardener_resource_manager::{
     actors::root::{Parts, Root},
     api::{
@@ -131,7 +131,12 @@ impl World {
             burst: 0,
             namespaces: config.source.namespaces.clone(),
         };
-        let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: fence.clone() };
+        let cluster_env = ClusterEnv {
+            clock: env.clock.clone(),
+            random: env.random.clone(),
+            fence: fence.clone(),
+            room: AnswerRoom::default(),
+        };
         let cluster = |options| Cluster::new(client.clone(), options, cluster_env.clone(), Rc::new(NoObserver));
         let of_target = config.target.namespaces.clone();
         let (source, separate) = (cluster(options.clone()), self.separate.get());

@@ -9,7 +9,10 @@ use serde_json::Value;
 
 pub(super) use self::texts::without_objects;
 use self::texts::{LEFT_OUT, plain_text, without_content, without_keys};
-use crate::object::{GroupKind, GroupVersionKind};
+use crate::{
+    answers,
+    object::{GroupKind, GroupVersionKind},
+};
 
 /// A request did not succeed. Clonable, so that those who share a request share its error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,6 +49,9 @@ pub enum ApiError {
     /// The answer is not what the API promises.
     #[error("cannot decode the answer of the API server: {0}")]
     Decode(String),
+    /// The answer is larger than what is read; says why.
+    #[error("the answer of the API server is too large: {0}")]
+    TooLarge(String),
     /// The request makes no sense; it was not sent.
     #[error("{0}")]
     BadRequest(String),
@@ -102,6 +108,7 @@ impl ApiError {
             | Self::NoKind(_)
             | Self::Discovery(_)
             | Self::Decode(_)
+            | Self::TooLarge(_)
             | Self::BadRequest(_) => None,
         }
     }
@@ -183,7 +190,7 @@ impl ApiError {
     /// Whether a write may have happened although it failed: *maybe done* (contract rule 7).
     pub fn outcome_unknown(&self) -> bool {
         match self {
-            Self::Timeout | Self::Decode(_) => true,
+            Self::Timeout | Self::Decode(_) | Self::TooLarge(_) => true,
             Self::Transport { sent, .. } => *sent,
             Self::Status(status) => status.code >= 500,
             Self::NotSent
@@ -233,8 +240,7 @@ impl ApiError {
 impl Status {
     /// From an answer that is no success. `secret`: the request was about a Secret, so quoted values are left out.
     pub(super) fn from_answer(code: StatusCode, retry_after: Option<Duration>, body: &[u8], secret: bool) -> Self {
-        let parsed = serde_json::from_slice::<Value>(body).ok().filter(|value| value["kind"] == "Status");
-        let mut status = match parsed {
+        let mut status = match answers::status_in(body) {
             Some(value) => Self::from_object(&value, secret),
             None => Self { message: plain_text(code, body), ..Self::default() },
         };

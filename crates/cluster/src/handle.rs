@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use super::{
-    ApiError, Discovery, Fence, Gate, ListQuery, Page, Pages, RequestObserver, Resource, Target, WatchQuery,
-    WatchStream,
+    AnswerRoom, ApiError, Discovery, Fence, Gate, ListQuery, Page, Pages, RequestObserver, Resource, Target,
+    WatchQuery, WatchStream,
     contact::{Contact, Known},
     resource::Query,
     transport::{Admission, Answer, Call, JSON, MERGE_PATCH, Transport},
@@ -64,6 +64,8 @@ pub struct ClusterEnv {
     pub random: Random,
     /// Whether this process may write; one for both clusters.
     pub fence: Fence,
+    /// Room for answers; one for both clusters.
+    pub room: AnswerRoom,
 }
 
 /// On whose behalf a request is made.
@@ -123,7 +125,8 @@ impl Cluster {
         let gate = Gate::new(options.qps, options.burst, options.side, observer.clone());
         let host = options.host.clone();
         let warnings = Warnings::default();
-        let transport = Rc::new(Transport { client, host, observer, warnings, contact: Contact::default() });
+        let room = env.room.clone();
+        let transport = Rc::new(Transport { client, host, observer, warnings, contact: Contact::default(), room });
         let discovery = Discovery::new(transport.clone());
         Self(Rc::new(Inner { transport, options, env, gate, discovery }))
     }
@@ -243,7 +246,8 @@ impl Cluster {
         Page::decode(resource, query.metadata_only, &answer)
     }
 
-    /// A list in pages of about 1 MiB; `query.limit` and `query.continue_token` are the iterator's own.
+    /// A list in pages of about 1 MiB, or of fewer objects where that many are too large; `query.limit` and
+    /// `query.continue_token` are the iterator's own.
     pub fn pages(&self, ctx: Context, resource: Resource, scope: Option<String>, query: ListQuery) -> Pages {
         Pages::new(self.clone(), ctx, resource, scope, query)
     }
@@ -412,23 +416,24 @@ impl Context {
 
 impl DeleteOptions {
     fn body(&self) -> Value {
-        let mut body = json!({"kind": "DeleteOptions", "apiVersion": "v1"});
         let mut preconditions = Map::new();
         for (field, value) in [("uid", &self.uid), ("resourceVersion", &self.resource_version)] {
             if let Some(value) = value {
                 preconditions.insert(field.into(), value.as_str().into());
             }
         }
+        let mut body =
+            Map::from_iter([("kind".to_owned(), "DeleteOptions".into()), ("apiVersion".to_owned(), "v1".into())]);
         if !preconditions.is_empty() {
-            body["preconditions"] = preconditions.into();
+            body.insert("preconditions".into(), preconditions.into());
         }
         if let Some(propagation) = self.propagation {
-            body["propagationPolicy"] = propagation.as_str().into();
+            body.insert("propagationPolicy".into(), propagation.as_str().into());
         }
         if let Some(seconds) = self.grace_period_seconds {
-            body["gracePeriodSeconds"] = seconds.into();
+            body.insert("gracePeriodSeconds".into(), seconds.into());
         }
-        body
+        body.into()
     }
 }
 
@@ -462,7 +467,8 @@ pub(super) fn narrow(mut object: Value) -> Value {
     if object["kind"] == "PartialObjectMetadata" {
         return object;
     }
-    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"].take()})
+    let metadata = object.get_mut("metadata").map(Value::take);
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
 }
 
 #[cfg(test)]

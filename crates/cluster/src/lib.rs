@@ -6,6 +6,7 @@
 //!
 //! * [`object`]: names of kinds and objects, metadata of raw objects.
 //! * `resource`: names of kinds and objects as the server addresses them, paths and queries.
+//! * `answers`: how much of the answers is in memory.
 //! * `pages`, `watch`: lists in pages of bounded size, and watch streams line by line.
 //! * `discovery/`: which kinds the server serves; `definitions`: hears when that changes.
 //! * `writes`: writes that decide before they send: create or update, by difference, bound to what was seen.
@@ -20,6 +21,7 @@
 //!
 //! Everything runs on one thread; handles are `Rc`s and cheap to clone.
 
+mod answers;
 mod client;
 mod contact;
 mod definitions;
@@ -51,6 +53,7 @@ mod writes;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
+pub use answers::AnswerRoom;
 pub use client::{Connection, ConnectionError, PodEnvironment, SERVICE_ACCOUNT, read_kubeconfig, user_agent};
 pub use definitions::{Definition, Definitions};
 pub use discovery::{Discovery, is_list_kind};

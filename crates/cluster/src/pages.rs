@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     ApiError, Cluster, Context, Resource,
-    handle::narrow,
+    handle::{narrow, whole},
     resource::Query,
     transport::{Answer, Call, JSON},
 };
@@ -22,6 +22,8 @@ const PAGE_BYTES: u64 = 1 << 20;
 const FIRST_LIMIT: u32 = 250;
 const SMALLEST_LIMIT: u32 = 25;
 const LARGEST_LIMIT: u32 = 500;
+/// A page that is too large is asked for again with so many times fewer objects.
+const SHRINKING: u32 = 8;
 
 /// What to list, and how.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,6 +65,8 @@ pub struct Pages {
     resource: Resource,
     scope: Option<String>,
     query: ListQuery,
+    /// No page has more objects, because one that had was too large.
+    most: u32,
     over: bool,
 }
 
@@ -93,16 +97,20 @@ impl ListQuery {
 impl Page {
     pub(super) fn decode(resource: &Resource, metadata_only: bool, answer: &Answer) -> Result<Self, ApiError> {
         let mut list = answer.json()?;
-        let items = match list["items"].take() {
-            Value::Array(items) => items,
-            Value::Null if list["kind"].is_string() => Vec::new(),
+        let is_list = list["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
+        let items = match list.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => items,
+            None | Some(Value::Null) if is_list => Vec::new(),
             _ => return Err(ApiError::Decode("the list has no items".into())),
         };
         let metadata = &list["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
-        let complete = |item| if metadata_only { narrow(item) } else { with_type(item, resource) };
+        let complete = |item| -> Result<Value, ApiError> {
+            let item = whole(item)?;
+            Ok(if metadata_only { narrow(item) } else { with_type(item, resource) })
+        };
         Ok(Self {
-            items: items.into_iter().map(complete).collect(),
+            items: items.into_iter().map(complete).collect::<Result<_, _>>()?,
             resource_version: text("resourceVersion"),
             continue_token: Some(text("continue")).filter(|token| !token.is_empty()),
             remaining: metadata["remainingItemCount"].as_u64(),
@@ -131,7 +139,7 @@ impl Pages {
         query: ListQuery,
     ) -> Self {
         let query = ListQuery { limit: Some(FIRST_LIMIT), continue_token: None, ..query };
-        Self { cluster, ctx, resource, scope, query, over: false }
+        Self { cluster, ctx, resource, scope, query, most: LARGEST_LIMIT, over: false }
     }
 
     /// The next page; `None` after the last one and after an error.
@@ -142,9 +150,19 @@ impl Pages {
         self.over = true; // a dropped request ends the list as well
         let deadline = self.ctx.deadline.min(Deadline::after(PAGE_TIME));
         let ctx = Context { deadline, ..self.ctx.clone() };
-        let page = self.cluster.list(&ctx, &self.resource, self.scope.as_deref(), &self.query).await;
+        let page = loop {
+            let page = self.cluster.list(&ctx, &self.resource, self.scope.as_deref(), &self.query).await;
+            match self.query.limit.filter(|limit| *limit > 1) {
+                Some(limit) if matches!(page, Err(ApiError::TooLarge(_))) => {
+                    self.most = (limit / SHRINKING).max(1);
+                    self.query.limit = Some(self.most);
+                }
+                _ => break page,
+            }
+        };
         if let Ok(page) = &page {
-            self.query.limit = self.query.limit.map(|limit| next_limit(limit, page.items.len(), page.bytes));
+            let next = |limit| next_limit(limit, page.items.len(), page.bytes).min(self.most);
+            self.query.limit = self.query.limit.map(next);
             self.query.continue_token.clone_from(&page.continue_token);
             self.query.resource_version = None;
             self.over = page.continue_token.is_none();

@@ -48,6 +48,7 @@ impl Attempts {
             | ApiError::NoKind(_)
             | ApiError::Discovery(_)
             | ApiError::Decode(_)
+            | ApiError::TooLarge(_)
             | ApiError::BadRequest(_) => None,
         }
     }

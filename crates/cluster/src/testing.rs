@@ -19,7 +19,7 @@ use kit::{Clock, Deadline, Lane, Random};
 use kube::client::Body;
 use serde_json::Value;
 
-use super::{Cluster, ClusterEnv, ClusterOptions, Context, Fence, RequestObserver, Resource, Side};
+use super::{AnswerRoom, Cluster, ClusterEnv, ClusterOptions, Context, Fence, RequestObserver, Resource, Side};
 
 /// What the server got.
 #[derive(Debug, Clone)]
@@ -88,7 +88,12 @@ impl Server {
         let options =
             ClusterOptions { side: Side::Target, host: "api:443".into(), qps: -1.0, burst: 0, namespaces: Vec::new() };
         let start: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
-        let env = ClusterEnv { clock: Clock::starting_at(start), random: Random::seeded(1), fence };
+        let env = ClusterEnv {
+            clock: Clock::starting_at(start),
+            random: Random::seeded(1),
+            fence,
+            room: AnswerRoom::default(),
+        };
         Cluster::new(kube::Client::new(self.clone(), "default"), options, env, observer)
     }
 }

@@ -7,7 +7,6 @@ use http::{
     HeaderMap, Method, Request, Response,
     header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, RETRY_AFTER},
 };
-use http_body_util::{BodyExt as _, Limited};
 use kit::{Deadline, json};
 use kube::client::Body;
 use serde_json::Value;
@@ -15,7 +14,12 @@ use tokio::time::timeout_at;
 use tracing::{Instrument as _, Span, field};
 
 use super::{
-    ApiError, RequestObserver, Status, WriteGuard, contact::Contact, gate::Permit, retry::Attempts, slim::Slim,
+    AnswerRoom, ApiError, RequestObserver, Status, WriteGuard,
+    answers::{self, LARGEST_ANSWER, LARGEST_ERROR, Share},
+    contact::Contact,
+    gate::Permit,
+    retry::Attempts,
+    slim::Slim,
     warnings::Warnings,
 };
 
@@ -23,11 +27,6 @@ use super::{
 pub(super) const JSON: &str = "application/json";
 /// `Content-Type` of a JSON merge patch.
 pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
-/// Largest answer that is read. A page is about 1 MiB, one object at most a few; a server that ignores `limit` may send
-/// more.
-const LARGEST_ANSWER: usize = 256 << 20;
-/// Largest error answer that is read.
-const LARGEST_ERROR: usize = 4 << 20;
 
 /// The service below, and who watches it.
 pub(super) struct Transport {
@@ -38,6 +37,8 @@ pub(super) struct Transport {
     pub(super) warnings: Warnings,
     /// What the last request that came to an end, or was given up, says of the server.
     pub(super) contact: Contact,
+    /// Where answers have room.
+    pub(super) room: AnswerRoom,
 }
 
 /// One request. Not printable: its body may be a Secret.
@@ -58,6 +59,8 @@ pub(super) struct Call {
 pub(super) struct Answer {
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
+    /// Held, never looked at.
+    _share: Share,
 }
 
 /// What a request holds while it is in flight.
@@ -114,8 +117,9 @@ impl Transport {
 
     async fn exchange(&self, call: &Call) -> Result<Answer, ApiError> {
         let (parts, body) = self.open(call, None).await?.into_parts();
-        let body = read(body, LARGEST_ANSWER).await?;
-        Ok(Answer { headers: parts.headers, body })
+        let mut share = self.room.share();
+        let body = answers::read(body, LARGEST_ANSWER, &mut share).await?;
+        Ok(Answer { headers: parts.headers, body, _share: share })
     }
 
     /// Sends a call once; ends when the head of a successful answer is here. `encoding` replaces what the HTTP client
@@ -137,18 +141,11 @@ impl Transport {
             return Ok(response);
         }
         let (parts, body) = response.into_parts();
-        let body = read(body, LARGEST_ERROR).await.unwrap_or_default(); // the code alone says enough
+        // The code alone says enough.
+        let body = answers::read(body, LARGEST_ERROR, &mut self.room.share()).await.unwrap_or_default();
         let status = Status::from_answer(parts.status, retry_after(&parts.headers), &body, call.secret);
         Err(ApiError::Status(status.into()))
     }
-}
-
-async fn read(body: Body, limit: usize) -> Result<Bytes, ApiError> {
-    let body = Limited::new(body, limit).collect().await.map_err(|error| ApiError::Transport {
-        message: format!("cannot read the answer of the API server: {error}"),
-        sent: true,
-    })?;
-    Ok(body.to_bytes())
 }
 
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
@@ -222,11 +219,13 @@ impl Call {
 impl Answer {
     /// The body as JSON.
     pub(super) fn json(&self) -> Result<Value, ApiError> {
+        answers::check_values(&self.body)?;
         json::from_slice(&self.body).map_err(|error| ApiError::Decode(error.to_string()))
     }
 
     /// The object in the body, without `managedFields`.
     pub(super) fn slim(&self) -> Result<Value, ApiError> {
+        answers::check_values(&self.body)?;
         let read: Result<Slim, _> = json::from_slice(&self.body);
         read.map(|slim| slim.0).map_err(|error| ApiError::Decode(error.to_string()))
     }

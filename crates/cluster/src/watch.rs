@@ -19,7 +19,8 @@ use tokio::time::timeout;
 
 use super::{
     ApiError, Resource, Status,
-    handle::narrow,
+    answers::{self, Share},
+    handle::{narrow, whole},
     resource::Query,
     slim::Slim,
     transport::{Call, JSON, Transport},
@@ -76,6 +77,8 @@ pub struct WatchStream {
     lines: VecDeque<Bytes>,
     metadata_only: bool,
     secret: bool,
+    /// For what has come of an event.
+    share: Share,
     over: bool,
 }
 
@@ -124,7 +127,8 @@ impl WatchStream {
         });
         let body = opened?.into_body();
         let (framer, lines) = (Lines::default(), VecDeque::new());
-        Ok(Self { body, framer, lines, metadata_only: query.metadata_only, secret, over: false })
+        let share = transport.room.share();
+        Ok(Self { body, framer, lines, metadata_only: query.metadata_only, secret, share, over: false })
     }
 
     /// Whether it has come to the middle of an event: where it then ends, that event could not be read.
@@ -138,6 +142,7 @@ impl WatchStream {
     }
 
     fn decode(&self, line: &[u8]) -> Result<WatchEvent, ApiError> {
+        answers::check_values(line)?;
         let event: Line = json::from_slice(line).map_err(|error| ApiError::Decode(error.to_string()))?;
         let object = event.object.map_or(Value::Null, |object| object.0);
         let kind = match event.kind.as_deref().unwrap_or_default() {
@@ -148,6 +153,7 @@ impl WatchStream {
             "ERROR" => return Err(ApiError::Status(Status::from_object(&object, self.secret).into())),
             _ => return Err(ApiError::Decode("a watch event of unknown type".into())),
         };
+        let object = whole(object)?;
         Ok(WatchEvent { kind, object: if self.metadata_only { narrow(object) } else { object } })
     }
 }
@@ -178,7 +184,8 @@ impl Stream for WatchStream {
                 Some(Err(error)) => return this.end(broken(format!("the watch broke: {error}"))),
                 Some(Ok(frame)) => {
                     let data = frame.into_data().unwrap_or_default();
-                    if let Err(error) = this.framer.push(&data, &mut this.lines) {
+                    let pushed = this.framer.push(&data, &mut this.lines);
+                    if let Err(error) = pushed.and_then(|()| this.share.fit(this.framer.rest.len())) {
                         return this.end(error);
                     }
                 }
@@ -208,7 +215,7 @@ impl Lines {
         }
         self.searched = self.rest.len();
         if self.rest.len() > LONGEST_LINE {
-            return Err(ApiError::Decode(format!("a watch event is longer than {LONGEST_LINE} bytes")));
+            return Err(ApiError::TooLarge(format!("a watch event of more than {LONGEST_LINE} bytes")));
         }
         Ok(())
     }

@@ -42,6 +42,32 @@ pub fn from_slice<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> serde_json::Result
     }
 }
 
+/// What a map with fields counts in [`holds_at_most`]: a tree keeps room for eleven fields in each.
+pub const MAP: usize = 17;
+
+/// Whether a tree of this JSON has at most so many values, of which a map counts [`MAP`]. What each value takes in memory is
+/// 32 to 64 bytes for each of these. No parser: of what is no JSON it says something, too.
+pub fn holds_at_most(most: usize, bytes: &[u8]) -> bool {
+    let count = |wanted: u8| bytes.iter().filter(|byte| **byte == wanted).count();
+    // Brackets in strings count as well, which nearly always makes no difference.
+    if count(b',') + count(b'[') + count(b'{') * MAP < most {
+        return true;
+    }
+    let (mut values, mut in_string, mut escaped) = (1_usize, false, false);
+    for byte in bytes {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b',' | b'[' => values += 1,
+            b'{' => values += MAP,
+            _ => {}
+        }
+    }
+    values <= most
+}
+
 /// The text about what has more levels than allowed.
 pub fn too_deep(allowed: usize) -> String {
     format!("lists and maps are nested deeper than {allowed} levels")
@@ -122,6 +148,20 @@ mod tests {
 
         assert_eq!((levels(text.as_bytes()), levels(maps(300).as_bytes())), (1, 300));
         assert_eq!(levels(br#"[[],[[]],{"]":"\\"},[[[]]]]"#), 4);
+    }
+
+    #[test]
+    fn values_are_counted_outside_of_strings() {
+        for (text, values) in [
+            ("1", 1),
+            ("[1,2,3]", 4),
+            (r#"{"a":1,"b":[2]}"#, MAP + 3),
+            (r#"["{{{{[[[[,,,,\"{{{{","{"]"#, 3),
+            (&maps(100), 100 * MAP + 1),
+        ] {
+            assert!(holds_at_most(values, text.as_bytes()), "{text}");
+            assert!(!holds_at_most(values - 1, text.as_bytes()), "{text}");
+        }
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub fn masked(error: ApiError, token: &str) -> ApiError {
         ApiError::Transport { message, sent } => ApiError::Transport { message: hide(&message), sent },
         ApiError::Discovery(text) => ApiError::Discovery(hide(&text)),
         ApiError::Decode(text) => ApiError::Decode(hide(&text)),
+        ApiError::TooLarge(text) => ApiError::TooLarge(hide(&text)),
         ApiError::BadRequest(text) => ApiError::BadRequest(hide(&text)),
         silent @ (ApiError::Timeout
         | ApiError::NotSent

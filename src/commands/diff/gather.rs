@@ -346,9 +346,13 @@ impl Clusters {
             Err(error) if error.is_no_match() => return Ok(BTreeSet::new()),
             Err(source) => return Err(failed(source)),
         };
-        let listed = self.target.list(&context(), &resource, None, &ListQuery::default()).await.map_err(failed)?;
-        // One whose target cannot be read scales nothing.
-        Ok(listed.items.iter().filter_map(|autoscaler| hpa::scale_target(autoscaler).ok()).collect())
+        let mut scaled = BTreeSet::new();
+        let mut pages = self.target.pages(context(), resource, None, ListQuery::default());
+        while let Some(page) = pages.next().await {
+            // One whose target cannot be read scales nothing.
+            scaled.extend(page.map_err(failed)?.items.iter().filter_map(|found| hpa::scale_target(found).ok()));
+        }
+        Ok(scaled)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{rc::Rc, time::Duration};
 
-use cluster::{Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side};
+use cluster::{AnswerRoom, Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side};
 use kit::Env;
 use sim::{ClientOptions, Process, Sim, SimOptions};
 use tokio::time::Instant;
@@ -26,7 +26,12 @@ pub(in crate::webhooks) fn cluster_of(sim: &Sim, env: &Env, side: Side, namespac
     });
     let namespaces = namespaces.iter().map(ToString::to_string).collect();
     let options = ClusterOptions { side, host: "sim:443".into(), qps: -1.0, burst: 0, namespaces };
-    let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: Fence::open() };
+    let cluster_env = ClusterEnv {
+        clock: env.clock.clone(),
+        random: env.random.clone(),
+        fence: Fence::open(),
+        room: AnswerRoom::default(),
+    };
     Cluster::new(client, options, cluster_env, Rc::new(NoObserver))
 }
 

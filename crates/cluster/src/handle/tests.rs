@@ -4,7 +4,10 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::*;
-use crate::testing::{Recorded, Reply, Server, answer, config_maps, ctx, json as reply, late, status, text};
+use crate::{
+    answers::{LARGEST_ANSWER, Share},
+    testing::{Recorded, Reply, Server, answer, config_maps, ctx, json as reply, late, pieces, status, text},
+};
 
 fn object() -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "ns"}})
@@ -16,7 +19,10 @@ fn at() -> Target {
 
 #[tokio::test(start_paused = true)]
 async fn each_verb_sends_its_request() {
-    let server = Server::new(|_| reply(200, &object()));
+    let server = Server::new(|seen| {
+        let list = json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {}});
+        reply(200, &if seen.line.contains("limit=") { list } else { object() })
+    });
     let (cluster, ctx, at, object) = (server.cluster(), ctx(), at(), object());
     let labelled = ListQuery { limit: Some(5), resource_version: Some("0".into()), ..ListQuery::labelled("a=b") };
 
@@ -304,4 +310,137 @@ async fn a_cluster_is_silent_until_it_answers_whatever_it_says_and_when_it_answe
         cluster.get(&ctx, &at()).await.ok();
         assert_eq!(cluster.is_silent(), silent, "{what}");
     }
+}
+
+/// Answers of something that is no API server, or a broken one.
+const NONSENSE: [&str; 9] = [
+    "[]",
+    r#""x""#,
+    "null",
+    "7",
+    "{}",
+    r#"{"metadata": "x"}"#,
+    r#"{"metadata": [], "spec": "x"}"#,
+    r#"{"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}"#,
+    r#"{"items": [7, "x", [], {"metadata": 7}], "kind": "ConfigMapList"}"#,
+];
+
+/// fault 31
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_no_object_is_an_error_and_never_an_absence() {
+    for text in NONSENSE {
+        let server = Server::new(move |_| answer(200, &[], text.to_owned()));
+        let (cluster, ctx, at) = (server.cluster(), ctx(), at());
+        let resource = config_maps();
+        let metadata_only = ListQuery { metadata_only: true, ..ListQuery::default() };
+
+        let errors = [
+            cluster.get(&ctx, &at).await.unwrap_err(),
+            cluster.get_metadata(&ctx, &at).await.unwrap_err(),
+            cluster.create(&ctx, &at, &object()).await.unwrap_err(),
+            cluster.merge_patch_metadata(&ctx, &at, &json!({})).await.unwrap_err(),
+            cluster.list(&ctx, &resource, None, &ListQuery::default()).await.unwrap_err(),
+            cluster.list(&ctx, &resource, None, &metadata_only).await.unwrap_err(),
+        ];
+
+        for error in errors {
+            assert!(matches!(error, ApiError::Decode(_)), "{text}: {error:?}");
+            assert!(!error.is_not_found() && error.outcome_unknown(), "{text}");
+        }
+    }
+}
+
+fn list_of(items: usize, bytes: usize) -> Value {
+    let item = |index: usize| json!({"metadata": {"name": index.to_string()}, "data": {"a": "x".repeat(bytes)}});
+    let items: Vec<Value> = (0..items).map(item).collect();
+    json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "1", "continue": "c"}, "items": items})
+}
+
+fn limit(line: &str) -> usize {
+    line.split_once("limit=").unwrap().1.split('&').next().unwrap().parse().unwrap()
+}
+
+/// spec 70 §8.3
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_too_large_is_asked_for_again_with_fewer_objects() {
+    let server = Server::new(|seen| match limit(&seen.line) {
+        items @ 0..=3 => reply(200, &list_of(items, 1 << 20)),
+        items => pieces(vec![Ok(" ".repeat(1 << 20)); items]),
+    });
+    let cluster = server.cluster();
+    let mut pages = cluster.pages(ctx(), config_maps(), None, ListQuery::default());
+
+    let sizes = [pages.next().await.unwrap().unwrap().items.len(), pages.next().await.unwrap().unwrap().items.len()];
+
+    assert_eq!(sizes, [3, 3], "and those after it are no larger");
+    let limits: Vec<usize> = server.lines().iter().map(|line| limit(line)).collect();
+    assert_eq!(limits, [250, 31, 3, 3]);
+    assert_eq!(cluster.0.transport.room.taken(), 0);
+}
+
+/// spec 70 §8.3
+#[tokio::test(start_paused = true)]
+async fn an_answer_without_end_or_of_too_many_values_is_an_error_of_its_request() {
+    let many = format!(r#"{{"kind": "L", "metadata": {{}}, "items": [{}{{}}]}}"#, "{},".repeat(1_000_000));
+    for many in [None, Some(many)] {
+        let server = Server::new(move |_| match &many {
+            Some(many) => answer(200, &[], many.clone()),
+            None => pieces(vec![Ok(" ".repeat(1 << 20)); 20]),
+        });
+        let cluster = server.cluster();
+
+        let error = cluster.get(&ctx(), &at()).await.unwrap_err();
+
+        assert!(matches!(error, ApiError::TooLarge(_)), "{error}");
+        assert_eq!((server.lines().len(), cluster.0.transport.room.taken()), (1, 0));
+    }
+}
+
+/// What an answer of the largest size takes.
+fn held(cluster: &Cluster) -> Share {
+    let mut share = cluster.0.transport.room.share();
+    share.fit(LARGEST_ANSWER).unwrap();
+    share
+}
+
+/// spec 70 §8.3
+#[tokio::test(start_paused = true)]
+async fn answers_side_by_side_have_64_mib_together_and_a_small_one_always_fits() {
+    let server = Server::new(|seen| match seen.line.ends_with("/a") {
+        true => pieces((0..15).map(|_| Ok(" ".repeat(1 << 20))).chain([Err("end")]).collect()),
+        false => reply(200, &object()),
+    });
+    let cluster = server.cluster();
+    let held: Vec<_> = (0..4).map(|_| held(&cluster)).collect();
+
+    let large = cluster.get(&ctx(), &at()).await.unwrap_err();
+    let small = cluster.get(&ctx(), &config_maps().at("ns", "b")).await;
+
+    assert!(matches!(large, ApiError::TooLarge(_)), "{large}");
+    assert!(small.is_ok(), "{small:?}");
+    drop(held);
+    assert!(matches!(cluster.get(&ctx(), &at()).await, Err(ApiError::Transport { .. })), "there is room again");
+}
+
+/// spec 70 §8.3
+#[tokio::test(start_paused = true)]
+async fn what_strangers_ask_for_takes_nothing_of_the_rate_of_the_others() {
+    let server = Server::new(|_| reply(200, &object()));
+    let options = ClusterOptions { qps: 1.0, burst: 4, ..server.cluster().options().clone() };
+    let env = server.cluster().0.env.clone();
+    let cluster = Cluster::new(kube::Client::new(server.clone(), "default"), options, env, Rc::new(crate::NoObserver));
+    let apart = cluster.apart();
+    let start = Instant::now();
+    let get = async |cluster: &Cluster| cluster.get(&ctx(), &at()).await.map(drop);
+
+    let strangers = futures::future::join_all((0..6).map(|_| get(&apart)));
+    let own = futures::future::join_all((0..4).map(|_| async {
+        get(&cluster).await.unwrap();
+        start.elapsed()
+    }));
+    let (strangers, own) = tokio::join!(strangers, own);
+
+    assert_eq!(own, [Duration::ZERO; 4]);
+    assert!(strangers.iter().all(Result::is_ok));
+    assert_eq!(start.elapsed().as_secs(), 8, "a burst of two, then one in two seconds");
 }

@@ -14,8 +14,9 @@ async fn open(server: &Server, query: WatchQuery) -> Result<WatchStream, ApiErro
 
 #[tokio::test(start_paused = true)]
 async fn events_come_out_of_bytes_cut_anywhere() {
-    let text =
-        line("ADDED", &json!({"a": 1})) + "\n" + &line("BOOKMARK", &json!({"metadata": {"resourceVersion": "7"}}));
+    let text = line("ADDED", &json!({"metadata": {"name": "a"}}))
+        + "\n"
+        + &line("BOOKMARK", &json!({"metadata": {"resourceVersion": "7"}}));
     for cut in 1..text.len() - 1 {
         let (head, tail) = (text[..cut].to_owned(), text[cut..].to_owned());
         let server = reply_watch(vec![Ok(head), Ok(tail)]);
@@ -67,10 +68,16 @@ async fn an_error_event_ends_the_stream_as_an_error() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_breaks_or_is_cut_is_an_error() {
-    let whole = line("ADDED", &json!({}));
-    for last in
-        [Err("reset"), Ok(r#"{"type":"ADD"#.to_owned()), Ok("nonsense\n".to_owned()), Ok(line("NEW", &json!({})))]
-    {
+    let whole = line("ADDED", &json!({"metadata": {}}));
+    for last in [
+        Err("reset"),
+        Ok(r#"{"type":"ADD"#.to_owned()),
+        Ok("nonsense\n".to_owned()),
+        Ok(line("NEW", &json!({"metadata": {}}))),
+        Ok(line("ADDED", &json!({}))),
+        Ok(line("MODIFIED", &json!([]))),
+        Ok(line("DELETED", &json!("x"))),
+    ] {
         let server = reply_watch(vec![Ok(whole.clone()), last]);
         let mut stream = open(&server, WatchQuery::default()).await.unwrap();
 
@@ -88,7 +95,7 @@ async fn an_event_without_end_is_not_gathered_for_ever() {
 
     let error = stream.next().await.unwrap().unwrap_err();
 
-    assert!(error.to_string().contains("longer than"), "{error}");
+    assert!(error.to_string().contains("a watch event of more than"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

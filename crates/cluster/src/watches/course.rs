@@ -151,7 +151,8 @@ impl Feed {
                 None => return Ok(()),
                 Some(Ok(event)) => event,
                 Some(Err(error)) => {
-                    let unreadable = matches!(error, ApiError::Decode(_)) || stream.is_amid_event();
+                    let unreadable =
+                        matches!(error, ApiError::Decode(_) | ApiError::TooLarge(_)) || stream.is_amid_event();
                     return Err(Broken { error, unreadable });
                 }
             };

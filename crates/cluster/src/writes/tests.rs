@@ -5,7 +5,7 @@ use sim::{Fault, Sim, SimOptions};
 
 use super::*;
 use crate::{
-    ClusterEnv, ClusterOptions, Fence, NoObserver, Resource, Side,
+    AnswerRoom, ClusterEnv, ClusterOptions, Fence, NoObserver, Resource, Side,
     testing::{Server, config_maps, ctx, json as reply, status},
 };
 
@@ -21,7 +21,8 @@ impl Scene {
         let sim = Sim::new(SimOptions::new(clock(), Random::seeded(1)));
         let options =
             ClusterOptions { side: Side::Target, host: "sim".into(), qps: -1.0, burst: 0, namespaces: Vec::new() };
-        let env = ClusterEnv { clock: clock(), random: Random::seeded(1), fence: Fence::open() };
+        let env =
+            ClusterEnv { clock: clock(), random: Random::seeded(1), fence: Fence::open(), room: AnswerRoom::default() };
         let cluster = Cluster::new(sim.client(), options, env, Rc::new(NoObserver));
         sim.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}})).unwrap();
         Self { sim, cluster }
@@ -244,7 +245,7 @@ async fn a_patch_carries_its_lock_and_none_is_sent_if_nothing_differs() {
         (Lock::None, json!({"metadata": {"labels": null}})),
     ];
     for (lock, expected) in table {
-        let server = Server::new(|_| reply(200, &json!({})));
+        let server = Server::new(|_| reply(200, &json!({"metadata": {}})));
 
         server.cluster().patch_to(&ctx(), &at(), &before, &after, lock).await.unwrap();
         let same = server.cluster().patch_to(&ctx(), &at(), &after, &after, lock).await;

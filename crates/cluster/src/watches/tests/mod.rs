@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use super::{Found, How, MOST_NAMESPACES, Start, Want, Watch, Watches};
 use crate::{
-    Cluster, ClusterEnv, ClusterOptions, Fence, IDLE_LIMIT, NoObserver, Record, Resource, Side, StoreState,
+    AnswerRoom, Cluster, ClusterEnv, ClusterOptions, Fence, IDLE_LIMIT, NoObserver, Record, Resource, Side, StoreState,
     object::{self, NamespacedName},
 };
 
@@ -92,7 +92,12 @@ fn bare<F: Future>(test: impl FnOnce(Sim, Watches) -> F + 'static) {
 fn watches_of(sim: &Sim, namespaces: &[&str], env: &Env) -> Watches {
     let namespaces = namespaces.iter().map(ToString::to_string).collect();
     let options = ClusterOptions { side: Side::Target, host: "sim".into(), qps: -1.0, burst: 0, namespaces };
-    let cluster_env = ClusterEnv { clock: env.clock.clone(), random: env.random.clone(), fence: Fence::open() };
+    let cluster_env = ClusterEnv {
+        clock: env.clock.clone(),
+        random: env.random.clone(),
+        fence: Fence::open(),
+        room: AnswerRoom::default(),
+    };
     Watches::new(&Cluster::new(sim.client(), options, cluster_env, Rc::new(NoObserver)), env)
 }
 

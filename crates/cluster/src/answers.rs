@@ -1,0 +1,154 @@
+//! How much of the answers of API servers is in memory.
+//!
+//! Four bounds, of which none holds up a request:
+//!
+//! * an answer has at most [`LARGEST_ANSWER`] bytes, as they are after decompression. A page that is larger is asked for
+//!   again with fewer objects (`pages.rs`);
+//! * all answers under way have at most [`MOST_BYTES`] together, the beginnings of each left aside;
+//! * an answer is made a tree only if that has at most [`MOST_VALUES`];
+//! * an answer is nested at most as deeply as [`json::from_slice`] reads.
+//!
+//! Nobody waits for room, because those who have some may wait as well. What does not fit is an error of its request
+//! ([`ApiError::TooLarge`]), and says nothing of any object.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use kit::json;
+use kube::client::Body;
+use serde_json::Value;
+
+use super::ApiError;
+
+/// Largest answer that is read: an object of the largest size that API servers store, with room for escapes; or a page of a
+/// list. API servers send pages of about 1 MiB, because the limit follows the size of the objects.
+pub(super) const LARGEST_ANSWER: usize = 16 << 20;
+/// Largest error answer that is read.
+pub(super) const LARGEST_ERROR: usize = 4 << 20;
+/// Bytes of all answers under way.
+const MOST_BYTES: usize = 64 << 20;
+/// Bytes of each answer that do not count: what nearly all requests bring fits, so that no large answer is in their way.
+const FREE: usize = 64 << 10;
+/// Values of an answer, of which a map counts as many as it takes memory for. An object of the size that API servers store
+/// by default (1.5 MiB) always fits, whatever is in it.
+const MOST_VALUES: usize = 4 << 20;
+
+/// Values of an error answer.
+const MOST_VALUES_OF_STATUS: usize = 100_000;
+
+/// Room for answers: one for all clusters of a process. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct AnswerRoom {
+    taken: Arc<AtomicUsize>,
+}
+
+/// What one answer takes of the room, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Share {
+    room: AnswerRoom,
+    taken: usize,
+}
+
+// === impl AnswerRoom ===
+
+impl AnswerRoom {
+    /// Nothing yet, for an answer that begins.
+    pub(super) fn share(&self) -> Share {
+        Share { room: self.clone(), taken: 0 }
+    }
+
+    /// Bytes that are taken.
+    pub fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+}
+
+// === impl Share ===
+
+impl Share {
+    /// Takes, or gives back, what an answer needs that has so many bytes by now.
+    pub(super) fn fit(&mut self, bytes: usize) -> Result<(), ApiError> {
+        let wanted = bytes.saturating_sub(FREE);
+        let (before, is_more) = (self.taken, wanted > self.taken);
+        let changed = |all: usize| Some(all - before + wanted).filter(|all| !is_more || *all <= MOST_BYTES);
+        if self.room.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed).is_err() {
+            return Err(ApiError::TooLarge(format!("{bytes} bytes, while others are read")));
+        }
+        self.taken = wanted;
+        Ok(())
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.room.taken.fetch_sub(self.taken, Ordering::Relaxed);
+    }
+}
+
+/// Reads a body to its end.
+pub(super) async fn read(mut body: Body, largest: usize, share: &mut Share) -> Result<Bytes, ApiError> {
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| ApiError::Transport {
+            message: format!("cannot read the answer of the API server: {error}"),
+            sent: true,
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        if bytes.len() + data.len() > largest {
+            return Err(ApiError::TooLarge(format!("more than {largest} bytes")));
+        }
+        share.fit(bytes.len() + data.len())?;
+        bytes.extend_from_slice(&data);
+    }
+    Ok(bytes.freeze())
+}
+
+/// The `Status` that the body of an error answer is. A body of many values is none.
+pub(super) fn status_in(body: &[u8]) -> Option<Value> {
+    let is_small = json::holds_at_most(MOST_VALUES_OF_STATUS, body);
+    let read = is_small.then(|| serde_json::from_slice::<Value>(body).ok()).flatten();
+    read.filter(|value| value["kind"] == "Status")
+}
+
+/// Refuses JSON that would be too large a tree.
+pub(super) fn check_values(bytes: &[u8]) -> Result<(), ApiError> {
+    if json::holds_at_most(MOST_VALUES, bytes) {
+        return Ok(());
+    }
+    Err(ApiError::TooLarge(format!("more than {MOST_VALUES} values, of which a map counts {}", json::MAP)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_share_the_room_and_give_it_back() {
+        let room = AnswerRoom::default();
+        let (mut one, mut other) = (room.share(), room.share());
+
+        one.fit(FREE).unwrap();
+        assert_eq!(room.taken(), 0, "the beginning is free");
+        one.fit(FREE + 10).unwrap();
+        other.fit(FREE + MOST_BYTES - 10).unwrap();
+        assert!(matches!(one.fit(FREE + 11), Err(ApiError::TooLarge(_))));
+        assert_eq!(room.taken(), MOST_BYTES, "what was refused changes nothing");
+
+        one.fit(5).unwrap();
+        assert_eq!(room.taken(), MOST_BYTES - 10);
+        drop((one, other));
+        assert_eq!(room.taken(), 0);
+    }
+
+    #[test]
+    fn an_answer_of_one_stored_object_has_never_too_many_values() {
+        let smallest = "{\"\":0},".repeat((3 << 19) / 7);
+
+        assert!(check_values(smallest.as_bytes()).is_ok());
+        assert!(check_values("{},".repeat(8_000_000).as_bytes()).is_err());
+    }
+}
