@@ -68,7 +68,7 @@ fn panicked(world: &World) -> Vec<String> {
 /// faults row 31
 #[test]
 fn an_answer_that_is_none_ends_no_actor_and_deletes_nothing() {
-    for number in 0..NONSENSE.len() {
+    for (number, answer) in NONSENSE.iter().enumerate() {
         world(1, |world| async move {
             *world.config.borrow_mut() = everything();
             for object in objects() {
@@ -82,20 +82,20 @@ fn an_answer_that_is_none_ends_no_actor_and_deletes_nothing() {
 
             disturb(&world, number);
             seconds(60).await;
-            assert_eq!((uids(), panicked(&world)), (before.clone(), Vec::new()), "{}", NONSENSE[number]);
+            assert_eq!((uids(), panicked(&world)), (before.clone(), Vec::new()), "{answer}");
             world.secret("one", &[config_map("a", "2"), config_map("b", "2")]);
             seconds(60).await;
-            assert_eq!((uids(), panicked(&world)), (before.clone(), Vec::new()), "{}", NONSENSE[number]);
+            assert_eq!((uids(), panicked(&world)), (before.clone(), Vec::new()), "{answer}");
             world.stop().await;
             world.start().await; // now the first lists are disturbed as well
             seconds(60).await;
-            assert_eq!((uids(), panicked(&world)), (before.clone(), Vec::new()), "{}", NONSENSE[number]);
+            assert_eq!((uids(), panicked(&world)), (before.clone(), Vec::new()), "{answer}");
 
             world.sim.clear_faults();
             tokio::time::sleep(Duration::from_secs(300)).await;
-            assert!(world.is_applied("one"), "{}", NONSENSE[number]);
+            assert!(world.is_applied("one"), "{answer}");
             assert_eq!(["a", "b"].map(|name| world.value(name)), ["2", "2"].map(|value| Some(value.to_owned())));
-            assert_eq!((uids(), panicked(&world)), (before, Vec::new()), "{}", NONSENSE[number]);
+            assert_eq!((uids(), panicked(&world)), (before, Vec::new()), "{answer}");
         });
     }
 }
