@@ -43,7 +43,7 @@ const KINDS: [Kind; 6] = [
 /// These are tried at each third request.
 const MORE_KINDS: [Kind; 9] = [
     ("no object", |info| Fault::FailAfterCommit(Seen::nonsense(usize::try_from(info.number).unwrap_or_default()))),
-    ("a status", |_| Fault::FailBefore(Seen::body(STATUS))),
+    ("a status", |_| Fault::FailAfterCommit(Seen::body(STATUS))),
     ("409", |info| Fault::FailBefore(Seen::conflict(info))),
     ("429", |_| Fault::FailBefore(Seen::too_many_requests())),
     ("503", |_| Fault::FailBefore(Seen::unavailable())),

@@ -8,8 +8,8 @@
 //! * an answer is made a tree only if that has at most [`MOST_VALUES`];
 //! * an answer is nested at most as deeply as [`json::from_slice`] reads.
 //!
-//! Nobody waits for room, because those who have some may wait as well. What does not fit is an error of its request
-//! ([`ApiError::TooLarge`]), and says nothing of any object.
+//! Nobody waits for room, because those who have some may wait as well. What does not fit is an error of its request, and
+//! says nothing of any object: [`ApiError::TooLarge`], or that of a broken connection where others have the room.
 
 use std::sync::{
     Arc,
@@ -76,7 +76,8 @@ impl Share {
         let (before, is_more) = (self.taken, wanted > self.taken);
         let changed = |all: usize| Some(all - before + wanted).filter(|all| !is_more || *all <= MOST_BYTES);
         if self.room.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed).is_err() {
-            return Err(ApiError::TooLarge(format!("{bytes} bytes, while others are read")));
+            let message = format!("there is no room for {bytes} bytes of an answer while others are read");
+            return Err(ApiError::Transport { message, sent: true });
         }
         self.taken = wanted;
         Ok(())
@@ -135,7 +136,7 @@ mod tests {
         assert_eq!(room.taken(), 0, "the beginning is free");
         one.fit(FREE + 10).unwrap();
         other.fit(FREE + MOST_BYTES - 10).unwrap();
-        assert!(matches!(one.fit(FREE + 11), Err(ApiError::TooLarge(_))));
+        assert!(matches!(one.fit(FREE + 11), Err(ApiError::Transport { .. })));
         assert_eq!(room.taken(), MOST_BYTES, "what was refused changes nothing");
 
         one.fit(5).unwrap();

@@ -319,9 +319,12 @@ impl Cluster {
     pub async fn delete(&self, ctx: &Context, at: &Target, options: &DeleteOptions) -> Result<Deleted, ApiError> {
         let call = Call::new(Method::DELETE, at.path(None)?).with_body(JSON, &options.body());
         let answer = self.object(ctx, at, call).await?;
-        let is_status = answer["kind"] == "Status" && answer["metadata"]["name"].is_null();
-        let pending = !is_status && crate::object::deletion_timestamp(&answer).is_some();
-        Ok(if pending { Deleted::Pending(answer) } else { Deleted::Gone })
+        if answer["kind"] == "Status" && answer["metadata"]["name"].is_null() {
+            return Ok(Deleted::Gone);
+        }
+        let object = whole(answer)?;
+        let pending = crate::object::deletion_timestamp(&object).is_some();
+        Ok(if pending { Deleted::Pending(object) } else { Deleted::Gone })
     }
 
     /// Deletes the objects of a namespace (or of a cluster-scoped kind) that have the labels.

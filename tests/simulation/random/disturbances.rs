@@ -98,8 +98,7 @@ fn fault(random: &mut fastrand::Rng, info: &RequestInfo, weather: Weather) -> Fa
         29..=31 => Fault::CrashClientAfterCommit,
         32..=35 => Fault::Delay(short),
         36..=38 => Fault::DelayAnswer(short),
-        39 => Fault::FailBefore(Seen::nonsense(random.usize(..))),
-        40 => Fault::FailAfterCommit(Seen::nonsense(random.usize(..))),
+        39..=40 => Fault::FailAfterCommit(Seen::nonsense(random.usize(..))),
         _ => Fault::HangAfterCommit,
     }
 }

@@ -342,6 +342,8 @@ async fn an_answer_that_is_no_object_is_an_error_and_never_an_absence() {
             cluster.list(&ctx, &resource, None, &ListQuery::default()).await.unwrap_err(),
             cluster.list(&ctx, &resource, None, &metadata_only).await.unwrap_err(),
         ];
+        let deleted = cluster.delete(&ctx, &at, &DeleteOptions::default()).await;
+        assert_eq!(deleted.is_ok(), text.contains("Success"), "{text}: {deleted:?}");
 
         for error in errors {
             assert!(matches!(error, ApiError::Decode(_)), "{text}: {error:?}");
@@ -416,10 +418,11 @@ async fn answers_side_by_side_have_64_mib_together_and_a_small_one_always_fits()
     let large = cluster.get(&ctx(), &at()).await.unwrap_err();
     let small = cluster.get(&ctx(), &config_maps().at("ns", "b")).await;
 
-    assert!(matches!(large, ApiError::TooLarge(_)), "{large}");
+    assert!(large.to_string().contains("no room"), "{large}");
     assert!(small.is_ok(), "{small:?}");
     drop(held);
-    assert!(matches!(cluster.get(&ctx(), &at()).await, Err(ApiError::Transport { .. })), "there is room again");
+    let broken = cluster.get(&ctx(), &at()).await.unwrap_err();
+    assert!(broken.to_string().ends_with("end"), "there is room again: {broken}");
 }
 
 /// spec 70 §8.3
