@@ -97,11 +97,12 @@ impl ListQuery {
 impl Page {
     pub(super) fn decode(resource: &Resource, metadata_only: bool, answer: &Answer) -> Result<Self, ApiError> {
         let mut list = answer.json()?;
-        let is_list = list["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
+        let kind = list["kind"].as_str().filter(|_| list["metadata"].is_object()).unwrap_or_default();
+        let (has_kind, is_named_list) = (!kind.is_empty(), kind.ends_with("List"));
         let items = match list.get_mut("items").map(Value::take) {
-            Some(Value::Array(items)) => items,
-            None | Some(Value::Null) if is_list => Vec::new(),
-            _ => return Err(ApiError::Decode("the list has no items".into())),
+            Some(Value::Array(items)) if has_kind => items,
+            None | Some(Value::Null) if is_named_list => Vec::new(),
+            _ => return Err(ApiError::Decode("it is no list with items".into())),
         };
         let metadata = &list["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();

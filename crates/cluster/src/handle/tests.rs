@@ -313,7 +313,9 @@ async fn a_cluster_is_silent_until_it_answers_whatever_it_says_and_when_it_answe
 }
 
 /// Answers of something that is no API server, or a broken one.
-const NONSENSE: [&str; 9] = [
+const NONSENSE: [&str; 11] = [
+    r#"{"items": []}"#,
+    r#"{"kind": "ConfigMapList", "items": []}"#,
     "[]",
     r#""x""#,
     "null",
