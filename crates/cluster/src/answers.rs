@@ -16,7 +16,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use kit::json;
 use kube::client::Body;
@@ -92,20 +92,26 @@ impl Drop for Share {
 
 /// Reads a body to its end.
 pub(super) async fn read(mut body: Body, largest: usize, share: &mut Share) -> Result<Bytes, ApiError> {
-    let mut bytes = BytesMut::new();
+    let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| ApiError::Transport {
             message: format!("cannot read the answer of the API server: {error}"),
             sent: true,
         })?;
         let Ok(data) = frame.into_data() else { continue };
-        if bytes.len() + data.len() > largest {
+        let length = bytes.len() + data.len();
+        if length > largest {
             return Err(ApiError::TooLarge(format!("more than {largest} bytes")));
         }
-        share.fit(bytes.len() + data.len())?;
+        if length > bytes.capacity() {
+            // In steps of a quarter: what is reserved and not used counts as well.
+            let capacity = (length + length / 4).min(largest);
+            share.fit(capacity)?;
+            bytes.reserve_exact(capacity - bytes.len());
+        }
         bytes.extend_from_slice(&data);
     }
-    Ok(bytes.freeze())
+    Ok(bytes.into())
 }
 
 /// The `Status` that the body of an error answer is. A body of many values is none.
