@@ -24,6 +24,9 @@ pub type RefreshFn = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 /// How long a cache may be unsynced before liveness fails.
 pub const CACHE_SYNC_GRACE: Duration = Duration::from_secs(180);
 
+/// How often it is logged that a failure is forgiven: probes come from whom they like, as often as they like.
+const SAID_AGAIN: Duration = Duration::from_secs(30);
+
 /// The check that always passes.
 pub const PING: &str = "ping";
 
@@ -60,6 +63,8 @@ pub struct Grace {
     period: Duration,
     /// The first failure since the last success.
     failing_since: Option<Instant>,
+    /// When a failure was logged.
+    said: Option<Instant>,
 }
 
 /// What [`Grace`] makes of a result.
@@ -172,7 +177,16 @@ fn run(name: &str, check: &CheckFn) -> Result<(), String> {
 impl Grace {
     /// Failures are forgiven while less than `period` has passed since the first of them.
     pub fn new(period: Duration) -> Self {
-        Self { period, failing_since: None }
+        Self { period, failing_since: None, said: None }
+    }
+
+    /// Whether a failure at `now` is to be logged.
+    fn says(&mut self, now: Instant) -> bool {
+        let is_due = self.said.is_none_or(|said| now.saturating_duration_since(said) >= SAID_AGAIN);
+        if is_due {
+            self.said = Some(now);
+        }
+        is_due
     }
 
     /// Judges the `result` of a probe at `now`. A success ends the failure and with it the period.
@@ -198,12 +212,14 @@ impl Grace {
 pub fn with_grace(check: CheckFn, now: Arc<dyn Fn() -> Instant + Send + Sync>) -> CheckFn {
     let grace = Mutex::new(Grace::new(CACHE_SYNC_GRACE));
     Arc::new(move || {
-        let result = check();
-        let verdict = grace.lock().unwrap_or_else(PoisonError::into_inner).judge(now(), result);
-        match verdict {
+        let (result, now) = (check(), now());
+        let mut grace = grace.lock().unwrap_or_else(PoisonError::into_inner);
+        match grace.judge(now, result) {
             Graced::Passed => Ok(()),
             Graced::Forgiven(cause) => {
-                tracing::info!(error = %cause, "Cache sync check failed, but deadline not yet exceeded");
+                if grace.says(now) {
+                    tracing::info!(error = %cause, "Cache sync check failed, but deadline not yet exceeded");
+                }
                 Ok(())
             }
             Graced::Failed(cause) => Err(cause),
@@ -342,5 +358,17 @@ mod tests {
 
         assert_eq!(first, Ok(()));
         assert_eq!(later, Err("unsynced".to_owned()));
+    }
+
+    /// spec 70 §6
+    #[test]
+    fn probes_of_an_unsynced_cache_write_a_record_each_half_minute_however_many_come() {
+        let start = Instant::now();
+        let mut grace = Grace::new(CACHE_SYNC_GRACE);
+        let at = |millis| start + Duration::from_millis(millis);
+
+        let said = (0..60_001).filter(|millis| grace.says(at(*millis)));
+
+        assert_eq!(said.collect::<Vec<_>>(), [0, 30_000, 60_000]);
     }
 }
