@@ -57,9 +57,9 @@
 //!   `health/`, judging objects), `csr_approver/` (certificates of nodes), `token_invalidator/` and `token_requestor/` (tokens),
 //!   `garbage_collector/`, `network_policy/` (who may reach Services), `istio_cluster_configuration/`. `modules.rs` lists them,
 //!   `root.rs` starts and stops them on the ground of `ground.rs`, `leader/` (the election) says when.
-//! * `http/`: what the HTTP servers share: connections, limits, probes.
+//! * `http/`: the three HTTP servers: connections, limits, the end; probes.
 //! * `metrics/`: one registry of counters; all parts of the process hold typed handles of it.
-//! * `dashboard/`: the page that shows every actor, and the servers of page, metrics and probes.
+//! * `dashboard/`: the page that shows every actor, and the routes of page, metrics and probes.
 //! * `logging/`: records as JSON or text on stderr.
 //! * `profiling/`: CPU and heap profiles of the running process.
 //! * `traces/`: spans for a collector of OpenTelemetry.

@@ -26,6 +26,7 @@ const KEEPS_FREED: isize = 250;
 const PANICKED: i32 = 1;
 
 fn main() {
+    process::limits::forbid_core_dumps();
     // Without it the program is right all the same, but larger at rest.
     if let Err(error) = set_up_allocator() {
         eprintln!("the allocator keeps its usual settings: {error}");

@@ -12,11 +12,9 @@ use futures::Stream;
 use jiff::Timestamp;
 use kit::{ActorState, Census};
 use serde::Serialize;
-use tokio::{
-    sync::OwnedSemaphorePermit,
-    time::{Instant, Interval, MissedTickBehavior, interval},
-};
-use tokio_util::sync::CancellationToken;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
+
+use super::streams::Place;
 
 /// Shortest time between two events of a stream, so at most 4 a second.
 pub(super) const EVENT_INTERVAL: Duration = Duration::from_millis(250);
@@ -103,9 +101,8 @@ struct Reader {
     sent: Option<State>,
     last_write: Instant,
     ticks: Interval,
-    stop: CancellationToken,
     /// Given back when the stream ends or its connection does.
-    _permit: OwnedSemaphorePermit,
+    place: Place,
 }
 
 // === impl Snapshots ===
@@ -165,17 +162,13 @@ impl fmt::Debug for Snapshots {
 // === impl Reader ===
 
 /// The census as server-sent events: one now, one after each change (not more often than [`EVENT_INTERVAL`]), a comment
-/// after each [`KEEP_ALIVE`] without events. Ends with `stop`.
+/// after each [`KEEP_ALIVE`] without events. Ends when it loses its place.
 ///
 /// The next event is made when the connection takes it, so a slow reader misses states but costs no memory.
-pub(super) fn events(
-    snapshots: Arc<Snapshots>,
-    permit: OwnedSemaphorePermit,
-    stop: CancellationToken,
-) -> impl Stream<Item = Result<Bytes, Infallible>> {
+pub(super) fn events(snapshots: Arc<Snapshots>, place: Place) -> impl Stream<Item = Result<Bytes, Infallible>> {
     let mut ticks = interval(EVENT_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let reader = Reader { snapshots, sent: None, last_write: Instant::now(), ticks, stop, _permit: permit };
+    let reader = Reader { snapshots, sent: None, last_write: Instant::now(), ticks, place };
     futures::stream::unfold(reader, |mut reader| async {
         let event = reader.next().await?;
         Some((Ok(event), reader))
@@ -187,7 +180,7 @@ impl Reader {
         loop {
             tokio::select! {
                 biased;
-                () = self.stop.cancelled() => return None,
+                () = self.place.end.cancelled() => return None,
                 now = self.ticks.tick() => if let Some(bytes) = self.due(now) {
                     self.last_write = now;
                     return Some(bytes);
@@ -224,9 +217,11 @@ mod tests {
 
     use futures::{FutureExt, StreamExt};
     use kit::{Activity, Role};
-    use tokio::{sync::Semaphore, time::advance};
+    use tokio::time::advance;
+    use tokio_util::sync::CancellationToken;
 
     use super::*;
+    use crate::dashboard::streams::Streams;
 
     fn snapshots(census: &Census) -> Arc<Snapshots> {
         let process = ProcessInfo {
@@ -243,8 +238,8 @@ mod tests {
         ))
     }
 
-    fn permit() -> OwnedSemaphorePermit {
-        Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap()
+    fn place() -> Place {
+        Streams::within(1, CancellationToken::new()).begin(|| {})
     }
 
     #[test]
@@ -274,7 +269,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stream_sends_a_snapshot_at_once_and_after_each_change() {
         let census = Census::default();
-        let mut stream = pin!(events(snapshots(&census), permit(), CancellationToken::new()));
+        let mut stream = pin!(events(snapshots(&census), place()));
 
         let first = stream.next().await.unwrap().unwrap();
         let at_rest = stream.next().now_or_never();
@@ -293,7 +288,7 @@ mod tests {
     async fn many_changes_lead_to_four_events_a_second() {
         let census = Census::default();
         let cell = census.enter("a", Role::Root);
-        let mut stream = pin!(events(snapshots(&census), permit(), CancellationToken::new()));
+        let mut stream = pin!(events(snapshots(&census), place()));
 
         let mut events = 0;
         for _ in 0..100 {
@@ -307,7 +302,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_stream_at_rest_sends_a_comment_each_fifteen_seconds() {
-        let mut stream = pin!(events(snapshots(&Census::default()), permit(), CancellationToken::new()));
+        let mut stream = pin!(events(snapshots(&Census::default()), place()));
         stream.next().await;
         let start = Instant::now();
 
@@ -320,7 +315,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stream_ends_when_the_server_stops() {
         let stop = CancellationToken::new();
-        let mut stream = pin!(events(snapshots(&Census::default()), permit(), stop.clone()));
+        let place = Streams::within(1, stop.clone()).begin(|| {});
+        let mut stream = pin!(events(snapshots(&Census::default()), place));
         stream.next().await;
 
         stop.cancel();

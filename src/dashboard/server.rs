@@ -2,25 +2,33 @@
 //!
 //! Each has one worker thread of its own, so neither a busy controller nor a slow scrape delays a probe.
 
-use std::{fmt, net::SocketAddr, net::TcpListener, sync::Arc, time::Duration};
+use std::{fmt, net::SocketAddr, net::TcpListener, rc::Rc, sync::Arc, time::Duration};
 
 use actix_web::{
-    App, HttpRequest, HttpResponse, HttpServer,
-    dev::{Server, ServerHandle, Service},
+    App, HttpRequest, HttpResponse,
+    dev::{Service, ServiceResponse},
     http::{StatusCode, header},
-    middleware::{Compress, DefaultHeaders},
+    middleware::{Compress, DefaultHeaders, from_fn},
     web,
 };
 use futures::future::join_all;
 use kit::Census;
-use tokio::sync::Semaphore;
+use tokio::{task::yield_now, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::feed::{Snapshots, events};
+use super::{
+    feed::{Snapshots, events},
+    host,
+    streams::{MAX_STREAMS, Streams},
+};
 use crate::{
     http::{
-        connections::{Connection, Connections},
+        answer::Exchange,
+        connections::{Bounds, UNREAD},
+        descriptors::Descriptors,
         probes::{Answer, Checks, ProbeQuery},
+        server::{Prepared, Running, ServerParts},
+        stream::Course,
     },
     metrics::Metrics,
     profiling,
@@ -40,6 +48,8 @@ pub struct ServerOptions {
     pub profiling: bool,
     /// Shown in the dashboard's header.
     pub process: ProcessInfo,
+    /// How many files the process may have open.
+    pub descriptors: Descriptors,
 }
 
 /// What the servers show. All of it is read, never asked for.
@@ -70,7 +80,7 @@ pub struct ServerHandles {
 /// A running server.
 struct Listening {
     address: SocketAddr,
-    handle: ServerHandle,
+    server: Running,
 }
 
 /// A server that is not started yet.
@@ -97,17 +107,8 @@ pub enum ServeError {
     },
 }
 
-/// Spec 70 §11.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
-/// Spec 70 §11.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-/// A kubelet, a few Prometheus servers and a few people need a dozen; each connection costs some KiB. Silent ones do not
-/// fill this up: see [`Connections`].
-const MAX_CONNECTIONS: usize = 1024;
-/// Event streams at the same time; each costs a census as JSON (about 300 bytes per actor) while it is being sent.
-const MAX_STREAMS: usize = 16;
 /// Probes and scrapes take milliseconds, streams are told to end: what is left after this is cut off.
-const STOP_TIMEOUT_SECONDS: u64 = 1;
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 const TEXT_TYPE: &str = "text/plain; charset=utf-8";
@@ -129,8 +130,7 @@ const PAGE: [(&str, &str, &str); 6] = [
 /// What the dashboard's handlers share.
 struct Dashboard {
     snapshots: Arc<Snapshots>,
-    streams: Arc<Semaphore>,
-    stop_streams: CancellationToken,
+    streams: Streams,
 }
 
 /// Binds and starts the servers. Call it inside an actix `System`; it returns at once.
@@ -150,8 +150,7 @@ pub fn serve(options: ServerOptions, sources: Arc<Sources>) -> Result<ServerHand
             sources.leadership.clone(),
             sources.now.clone(),
         )),
-        streams: Arc::new(Semaphore::new(MAX_STREAMS)),
-        stop_streams: stop_streams.clone(),
+        streams: Streams::within(MAX_STREAMS, stop_streams.clone()),
     });
     let sources = web::Data::from(sources);
 
@@ -166,50 +165,11 @@ pub fn serve(options: ServerOptions, sources: Arc<Sources>) -> Result<ServerHand
     let probe_routes = move |config: &mut web::ServiceConfig| {
         config.app_data(sources.clone()).configure(probe_routes);
     };
-    let metrics = metrics.map(|bound| bound.prepare(metrics_routes)).transpose()?;
-    let probes = probes.map(|bound| bound.prepare(probe_routes)).transpose()?;
-    let run = |(bound, server): (Bound, Server)| bound.run(server);
+    let bounds = options.descriptors.plain();
+    let metrics = metrics.map(|bound| bound.prepare(bounds, metrics_routes)).transpose()?;
+    let probes = probes.map(|bound| bound.prepare(bounds, probe_routes)).transpose()?;
+    let run = |(address, prepared): (SocketAddr, Prepared)| Listening { address, server: prepared.run() };
     Ok(ServerHandles { probes: probes.map(run), metrics: metrics.map(run), stop_streams })
-}
-
-fn build(
-    listeners: Vec<TcpListener>,
-    routes: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
-) -> std::io::Result<Server> {
-    let connections = Connections::default();
-    let mut server = HttpServer::new(move || {
-        let routes = routes.clone();
-        App::new()
-            .wrap_fn(|request, service| {
-                let busy = request.conn_data::<Arc<Connection>>().map(Connection::busy);
-                let answer = service.call(request);
-                async move {
-                    let answer = answer.await;
-                    drop(busy);
-                    answer
-                }
-            })
-            .configure(move |config| routes(config))
-            .default_service(web::to(not_found))
-    })
-    .on_connect(move |socket, data| {
-        let socket = socket.downcast_ref::<actix_web::rt::net::TcpStream>();
-        if let Some(Ok(connection)) = socket.map(|socket| connections.enter(socket)) {
-            data.insert(connection);
-        }
-    })
-    .workers(1)
-    .max_connections(MAX_CONNECTIONS)
-    .client_request_timeout(HEADER_TIMEOUT)
-    .keep_alive(IDLE_TIMEOUT)
-    // A browser tab that was closed ends its event stream at once, not at the next keep-alive.
-    .h1_allow_half_closed(false)
-    .shutdown_timeout(STOP_TIMEOUT_SECONDS)
-    .disable_signals();
-    for listener in listeners {
-        server = server.listen(listener)?;
-    }
-    Ok(server.run())
 }
 
 // === impl Bound ===
@@ -222,22 +182,36 @@ impl Bound {
     }
 
     fn prepare(
-        mut self,
+        self,
+        bounds: Bounds,
         routes: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
-    ) -> Result<(Self, Server), ServeError> {
-        let server = build(std::mem::take(&mut self.listeners), routes);
-        let server = server.map_err(|cause| ServeError::Start { server: self.name, cause })?;
-        Ok((self, server))
-    }
-
-    fn run(self, server: Server) -> Listening {
-        let handle = server.handle();
-        actix_web::rt::spawn(async move {
-            if let Err(error) = server.await {
-                tracing::error!(server = self.name, %error, "HTTP server ended");
+    ) -> Result<(SocketAddr, Prepared), ServeError> {
+        let Self { name, address, listeners } = self;
+        let server = ServerParts { name, listeners, tls: None, workers: 1, bounds, unread: UNREAD };
+        let prepared = server.prepare(move || {
+            let routes = routes.clone();
+            move || {
+                let routes = routes.clone();
+                App::new()
+                    .wrap_fn(|request, service| {
+                        let exchange = Exchange::begin(request.request());
+                        let answer = service.call(request);
+                        async move {
+                            // Those that came in one piece do not go before those of other connections.
+                            yield_now().await;
+                            let (request, response) = answer.await?.map_into_boxed_body().into_parts();
+                            let response = match exchange {
+                                Some(exchange) => exchange.end(response),
+                                None => response,
+                            };
+                            Ok(ServiceResponse::new(request, response))
+                        }
+                    })
+                    .configure(move |config| routes(config))
+                    .default_service(web::to(not_found))
             }
         });
-        Listening { address: self.address, handle }
+        Ok((address, prepared.map_err(|cause| ServeError::Start { server: name, cause })?))
     }
 }
 
@@ -257,8 +231,9 @@ impl ServerHandles {
     /// Stops them: no new connections, event streams end, requests at hand are answered.
     pub async fn stop(self) {
         self.stop_streams.cancel();
-        let servers = self.probes.iter().chain(&self.metrics);
-        join_all(servers.map(|server| server.handle.stop(true))).await;
+        let deadline = Instant::now() + STOP_TIMEOUT;
+        let servers = self.probes.into_iter().chain(self.metrics);
+        join_all(servers.map(|listening| listening.server.stop(deadline))).await;
     }
 }
 
@@ -361,15 +336,16 @@ fn metrics_routes(config: &mut web::ServiceConfig) {
     for (path, content_type, content) in PAGE {
         let file = move || async move { HttpResponse::Ok().content_type(content_type).body(content) };
         let resource = web::resource(format!("/dashboard{path}"));
-        config.service(resource.wrap(headers()).wrap(Compress::default()).route(web::get().to(file)));
+        let resource = resource.wrap(headers()).wrap(Compress::default()).wrap(from_fn(host::check));
+        config.service(resource.route(web::get().to(file)));
     }
     // The page's links are relative to `/dashboard`, so that it also works behind a proxy that adds a path.
     config.service(web::redirect("/dashboard/", "../dashboard"));
-    config.service(
-        web::resource("/dashboard/census").wrap(headers()).wrap(Compress::default()).route(web::get().to(census)),
-    );
+    let census_resource = web::resource("/dashboard/census").wrap(headers()).wrap(Compress::default());
+    config.service(census_resource.wrap(from_fn(host::check)).route(web::get().to(census)));
     // Not compressed: the compressor would hold events back.
-    config.service(web::resource("/dashboard/events").wrap(headers()).route(web::get().to(event_stream)));
+    let events = web::resource("/dashboard/events").wrap(headers()).wrap(from_fn(host::check));
+    config.service(events.route(web::get().to(event_stream)));
 }
 
 async fn render_metrics(sources: web::Data<Sources>) -> HttpResponse {
@@ -380,15 +356,14 @@ async fn census(dashboard: web::Data<Dashboard>) -> HttpResponse {
     HttpResponse::Ok().content_type("application/json").body(dashboard.snapshots.json())
 }
 
-async fn event_stream(dashboard: web::Data<Dashboard>) -> HttpResponse {
-    let Ok(permit) = dashboard.streams.clone().try_acquire_owned() else {
-        return HttpResponse::ServiceUnavailable()
-            .insert_header((header::RETRY_AFTER, "10"))
-            .content_type(TEXT_TYPE)
-            .body("too many event streams\n");
-    };
-    let stream = events(dashboard.snapshots.clone(), permit, dashboard.stop_streams.clone());
-    HttpResponse::Ok().content_type("text/event-stream").streaming(stream)
+async fn event_stream(request: HttpRequest, dashboard: web::Data<Dashboard>) -> HttpResponse {
+    let close = request.conn_data::<Rc<Course>>().map(|course| course.closer());
+    let place = dashboard.streams.begin(move || {
+        if let Some(close) = &close {
+            close();
+        }
+    });
+    HttpResponse::Ok().content_type("text/event-stream").streaming(events(dashboard.snapshots.clone(), place))
 }
 
 #[cfg(test)]

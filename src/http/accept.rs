@@ -1,14 +1,14 @@
-//! From a TCP connection to its requests.
+//! From a TCP connection to its requests, for all HTTP servers.
 //!
 //! It is what actix-web's `HttpServer` does, which hands the connection to the HTTP library as it is. Here the library gets a
-//! [`Stream`], which takes leave of its client, and a connection counts from its first byte on: none is forgotten at the end.
-//! And the library's part is only there while somebody is connected ([`while_needed`]).
+//! [`Stream`], and a connection counts from its first byte on: none is forgotten at the end. And the library's part is only
+//! there while somebody is connected ([`while_needed`]). Decision record 0017.
 
 use std::{
     cell::RefCell,
     fmt,
     future::poll_fn,
-    io,
+    net::SocketAddr,
     rc::{Rc, Weak},
     sync::Arc,
     time::Duration,
@@ -18,21 +18,27 @@ use actix_http::{HttpService, Protocol, Request};
 use actix_service::{
     IntoServiceFactory, ServiceFactory, ServiceFactoryExt as _, apply_fn_factory, fn_service, map_config,
 };
-use actix_tls::accept::rustls_0_23::{Acceptor, TlsStream};
+use actix_tls::accept::rustls_0_23::Acceptor;
 use actix_web::{
     Error,
     body::MessageBody,
     dev::{AppConfig, Response, Service as _},
     rt::net::TcpStream,
 };
-use tokio::time::sleep;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    time::sleep,
+};
 
-use super::{HANDSHAKE_TIMEOUT, HEADER_TIMEOUT, IDLE_TIMEOUT, farewell::Stream};
-use crate::http::connections::{Arriving, Connections};
+use super::{
+    connections::Connections,
+    stream::{HEAD_TIME, Stream},
+};
 
-/// What this server speaks, the best first (RFC 7301).
-pub(super) const PROTOCOLS: [&[u8]; 2] = [HTTP2, b"http/1.1"];
-const HTTP2: &[u8] = b"h2";
+/// Spec 70 §11.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+/// Spec 70 §11.1. A client on the same continent needs a tenth of a second.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A client that is still sending when it has its answer has this time to read that. Without it the socket is closed at once, and
 /// bytes that nobody read make the system reset the connection, answer included. The default of the library is none; that of
@@ -42,8 +48,36 @@ const LAST_READ: Duration = Duration::from_secs(1);
 /// When the server stops, a handshake that has begun has this time: several times the way around the earth.
 const LAST_HANDSHAKE: Duration = Duration::from_millis(500);
 
+/// What the HTTP library needs to know of a connection.
+type Entered<IO> = (Stream<IO>, Protocol, Option<SocketAddr>);
+
 /// A service of a worker that answers the requests of a connection with what `app` makes. Its errors are the client's.
-pub(super) fn service<I, S, B>(
+pub(super) fn plain<I, S, B>(
+    app: impl Fn() -> I + 'static,
+    connections: Connections,
+) -> impl ServiceFactory<TcpStream, Config = (), Response = (), Error = (), InitError = ()>
+where
+    I: IntoServiceFactory<S, Request>,
+    S: ServiceFactory<Request, Config = AppConfig, Error = Error> + 'static,
+    S::InitError: fmt::Debug,
+    S::Response: Into<Response<B>> + 'static,
+    <S::Service as actix_service::Service<Request>>::Future: 'static,
+    B: MessageBody + 'static,
+{
+    fn_service(move |socket: TcpStream| {
+        let entered = socket.set_nodelay(true).ok().and_then(|()| connections.arrive(socket));
+        async move {
+            let (socket, connection) = entered.ok_or(())?;
+            connection.established();
+            let peer = socket.peer();
+            Ok((Stream::new(socket, connection), Protocol::Http1, peer))
+        }
+    })
+    .and_then(answering(app))
+}
+
+/// The same over TLS.
+pub(super) fn secure<I, S, B>(
     app: impl Fn() -> I + 'static,
     tls: Arc<rustls::ServerConfig>,
     connections: Connections,
@@ -56,42 +90,56 @@ where
     <S::Service as actix_service::Service<Request>>::Future: 'static,
     B: MessageBody + 'static,
 {
-    let http = move || {
-        HttpService::build()
-            .keep_alive(IDLE_TIMEOUT)
-            .client_request_timeout(HEADER_TIMEOUT)
-            .client_disconnect_timeout(LAST_READ)
-            .h1_allow_half_closed(false)
-            .on_connect_ext(|stream: &Stream<TlsStream<TcpStream>>, data| {
-                data.insert(stream.connection().clone());
-            })
-            .finish(map_config(app(), |()| AppConfig::default()))
-    };
     let mut acceptor = Acceptor::new(Arc::unwrap_or_clone(tls));
     acceptor.set_handshake_timeout(HANDSHAKE_TIMEOUT);
     apply_fn_factory(acceptor.map_err(drop), move |socket: TcpStream, tls| {
-        let (arriving, connections) = (connections.arrive(), connections.clone());
-        let handshake = arriving.map(|arriving| (tls.call(socket), arriving));
+        // The end of an answer does not wait until the client has confirmed its beginning.
+        let entered = socket.set_nodelay(true).ok().and_then(|()| connections.arrive(socket));
+        let handshake = entered.map(|(socket, connection)| (socket.peer(), tls.call(socket), connection));
+        let connections = connections.clone();
         async move {
-            let (handshake, arriving) = handshake.ok_or(())?;
+            let (peer, handshake, connection) = handshake.ok_or(())?;
             let stream = tokio::select! {
                 biased;
                 stream = handshake => stream?,
                 () = too_late(&connections) => return Err(()),
             };
-            let (stream, protocol) = enter(stream, &connections).map_err(drop)?;
-            drop::<Arriving>(arriving);
-            Ok((stream, protocol, None))
+            connection.established();
+            Ok((Stream::new(stream, connection), Protocol::Http1, peer))
         }
     })
-    .and_then(while_needed(http))
+    .and_then(answering(app))
+}
+
+/// From a connection to its requests.
+fn answering<IO, I, S, B>(
+    app: impl Fn() -> I + 'static,
+) -> impl ServiceFactory<Entered<IO>, Config = (), Response = (), Error = (), InitError = ()>
+where
+    IO: AsyncRead + AsyncWrite + Unpin + 'static,
+    I: IntoServiceFactory<S, Request>,
+    S: ServiceFactory<Request, Config = AppConfig, Error = Error> + 'static,
+    S::InitError: fmt::Debug,
+    S::Response: Into<Response<B>> + 'static,
+    <S::Service as actix_service::Service<Request>>::Future: 'static,
+    B: MessageBody + 'static,
+{
+    while_needed(move || {
+        HttpService::build()
+            .keep_alive(IDLE_TIMEOUT)
+            .client_request_timeout(HEAD_TIME)
+            .client_disconnect_timeout(LAST_READ)
+            // A client that goes away, as a browser tab that is closed, ends what it waits for at once.
+            .h1_allow_half_closed(false)
+            .on_connect_ext(|stream: &Stream<IO>, data| {
+                data.insert(stream.course().clone());
+            })
+            .finish(map_config(app(), |()| AppConfig::default()))
+    })
 }
 
 /// A service that is made with the first connection and gone with the last. The clock of the HTTP library ticks twice a
 /// second as long as there is one, which would wake each worker of a process that nobody asks anything.
-///
-/// A request of an HTTP/2 connection that broke may outlive the service: the library keeps the state such a request needs,
-/// and takes nothing of it back.
 fn while_needed<S, C>(
     make: impl Fn() -> S + 'static,
 ) -> impl ServiceFactory<C, Config = (), Response = (), Error = (), InitError = ()>
@@ -117,23 +165,6 @@ where
             service.call(connection).await.map_err(drop)
         }
     })
-}
-
-/// The connection is there.
-fn enter(
-    stream: TlsStream<TcpStream>,
-    connections: &Connections,
-) -> io::Result<(Stream<TlsStream<TcpStream>>, Protocol)> {
-    let (socket, session) = stream.get_ref();
-    // The end of an answer does not wait until the client has confirmed its beginning.
-    socket.set_nodelay(true)?;
-    if session.alpn_protocol() == Some(HTTP2) {
-        let connection = connections.enter_http2(socket)?;
-        let stopping = connections.stopping().clone();
-        return Ok((Stream::http2(stream, connection, stopping), Protocol::Http2));
-    }
-    let connection = connections.enter(socket)?;
-    Ok((Stream::http1(stream, connection), Protocol::Http1))
 }
 
 async fn too_late(connections: &Connections) {

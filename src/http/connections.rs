@@ -1,16 +1,14 @@
 //! The connections of one HTTP server, of which the silent ones make room for new ones, and which end when it stops.
 //!
-//! Whoever opens connections and says nothing, or stops in the middle of a request, would else fill the server until the
-//! header time is over, and no probe would be answered meanwhile. Those that never sent a request go first.
+//! Whoever opens connections and says nothing, or stops in the middle of a handshake or a request, would else fill the server
+//! until the time for that is over, and no probe would be answered meanwhile. So a connection counts from the moment on in
+//! which it was accepted. Those in their handshake go first, then those that never sent a request.
 //! `unread.rs`: those that do not read their answers.
 
 mod unread;
 
 use std::{
     collections::BTreeMap,
-    io,
-    net::{Shutdown, TcpStream},
-    os::fd::AsFd,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -19,16 +17,25 @@ use std::{
     time::Duration,
 };
 
+use actix_web::rt::net::TcpStream;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use super::socket::{Grip, Socket};
 use unread::Unread;
 pub(crate) use unread::{UnreadLimits, Waits};
 
-/// Connections at which no request is being answered, at most, unless the server says otherwise. A kubelet and a Prometheus
-/// server keep one or two.
-pub(crate) const MOST_SILENT: usize = 128;
-/// Of the silent ones, this part may never have sent a request without being the first to go: those that are about to.
+/// How many connections a server has at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// Of each worker.
+    pub(crate) connections: usize,
+    /// Of these, and of all workers, connections at which no request is being answered.
+    pub(crate) silent: usize,
+}
+
+/// Of the silent ones, this part may be in their handshake without being the first to go, and this part may never have sent a
+/// request: those that are about to.
 const NEW_PART: usize = 8;
 
 /// While the server stops: how often each thread looks for connections that can be closed.
@@ -53,93 +60,77 @@ pub(crate) struct Connections {
 
 #[derive(Default)]
 struct Silent {
-    /// Those that never sent a request, by the order in which they came.
-    new: BTreeMap<u64, Socket>,
-    /// The others, by the order in which they fell silent.
-    used: BTreeMap<u64, Socket>,
+    /// By the order in which they fell silent.
+    groups: [BTreeMap<u64, Quiet>; 3],
     last: u64,
 }
 
+/// What a silent connection did before; the first ones make room first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Group {
+    /// It has not finished its handshake.
+    #[default]
+    Arriving,
+    /// It never sent a request.
+    New,
+    Used,
+}
+
 /// A silent connection.
-struct Socket {
-    /// The same socket under a descriptor of its own: only to shut it down.
-    socket: Arc<TcpStream>,
+struct Quiet {
+    grip: Grip,
     since: Instant,
     /// It is served there.
     thread: ThreadId,
-    /// Who serves it ends it when all are to end.
-    ends_itself: bool,
 }
 
 /// One of them, as long as it is open.
 pub(crate) struct Connection {
     all: Connections,
-    socket: Arc<TcpStream>,
-    ends_itself: bool,
+    grip: Grip,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Requests that are being answered; HTTP/2 has several at once.
+    /// Requests that are being answered.
     requests: usize,
+    group: Group,
     /// Its place among the silent ones, if it is one.
     place: Option<u64>,
-    used: bool,
     /// It was told to end with its answer.
     ending: bool,
 }
-
-/// A connection that is being made.
-pub(crate) struct Arriving(Connections);
 
 /// A request of a connection is being answered.
 pub(crate) struct Busy(Arc<Connection>);
 
 // === impl Connections ===
 
-impl Default for Connections {
-    fn default() -> Self {
-        Self::within(MOST_SILENT, UNREAD)
-    }
-}
-
 impl Connections {
-    /// With a limit of silent ones of its own, and limits of what is unread.
-    pub(crate) fn within(most: usize, unread: UnreadLimits) -> Self {
+    /// With these limits of silent ones and of what is unread.
+    pub(crate) fn within(most_silent: usize, unread: UnreadLimits) -> Self {
         Self {
             silent: Arc::default(),
             open: Arc::default(),
-            most,
+            most: most_silent,
             unread: Arc::new(Unread::within(unread)),
             stopping: CancellationToken::new(),
         }
     }
 
-    /// A connection comes. None if all are to end: it must not get so far that its client sends a request.
-    pub(crate) fn arrive(&self) -> Option<Arriving> {
+    /// A connection was accepted, on the thread that serves it. None if all are to end: it must not get so far that its client
+    /// sends a request.
+    pub(crate) fn arrive(&self, stream: TcpStream) -> Option<(Socket, Arc<Connection>)> {
         // Counted before the look at the end, which counts after its announcement: one of the two sees the other.
         self.open.fetch_add(1, Ordering::AcqRel);
-        let arriving = Arriving(self.clone());
-        (!self.stopping.is_cancelled()).then_some(arriving)
-    }
-
-    /// A new connection, over which nothing was sent yet. On the thread that serves it.
-    pub(crate) fn enter(&self, socket: &impl AsFd) -> io::Result<Arc<Connection>> {
-        self.enter_as(socket, false)
-    }
-
-    /// One of HTTP/2, which has words for its end: whoever serves it says them, and ends it, when [`Self::stopping`] tells so.
-    pub(crate) fn enter_http2(&self, socket: &impl AsFd) -> io::Result<Arc<Connection>> {
-        self.enter_as(socket, true)
-    }
-
-    fn enter_as(&self, socket: &impl AsFd, ends_itself: bool) -> io::Result<Arc<Connection>> {
-        let socket = Arc::new(socket.as_fd().try_clone_to_owned()?.into());
-        self.open.fetch_add(1, Ordering::AcqRel);
-        let connection = Connection { all: self.clone(), socket, ends_itself, state: Mutex::default() };
+        let (socket, grip) = Socket::new(stream);
+        let connection = Connection { all: self.clone(), grip, state: Mutex::default() };
+        if self.stopping.is_cancelled() {
+            return None;
+        }
         connection.fall_silent(&mut connection.state());
-        Ok(Arc::new(connection))
+        Some((socket, Arc::new(connection)))
     }
 
     /// Cancelled when all are to end.
@@ -159,12 +150,18 @@ impl Connections {
         }
     }
 
+    /// How many are open.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.open.load(Ordering::Acquire)
+    }
+
     /// Closes those that do not read their answers in time, for ever. Costs nothing while there are none.
     pub(crate) async fn close_unread(self) {
         self.unread.close_overdue().await;
     }
 
-    /// Once they are to end, closes those of this thread that are silent, unless they end themselves.
+    /// Once they are to end, closes those of this thread that are silent. Handshakes have a time of their own.
     pub(crate) async fn close_when_stopping(self) {
         self.stopping.cancelled().await;
         let mut last = Instant::now();
@@ -185,64 +182,68 @@ impl Connections {
 // === impl Silent ===
 
 impl Silent {
+    fn group(&mut self, group: Group) -> &mut BTreeMap<u64, Quiet> {
+        &mut self.groups[group as usize]
+    }
+
     fn make_room(&mut self, most: usize) {
-        while self.new.len() + self.used.len() > most {
-            let new_first = self.new.len() > most / NEW_PART || self.used.is_empty();
-            let oldest = if new_first { self.new.pop_first() } else { self.used.pop_first() };
-            let Some((_, oldest)) = oldest else { return };
-            // It may be closed already.
-            oldest.socket.shutdown(Shutdown::Both).ok();
+        while self.groups.iter().map(BTreeMap::len).sum::<usize>() > most {
+            let full = self.groups.iter().position(|group| group.len() > most / NEW_PART);
+            let first = full.or_else(|| self.groups.iter().position(|group| !group.is_empty()));
+            let Some((_, oldest)) = first.and_then(|first| self.groups[first].pop_first()) else { return };
+            oldest.grip.close();
         }
     }
 
     /// Closes those that have been silent since then.
     fn close(&mut self, since: Instant) {
         let here = thread::current().id();
-        let close = |socket: &Socket| {
-            let is_due = !socket.ends_itself && socket.thread == here && socket.since <= since && socket.is_read();
-            if is_due {
-                // Only this side: what is being written goes out.
-                socket.socket.shutdown(Shutdown::Read).ok();
-            }
-            is_due
-        };
-        self.used.retain(|_, socket| !close(socket));
-        self.new.retain(|_, socket| !close(socket));
-    }
-}
-
-// === impl Socket ===
-
-impl Socket {
-    /// Nothing came that was not read yet, as the beginning of a request.
-    fn is_read(&self) -> bool {
-        !matches!(self.socket.peek(&mut [0]), Ok(1))
+        for group in [Group::New, Group::Used] {
+            self.group(group).retain(|_, silent| {
+                let is_due = silent.thread == here && silent.since <= since && silent.grip.is_read();
+                if is_due {
+                    silent.grip.close_input();
+                }
+                !is_due
+            });
+        }
     }
 }
 
 // === impl Connection ===
 
 impl Connection {
+    /// Its handshake is done.
+    pub(crate) fn established(&self) {
+        let mut state = self.state();
+        self.leave(&mut state);
+        state.group = Group::New;
+        self.fall_silent(&mut state);
+    }
+
+    /// Ends it, whatever is under way.
+    pub(crate) fn close(&self) {
+        self.grip.close();
+    }
+
     /// A request is being answered, until what is returned is dropped.
     pub(crate) fn busy(self: &Arc<Self>) -> Busy {
         let mut state = self.state();
         state.requests += 1;
-        state.used = true;
         self.leave(&mut state);
+        state.group = Group::Used;
         Busy(self.clone())
     }
 
     /// So many bytes wait until the client reads, until what is returned is dropped. If there are too many, this or another
     /// connection is closed.
     pub(crate) fn wait(&self, bytes: usize) -> Waits {
-        self.all.unread.wait(&self.socket, bytes)
+        self.all.unread.wait(&self.grip, bytes)
     }
 
     fn leave(&self, state: &mut State) {
         if let Some(place) = state.place.take() {
-            let mut silent = self.all.lock();
-            silent.new.remove(&place);
-            silent.used.remove(&place);
+            self.all.lock().group(state.group).remove(&place);
         }
     }
 
@@ -250,14 +251,8 @@ impl Connection {
         let mut silent = self.all.lock();
         silent.last += 1;
         let place = silent.last;
-        let socket = Socket {
-            socket: self.socket.clone(),
-            since: Instant::now(),
-            thread: thread::current().id(),
-            ends_itself: self.ends_itself,
-        };
-        let group = if state.used { &mut silent.used } else { &mut silent.new };
-        group.insert(place, socket);
+        let socketed = Quiet { grip: self.grip.clone(), since: Instant::now(), thread: thread::current().id() };
+        silent.group(state.group).insert(place, socketed);
         state.place = Some(place);
         silent.make_room(self.all.most);
     }
@@ -274,18 +269,10 @@ impl Drop for Connection {
     }
 }
 
-// === impl Arriving ===
-
-impl Drop for Arriving {
-    fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
 // === impl Busy ===
 
 impl Busy {
-    /// Whether connections are to end. HTTP/1 can say so in the answer.
+    /// Whether connections are to end; the answer says so.
     pub(crate) fn is_stopping(&self) -> bool {
         self.0.all.stopping.is_cancelled()
     }

@@ -12,11 +12,12 @@
 //! * `connect.rs`: which clusters, and whether both are one.
 //! * `vitals.rs`: what probes and the dashboard see of the process, from any thread.
 //! * `observe.rs`: from the kit's and the clusters' observers to metrics; `watchdog.rs`: an arbiter that stands still.
-//! * `announce.rs`: what is logged at the start.
+//! * `announce.rs`: what is logged at the start; [`limits`]: what the system allows the process.
 
 mod announce;
 mod connect;
 mod life;
+pub mod limits;
 mod observe;
 mod run;
 mod shutdown;

@@ -11,7 +11,7 @@ use tokio::time::timeout_at;
 
 use super::{
     ConnectError, Connections, GRACE_PERIOD, Link, Observing, Process, ProcessError, ProcessParts, Vitals, announce,
-    connections, identity,
+    connections, identity, limits,
     signals::{self, Impatience, Signals},
     watchdog,
 };
@@ -128,6 +128,7 @@ fn start(
     let for_the_end = log.clone();
     let signals = signals::listen(move |why| end(why, &for_the_end), move || switch.toggle())?;
     announce::start(options, loaded);
+    limits::raise();
     // One provider for all TLS; an error would mean that there is one already.
     rustls::crypto::ring::default_provider().install_default().ok();
     tracing::info!("Getting rest configs");
@@ -194,6 +195,7 @@ async fn serve(
         metrics,
         census,
         presence,
+        descriptors: limits::descriptors(),
     })?;
 
     let error = tokio::select! {
@@ -280,6 +282,7 @@ pub(crate) fn serve_http(
         metrics: config.servers.metrics.as_ref().map(bind),
         profiling: config.debugging.profiling,
         process,
+        descriptors: limits::descriptors(),
     };
     server::serve(options, Arc::new(sources))
 }

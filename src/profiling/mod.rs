@@ -16,11 +16,12 @@ mod symbols;
 
 use std::{fmt::Display, sync::Arc};
 
-use actix_web::{HttpResponse, http::StatusCode, web};
+use actix_web::{HttpResponse, http::StatusCode, middleware::from_fn, web};
 use kit::Census;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::dashboard::host;
 pub(crate) use heap::prepare;
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -45,15 +46,19 @@ pub(crate) fn routes(config: &mut web::ServiceConfig, census: Census, end: Cance
         .app_data(web::Data::from(Arc::new(Semaphore::new(1))))
         .app_data(web::Data::new(census))
         .service(web::redirect("/debug/pprof", "/debug/pprof/").using_status_code(StatusCode::FOUND))
-        .route("/debug/pprof/", web::get().to(index))
-        .route("/debug/pprof/profile", web::get().to(cpu::profile))
-        .route("/debug/pprof/heap", web::get().to(heap::profile))
-        .route("/debug/pprof/allocator", web::get().to(heap::statistics))
-        .route("/debug/pprof/actors", web::get().to(actors::list))
-        .route("/debug/pprof/goroutine", web::get().to(actors::list))
-        .route("/debug/pprof/symbol", web::get().to(symbols::of_query))
-        .route("/debug/pprof/symbol", web::post().to(symbols::of_body))
-        .route("/debug/pprof/trace", web::get().to(no_trace));
+        .service(
+            web::scope("/debug/pprof")
+                .wrap(from_fn(host::check))
+                .route("/", web::get().to(index))
+                .route("/profile", web::get().to(cpu::profile))
+                .route("/heap", web::get().to(heap::profile))
+                .route("/allocator", web::get().to(heap::statistics))
+                .route("/actors", web::get().to(actors::list))
+                .route("/goroutine", web::get().to(actors::list))
+                .route("/symbol", web::get().to(symbols::of_query))
+                .route("/symbol", web::post().to(symbols::of_body))
+                .route("/trace", web::get().to(no_trace)),
+        );
 }
 
 async fn index() -> HttpResponse {

@@ -7,7 +7,6 @@ use tokio::{
 };
 
 use super::*;
-use crate::http::connections::MOST_SILENT;
 
 fn sources() -> Arc<Sources> {
     let census = Census::default();
@@ -39,8 +38,7 @@ fn dashboard(sources: &Sources, streams: usize) -> web::Data<Dashboard> {
             sources.leadership.clone(),
             sources.now.clone(),
         )),
-        streams: Arc::new(Semaphore::new(streams)),
-        stop_streams: CancellationToken::new(),
+        streams: Streams::within(streams, CancellationToken::new()),
     })
 }
 
@@ -108,7 +106,13 @@ async fn there_are_no_profiles_unless_they_are_enabled() {
 #[actix_web::test]
 async fn profiles_are_below_debug_pprof_of_the_metrics_server() {
     let any = Bind { address: String::new(), port: 0 };
-    let options = ServerOptions { probes: Some(any.clone()), metrics: Some(any), profiling: true, process: process() };
+    let options = ServerOptions {
+        probes: Some(any.clone()),
+        metrics: Some(any),
+        profiling: true,
+        process: process(),
+        descriptors: Descriptors::default(),
+    };
     let servers = serve(options, sources()).unwrap();
     let ask = async |address: Option<SocketAddr>, path: &str| {
         let mut answer = Vec::new();
@@ -178,21 +182,114 @@ async fn the_page_may_load_nothing_but_its_own_files() {
     );
 }
 
+/// Whoever opens streams and reads none keeps nobody out.
 #[actix_web::test]
-async fn event_streams_are_bounded() {
+async fn event_streams_make_room_for_new_ones() {
+    let any = Bind { address: "127.0.0.1".to_owned(), port: 0 };
+    let options = ServerOptions {
+        probes: None,
+        metrics: Some(any),
+        profiling: false,
+        process: process(),
+        descriptors: Descriptors::default(),
+    };
+    let servers = serve(options, sources()).unwrap();
+    let address = servers.metrics_address().unwrap();
+    let begin = async || {
+        let mut stream = connect(address, "/dashboard/events").await;
+        let mut answer = [0; 15];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200 OK", "{}", String::from_utf8_lossy(&answer));
+        stream
+    };
+
+    let mut streams = Vec::new();
+    for _ in 0..MAX_STREAMS + 3 {
+        streams.push(begin().await);
+    }
+
+    for oldest in &mut streams[..3] {
+        // It ends by itself or is cut off, whichever the client sees first.
+        let end = tokio::time::timeout(Duration::from_secs(10), oldest.read_to_end(&mut Vec::new())).await;
+        end.expect("the oldest make room").ok();
+    }
+    let mut rest = Vec::new();
+    let next = tokio::time::timeout(Duration::from_millis(1), streams[3].read_to_end(&mut rest)).await;
+    assert!(next.is_err(), "the others go on");
+    servers.stop().await;
+}
+
+/// A page of a stranger whose name leads to this address (DNS rebinding).
+#[actix_web::test]
+async fn the_dashboard_answers_to_no_name_of_a_stranger() {
+    let any = Bind { address: "127.0.0.1".to_owned(), port: 0 };
+    let options = ServerOptions {
+        probes: None,
+        metrics: Some(any),
+        profiling: true,
+        process: process(),
+        descriptors: Descriptors::default(),
+    };
+    let servers = serve(options, sources()).unwrap();
+    let address = servers.metrics_address().unwrap();
+    let status = async |path: &str, host: &str| {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).await.unwrap();
+        String::from_utf8_lossy(&answer[9..]).into_owned()
+    };
+
+    for path in ["/dashboard", "/dashboard/app.js", "/dashboard/census", "/dashboard/events", "/debug/pprof/actors"] {
+        assert_eq!(status(path, "evil.example").await, "421", "{path}");
+        assert_eq!(status(path, "localhost:8080").await, "200", "{path}");
+    }
+    assert_eq!(status("/metrics", "evil.example").await, "200", "Prometheus may know any name");
+    servers.stop().await;
+}
+
+/// The HTTP library answers requests that came in one piece one after the other as long as none of them waits.
+#[actix_web::test]
+async fn pipelined_scrapes_take_turns_with_those_of_others() {
+    let service = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = service.clone();
     let sources = sources();
-    let app = App::new().app_data(dashboard(&sources, 1)).configure(metrics_routes);
-    let service = test::init_service(app).await;
-    let request = || test::TestRequest::get().uri("/dashboard/events").to_request();
+    let slow = Sources {
+        liveness: Checks::with_ping().with(
+            "counted",
+            Arc::new(move || {
+                counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                std::thread::sleep(Duration::from_millis(5));
+                Ok(())
+            }),
+        ),
+        ..(*sources).clone()
+    };
+    let any = Bind { address: "127.0.0.1".to_owned(), port: 0 };
+    let options = ServerOptions {
+        probes: Some(any),
+        metrics: None,
+        profiling: false,
+        process: process(),
+        descriptors: Descriptors::default(),
+    };
+    let servers = serve(options, Arc::new(slow)).unwrap();
+    let address = servers.probes_address().unwrap();
+    let many = 400;
+    let mut pipeline = TcpStream::connect(address).await.unwrap();
+    let requests = "GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n".repeat(many);
+    pipeline.write_all(requests.as_bytes()).await.unwrap();
+    let mut first = [0; 12];
+    pipeline.read_exact(&mut first).await.unwrap();
 
-    let first = test::call_service(&service, request()).await;
-    let second = test::call_service(&service, request()).await;
-    drop(first);
-    let third = test::call_service(&service, request()).await;
+    let mut probe = String::new();
+    connect(address, "/healthz/ping").await.read_to_string(&mut probe).await.unwrap();
 
-    assert_eq!(second.status(), 503);
-    assert_eq!(third.status(), 200);
-    assert_eq!(third.headers().get(header::CONTENT_TYPE).unwrap(), "text/event-stream");
+    let before = service.load(std::sync::atomic::Ordering::SeqCst);
+    assert!(probe.starts_with("HTTP/1.1 200 OK"), "{probe}");
+    assert!(before < many / 2, "{before} of {many} went first");
+    servers.stop().await;
 }
 
 /// Sends `GET path` and gives the connection for reading.
@@ -206,7 +303,13 @@ async fn connect(address: SocketAddr, path: &str) -> TcpStream {
 #[actix_web::test]
 async fn both_servers_answer_on_their_sockets_and_stop_with_open_streams() {
     let any = Bind { address: String::new(), port: 0 };
-    let options = ServerOptions { probes: Some(any.clone()), metrics: Some(any), profiling: false, process: process() };
+    let options = ServerOptions {
+        probes: Some(any.clone()),
+        metrics: Some(any),
+        profiling: false,
+        process: process(),
+        descriptors: Descriptors::default(),
+    };
     let handles = serve(options, sources()).unwrap();
 
     let mut probe = String::new();
@@ -234,7 +337,13 @@ async fn a_taken_address_is_an_error_that_names_it() {
     let bind = |port| Bind { address: "127.0.0.1".to_owned(), port };
 
     let error = serve(
-        ServerOptions { probes: Some(bind(0)), metrics: Some(bind(port)), profiling: false, process: process() },
+        ServerOptions {
+            probes: Some(bind(0)),
+            metrics: Some(bind(port)),
+            profiling: false,
+            process: process(),
+            descriptors: Descriptors::default(),
+        },
         sources(),
     )
     .unwrap_err();
@@ -246,12 +355,20 @@ async fn a_taken_address_is_an_error_that_names_it() {
 #[actix_web::test]
 async fn silent_connections_make_room_for_probes() {
     let any = Bind { address: "127.0.0.1".to_owned(), port: 0 };
-    let handles =
-        serve(ServerOptions { probes: Some(any), metrics: None, profiling: false, process: process() }, sources())
-            .unwrap();
+    let handles = serve(
+        ServerOptions {
+            probes: Some(any),
+            metrics: None,
+            profiling: false,
+            process: process(),
+            descriptors: Descriptors::default(),
+        },
+        sources(),
+    )
+    .unwrap();
     let address = handles.probes_address().unwrap();
     let mut silent = Vec::new();
-    for index in 0..MOST_SILENT + 10 {
+    for index in 0..Descriptors::default().plain().silent + 10 {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let begin: &[u8] = if index % 2 == 0 { b"GET /healthz HTTP/1.1\r\n" } else { b"" };
         stream.write_all(begin).await.unwrap();

@@ -1,12 +1,11 @@
 //! Answers that a client does not read. They are bounded in number, in size and in time: beyond that, the connection of the
 //! one that has waited for longest is closed, and all it waits for is dropped.
 //!
-//! Nothing else ends them. A client of HTTP/2 may forbid the server to send, and one of any version may stop to read, and
-//! still show that it is there. Reviews that are not answered yet do not count: they have a deadline of their own.
+//! Nothing else ends them: a client may stop to read and still show that it is there. Reviews that are not answered yet do not
+//! count: they have a deadline of their own.
 
 use std::{
     collections::BTreeMap,
-    net::{Shutdown, TcpStream},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -15,6 +14,8 @@ use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
 };
+
+use crate::http::socket::Grip;
 
 /// How much may be unread on all connections of a server.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +47,7 @@ struct All {
 struct Waiting {
     since: Instant,
     bytes: usize,
-    socket: Arc<TcpStream>,
+    grip: Grip,
 }
 
 /// An answer, or a part of one, that waits for its client until this is dropped.
@@ -63,12 +64,12 @@ impl Unread {
     }
 
     /// So many bytes for this client wait. If that is too much, others go first.
-    pub(super) fn wait(self: &Arc<Self>, socket: &Arc<TcpStream>, bytes: usize) -> Waits {
+    pub(super) fn wait(self: &Arc<Self>, grip: &Grip, bytes: usize) -> Waits {
         let mut all = self.all();
         all.last += 1;
         let place = all.last;
         all.bytes += bytes;
-        all.waiting.insert(place, Waiting { since: Instant::now(), bytes, socket: socket.clone() });
+        all.waiting.insert(place, Waiting { since: Instant::now(), bytes, grip: grip.clone() });
         while all.waiting.len() > self.limits.answers || all.bytes > self.limits.bytes && all.waiting.len() > 1 {
             all.close_oldest();
         }
@@ -112,8 +113,7 @@ impl All {
     fn close_oldest(&mut self) {
         let Some((_, oldest)) = self.waiting.pop_first() else { return };
         self.bytes -= oldest.bytes;
-        // It may be closed already.
-        oldest.socket.shutdown(Shutdown::Both).ok();
+        oldest.grip.close();
     }
 }
 
@@ -130,39 +130,43 @@ impl Drop for Waits {
 
 #[cfg(test)]
 mod tests {
-    use std::{io::Read as _, net::TcpListener};
+    use std::{io::Read as _, net};
+
+    use actix_web::rt::net::TcpStream;
 
     use super::*;
+    use crate::http::socket::Socket;
 
     const LIMITS: UnreadLimits = UnreadLimits { answers: 3, bytes: 100, time: Duration::from_secs(30) };
 
     /// The server's end of a connection, and the client's.
-    fn connection() -> (Arc<TcpStream>, TcpStream) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    fn connection() -> ((Socket, Grip), net::TcpStream) {
+        let listener = net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         client.set_nonblocking(true).unwrap();
-        (Arc::new(listener.accept().unwrap().0), client)
+        let accepted = listener.accept().unwrap().0;
+        accepted.set_nonblocking(true).unwrap();
+        (Socket::new(TcpStream::from_std(accepted).unwrap()), client)
     }
 
-    fn is_open(socket: &TcpStream) -> bool {
-        socket.set_nonblocking(true).unwrap();
-        !matches!((&mut &*socket).read(&mut [0]), Ok(0))
+    fn is_open(client: &net::TcpStream) -> bool {
+        !matches!((&mut &*client).read(&mut [0]), Ok(0))
     }
 
     #[tokio::test(start_paused = true)]
     async fn those_that_waited_for_longest_make_room() {
         let unread = Arc::new(Unread::within(LIMITS));
         let all: Vec<_> = (0..4).map(|_| connection()).collect();
-        let open = || all.iter().map(|(socket, _)| is_open(socket)).collect::<Vec<_>>();
+        let open = || all.iter().map(|(_, client)| is_open(client)).collect::<Vec<_>>();
 
-        let _many = all[..3].iter().map(|(socket, _)| unread.wait(socket, 10)).collect::<Vec<_>>();
+        let _many = all[..3].iter().map(|((_, grip), _)| unread.wait(grip, 10)).collect::<Vec<_>>();
         assert_eq!(open(), [true; 4]);
-        let newest = unread.wait(&all[3].0, 10);
+        let newest = unread.wait(&all[3].0.1, 10);
         assert_eq!(open(), [false, true, true, true], "too many");
         drop(newest);
-        let _large = unread.wait(&all[3].0, 90);
+        let _large = unread.wait(&all[3].0.1, 90);
         assert_eq!(open(), [false, false, true, true], "too large");
-        let _larger = unread.wait(&all[3].0, 1000);
+        let _larger = unread.wait(&all[3].0.1, 1000);
         assert_eq!(open(), [false, false, false, false], "all others, and here one of the same connection");
     }
 
@@ -173,13 +177,13 @@ mod tests {
             let unread = unread.clone();
             async move { unread.close_overdue().await }
         });
-        let ((first, _a), (second, _b)) = (connection(), connection());
+        let (((_a, one), first), ((_b, two), second)) = (connection(), connection());
 
-        drop(unread.wait(&first, 10));
+        drop(unread.wait(&one, 10));
         tokio::time::sleep(Duration::from_secs(100)).await;
-        let slow = unread.wait(&first, 10);
+        let slow = unread.wait(&one, 10);
         tokio::time::sleep(Duration::from_secs(20)).await;
-        let later = unread.wait(&second, 10);
+        let later = unread.wait(&two, 10);
         tokio::time::sleep(Duration::from_secs(9)).await;
         assert!(is_open(&first));
         tokio::time::sleep(Duration::from_secs(2)).await;

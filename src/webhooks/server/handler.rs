@@ -1,16 +1,10 @@
 //! From an HTTP request to a message to the actor of its webhook, and back.
 
-use std::{
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::time::Duration;
 
 use actix_web::{
     HttpRequest, HttpResponse,
-    body::{BodySize, BoxBody, MessageBody},
-    http::{ConnectionType, StatusCode, Version, header},
+    http::{StatusCode, header},
     web::{self, Bytes, BytesMut},
 };
 use futures::StreamExt as _;
@@ -22,7 +16,7 @@ use super::{
 };
 use crate::{
     api::duration::GoDuration,
-    http::connections::{Busy, Connection, Waits},
+    http::{answer::Exchange, stream::MOST_HEAD},
     webhooks::exchange::{Body, LIMIT, Reply},
 };
 
@@ -39,32 +33,25 @@ const MARGIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 /// Room that a body gets on its word: more than most reviews need.
 const ROOM: usize = 64 << 10;
 
-/// Spec 70 §11. Only HTTP/2 gets that far.
-const MOST_HEADERS: usize = 1 << 20;
-/// What HTTP/2 counts for a header beside its name and its value (RFC 9113 §6.5.2).
-const HEADER: usize = 32;
-
 /// Of a body that is too large, so much is passed over, so that a client that only sends gets to read the answer.
 const PASSED_OVER: usize = 1 << 20;
-
-/// The body of an answer. Until it was handed to the connection, that is busy, and the answer counts as unread.
-struct Answer {
-    body: BoxBody,
-    _waits: Waits,
-    _busy: Busy,
-}
 
 /// Answers a request to a webhook.
 pub(super) async fn answer(desk: &Desk, request: &HttpRequest, payload: web::Payload) -> HttpResponse {
     let begun = Instant::now();
-    let busy = busy(request);
+    let exchange = Exchange::begin(request);
     let answering = desk.webhook.statistics.begin(begun);
     let deadline = begun + time_of(request.query_string());
     let reply = match desk.load.enter() {
-        _ if size_of_headers(request) > MOST_HEADERS => Ok(headers_too_large()),
+        _ if size_of_head(request) > MOST_HEAD => Ok(head_too_large()),
         None => Err(Overloaded),
         Some(mut room) => match receive(request, payload, &mut room, deadline).await {
-            Ok(body) => desk.ask(body, content_type(request), deadline).await,
+            Ok(body) => {
+                if let (Body::None | Body::Whole(_), Some(exchange)) = (&body, &exchange) {
+                    exchange.received();
+                }
+                desk.ask(body, content_type(request), deadline).await
+            }
             Err(overloaded) => Err(overloaded),
         },
     };
@@ -73,49 +60,21 @@ pub(super) async fn answer(desk: &Desk, request: &HttpRequest, payload: web::Pay
         Err(Overloaded) => overloaded(),
     };
     answering.end(response.status().as_u16());
-    Answer::of(request, response, busy)
+    end(exchange, response)
 }
 
 /// Answers a request to nothing.
 pub(super) async fn not_found(request: HttpRequest) -> HttpResponse {
-    Answer::of(&request, plain(404, "404 page not found\n"), busy(&request))
-}
-
-// === impl Answer ===
-
-impl Answer {
-    fn of(request: &HttpRequest, mut response: HttpResponse, busy: Option<Busy>) -> HttpResponse {
-        let Some(busy) = busy else { return response };
-        if busy.is_stopping() && request.version() < Version::HTTP_2 {
-            response.head_mut().set_connection_type(ConnectionType::Close);
-            busy.ends_connection();
-        }
-        response.map_body(|_, body| {
-            let bytes = match body.size() {
-                BodySize::Sized(bytes) => bytes.try_into().unwrap_or(usize::MAX),
-                BodySize::None | BodySize::Stream => 0,
-            };
-            BoxBody::new(Self { body, _waits: busy.wait(bytes), _busy: busy })
-        })
-    }
-}
-
-impl MessageBody for Answer {
-    type Error = <BoxBody as MessageBody>::Error;
-
-    fn size(&self) -> BodySize {
-        self.body.size()
-    }
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
-        Pin::new(&mut self.body).poll_next(context)
-    }
+    end(Exchange::begin(&request), plain(404, "404 page not found\n"))
 }
 
 // === pieces ===
 
-fn busy(request: &HttpRequest) -> Option<Busy> {
-    request.conn_data::<Arc<Connection>>().map(Connection::busy)
+fn end(exchange: Option<Exchange>, response: HttpResponse) -> HttpResponse {
+    match exchange {
+        Some(exchange) => exchange.end(response),
+        None => response,
+    }
 }
 
 /// A short text.
@@ -186,13 +145,15 @@ async fn receive(
     }
 }
 
-fn size_of_headers(request: &HttpRequest) -> usize {
-    let headers = request.headers().iter();
-    headers.map(|(name, value)| name.as_str().len() + value.len() + HEADER).sum()
+/// At least so many bytes came: of the space between name and value nothing is known.
+fn size_of_head(request: &HttpRequest) -> usize {
+    let line = request.method().as_str().len() + request.uri().to_string().len() + "  HTTP/1.1\r\n".len();
+    let fields = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + ":\r\n".len());
+    line + fields.sum::<usize>()
 }
 
-fn headers_too_large() -> Reply {
-    Reply { status: 431, body: b"the headers of the request are too large\n".to_vec() }
+fn head_too_large() -> Reply {
+    Reply { status: 431, body: b"the head of the request is too large\n".to_vec() }
 }
 
 /// `Content-Length`; 0 if there is none.

@@ -1,8 +1,7 @@
 //! The HTTPS server of the webhooks (spec 50 §2.1, spec 70 §11): every replica has it, leader or not.
 //!
-//! * `mod.rs`: binding, limits, the end. Start reading at [`Bound::run`].
-//! * `accept.rs`: from a TCP connection to its requests; `farewell.rs`: how an HTTP/2 connection takes leave of its client;
-//!   `frames.rs`: the words for that, between the frames of the HTTP library.
+//! * `mod.rs`: binding, TLS, routes, the end. Start reading at [`Bound::run`]. Connections are the matter of
+//!   [`http`](crate::http).
 //! * `certificate.rs`: the serving certificate, which changes while connections stay open; `pair.rs`: it and its key as files.
 //! * `handler.rs`: from an HTTP request to a message and back; `load.rs`: how many at once, and who goes first when it is
 //!   too much.
@@ -10,11 +9,8 @@
 //! * `statistics.rs`: metrics, census and log of a webhook.
 //! * `presence.rs`: the check `webhook-server` of `/readyz`.
 
-mod accept;
 mod actor;
 mod certificate;
-mod farewell;
-mod frames;
 mod handler;
 mod load;
 mod pair;
@@ -30,27 +26,20 @@ use std::{
     path::PathBuf,
     rc::Rc,
     sync::Arc,
-    time::Duration,
 };
 
-use actix_tls::accept::max_concurrent_tls_connect;
-use actix_web::{
-    App, HttpRequest,
-    dev::{Server, ServerHandle},
-    web,
-};
+use actix_web::{App, HttpRequest, web};
 use kit::{Census, Role};
 use rustls::{ServerConfig, crypto::ring, server::NoServerSessionStorage, sign::CertifiedKey};
-use tokio::{
-    task::JoinHandle,
-    time::{Instant, timeout_at},
-};
+use tokio::{task::JoinHandle, time::Instant};
 
 use super::{knowledge::Knowledge, registry::Entry};
 use crate::{
     http::{
-        connections::{Connections, UNREAD, UnreadLimits},
+        connections::{Bounds, UNREAD, UnreadLimits},
+        descriptors::{Descriptors, WEBHOOK_WORKERS},
         listen::{Bind, ListenError},
+        server::{Running, ServerParts as HttpParts},
     },
     metrics::Metrics,
 };
@@ -60,18 +49,8 @@ use load::Load;
 pub use pair::{CertificateError, read_certificate};
 pub use presence::Presence;
 
-/// Spec 70 §11.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
-/// Spec 70 §11.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-/// A client on the same continent needs a tenth of a second.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
-/// Threads. A review takes fractions of a millisecond; the second is there while the first has a large one.
-const WORKERS: usize = 2;
-/// Per worker; each costs some 50 KiB. Neither silent ones fill this up nor those that do not read: see [`Connections`].
-const MAX_CONNECTIONS: usize = 1024;
-/// Connections without a request: a hundred API servers with some each. Those of others that say nothing go first.
-const MOST_SILENT: usize = 1024;
+/// What this server speaks (RFC 7301; decision 42).
+const PROTOCOL: &[u8] = b"http/1.1";
 
 /// Place in the census.
 const PLACE: &str = "webhooks";
@@ -92,6 +71,8 @@ pub struct ServerParts {
     pub census: Census,
     /// Told where the server listens.
     pub presence: Presence,
+    /// How many files the process may have open.
+    pub descriptors: Descriptors,
 }
 
 /// A server that has its address and does not answer yet.
@@ -105,14 +86,11 @@ pub struct Bound {
 #[must_use = "without it the server cannot be stopped"]
 pub struct WebhookServer {
     address: SocketAddr,
-    handle: ServerHandle,
-    connections: Connections,
+    server: Running,
     /// What is under way, for tests.
     #[cfg(test)]
     load: Load,
     follower: JoinHandle<()>,
-    /// Of connections whose clients do not read.
-    closer: JoinHandle<()>,
     census: Census,
     places: Vec<String>,
 }
@@ -149,13 +127,19 @@ impl Bound {
     /// # Errors
     /// A listener cannot be used.
     pub fn run(self, parts: ServerParts) -> Result<WebhookServer, ServerError> {
-        self.run_within(parts, UNREAD)
+        let bounds = parts.descriptors.webhooks();
+        self.run_within(parts, bounds, UNREAD)
     }
 
-    fn run_within(self, parts: ServerParts, unread: UnreadLimits) -> Result<WebhookServer, ServerError> {
+    fn run_within(
+        self,
+        parts: ServerParts,
+        bounds: Bounds,
+        unread: UnreadLimits,
+    ) -> Result<WebhookServer, ServerError> {
         let serving = Arc::new(Serving::new(parts.certificate));
         let tls = Arc::new(tls(serving.clone())?);
-        let (load, connections) = (Load::default(), Connections::within(MOST_SILENT, unread));
+        let load = Load::default();
         let webhooks: Vec<_> = parts
             .webhooks
             .into_iter()
@@ -167,25 +151,24 @@ impl Bound {
             cell.line = format!("{} webhooks on {}", webhooks.len(), self.address);
         });
         places.push(PLACE.to_owned());
-        let server = serve(self.listeners, &tls, webhooks.into(), parts.knowledge, &load, &connections)?;
-        let handle = server.handle();
-        actix_web::rt::spawn(async move {
-            if let Err(error) = server.await {
-                tracing::error!(%error, "Webhook server ended");
-            }
-        });
+        let http = HttpParts {
+            name: "webhooks",
+            listeners: self.listeners,
+            tls: Some(tls),
+            workers: WEBHOOK_WORKERS,
+            bounds,
+            unread,
+        };
+        let server = serve(http, webhooks.into(), parts.knowledge, load.clone())?;
         let follower = actix_web::rt::spawn(serving.follow(parts.certificate_directory, parts.metrics));
-        let closer = actix_web::rt::spawn(connections.clone().close_unread());
         parts.presence.show(self.address);
         tracing::info!(address = %self.address, "Serving webhooks");
         Ok(WebhookServer {
             address: self.address,
-            handle,
-            connections,
+            server,
             #[cfg(test)]
             load,
             follower,
-            closer,
             census: parts.census,
             places,
         })
@@ -200,18 +183,12 @@ impl WebhookServer {
         self.address
     }
 
-    /// Takes no connection any more, ends each as soon as no request is under way on it, and ends when there is none, or at
-    /// `deadline`. HTTP/2 clients are told at once, and what they sent until they know is answered; HTTP/1 clients learn of it
-    /// with their next answer, or see the connection closed while it is idle.
+    /// Takes no connection any more, answers what is under way, and ends when that is done, or at `deadline`.
     pub async fn stop(self, deadline: Instant) {
-        self.handle.pause().await;
-        self.connections.stop();
-        if timeout_at(deadline, self.connections.closed()).await.is_err() {
+        if !self.server.stop(deadline).await {
             tracing::warn!("Reviews were cut off at the end of the grace period");
         }
         self.follower.abort();
-        self.closer.abort();
-        self.handle.stop(false).await;
         self.places.iter().for_each(|place| self.census.leave(place));
     }
 }
@@ -226,38 +203,17 @@ fn tls(serving: Arc<Serving>) -> Result<ServerConfig, rustls::Error> {
     // A session that is taken up again would not see a new certificate.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
-    config.alpn_protocols = accept::PROTOCOLS.map(<[u8]>::to_vec).to_vec();
+    config.alpn_protocols = vec![PROTOCOL.to_vec()];
     Ok(config)
 }
 
-fn serve(
-    listeners: Vec<TcpListener>,
-    tls: &Arc<ServerConfig>,
-    webhooks: Arc<[Arc<Webhook>]>,
-    knowledge: Knowledge,
-    load: &Load,
-    connections: &Connections,
-) -> io::Result<Server> {
-    // Those who do not finish their handshake must not keep others from beginning theirs.
-    max_concurrent_tls_connect(MAX_CONNECTIONS);
-    let mut server = Server::build()
-        .workers(WORKERS)
-        .max_concurrent_connections(MAX_CONNECTIONS)
-        .shutdown_timeout(1)
-        .disable_signals();
-    let (load, tls, connections) = (load.clone(), tls.clone(), connections.clone());
-    // Called once in each worker: its actors live on its thread.
-    let service = move || {
-        actix_web::rt::spawn(connections.clone().close_when_stopping());
+fn serve(http: HttpParts, webhooks: Arc<[Arc<Webhook>]>, knowledge: Knowledge, load: Load) -> io::Result<Running> {
+    // The actors of a worker live on its thread.
+    let prepared = http.prepare(move || {
         let desks: Vec<_> = webhooks.iter().map(|webhook| Rc::new(Desk::open(webhook, &knowledge, &load))).collect();
-        let app =
-            move || App::new().configure(|config| route(config, &desks)).default_service(web::to(handler::not_found));
-        accept::service(app, tls.clone(), connections.clone())
-    };
-    for listener in listeners {
-        server = server.listen("webhooks", listener, service.clone())?;
-    }
-    Ok(server.run())
+        move || App::new().configure(|config| route(config, &desks)).default_service(web::to(handler::not_found))
+    });
+    Ok(prepared?.run())
 }
 
 fn route(config: &mut web::ServiceConfig, desks: &[Rc<Desk>]) {

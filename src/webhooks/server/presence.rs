@@ -11,7 +11,10 @@ use futures::{FutureExt as _, future::BoxFuture};
 use hyper_rustls::HttpsConnectorBuilder;
 use kube::client::ConfigExt as _;
 use rustls::ClientConfig;
-use tokio::time::{Instant, timeout};
+use tokio::{
+    sync::Mutex as Turn,
+    time::{Instant, timeout},
+};
 use tower::{Service as _, ServiceExt as _};
 
 use crate::http::probes::Checks;
@@ -33,6 +36,11 @@ pub struct Presence {
 struct Shared {
     address: OnceLock<SocketAddr>,
     seen: Mutex<Option<Seen>>,
+    /// A connection is being made; who comes meanwhile waits for what comes of it.
+    trying: Turn<()>,
+    /// How many were made.
+    #[cfg(test)]
+    tries: std::sync::atomic::AtomicUsize,
 }
 
 #[derive(Clone)]
@@ -59,6 +67,11 @@ impl Presence {
         self.shared.address.get_or_init(|| address);
     }
 
+    #[cfg(test)]
+    pub(super) fn tries(&self) -> usize {
+        self.shared.tries.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
     fn check(&self) -> Result<(), String> {
         if self.shared.address.get().is_none() {
             return Err("webhook server has not been started yet".to_owned());
@@ -72,9 +85,14 @@ impl Presence {
 
     async fn refresh(&self) {
         let Some(address) = self.shared.address.get() else { return };
-        if self.seen().as_ref().is_some_and(|seen| seen.result.is_ok() && seen.at.elapsed() < YOUNG) {
+        let asked = Instant::now();
+        let _turn = self.shared.trying.lock().await;
+        let is_young = |seen: &Seen| seen.at >= asked || seen.result.is_ok() && seen.at.elapsed() < YOUNG;
+        if self.seen().as_ref().is_some_and(is_young) {
             return;
         }
+        #[cfg(test)]
+        self.shared.tries.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let result = match timeout(TIME, connect(*address)).await {
             Ok(result) => result,
             Err(_) => Err("no answer within 10s".to_owned()),

@@ -1,6 +1,7 @@
 //! The server over real sockets and TLS.
 
 mod client;
+mod heads;
 mod limits;
 mod unread;
 
@@ -108,10 +109,10 @@ fn write_pair(directory: &Path, name: &str) {
 
 impl Rig {
     fn start() -> Self {
-        Self::start_within(UNREAD)
+        Self::start_within(Descriptors::default().webhooks(), UNREAD)
     }
 
-    fn start_within(unread: UnreadLimits) -> Self {
+    fn start_within(bounds: Bounds, unread: UnreadLimits) -> Self {
         let directory = tempfile::tempdir().unwrap();
         write_pair(directory.path(), "first");
         let (census, presence) = (Census::default(), Presence::default());
@@ -128,15 +129,17 @@ impl Rig {
                     metrics: metrics.clone(),
                     census: census.clone(),
                     presence: presence.clone(),
+                    descriptors: Descriptors::default(),
                 },
+                bounds,
                 unread,
             )
             .unwrap();
         Self { server, directory, metrics, census, presence, questions }
     }
 
-    fn client(&self, http2: bool) -> Client {
-        Client::new(self.server.address(), http2)
+    fn client(&self) -> Client {
+        Client::new(self.server.address())
     }
 
     fn metric(&self, series: &str) -> String {
@@ -167,22 +170,19 @@ fn status(answer: &Answer) -> (u16, String) {
 
 /// spec 50 §2.1, scenarios 1, 8 and 12: no leadership is involved
 #[actix_web::test]
-async fn reviews_are_answered_in_both_versions_of_http() {
+async fn reviews_are_answered() {
     let rig = Rig::start();
-    for http2 in [false, true] {
-        let client = rig.client(http2);
+    let client = rig.client();
 
-        let answer = client.review(&format!("{MUTATING}?timeout=10s"), "7c1f").await;
+    let answer = client.review(&format!("{MUTATING}?timeout=10s"), "7c1f").await;
 
-        assert_eq!((answer.status, answer.content_type.as_str()), (200, "application/json"), "{http2}");
-        assert_eq!(answer.http2, http2);
-        assert_eq!(answer.json()["apiVersion"], "admission.k8s.io/v1beta1");
-        assert_eq!(answer.json()["response"]["uid"], "7c1f");
-        assert_eq!(answer.json()["response"]["patchType"], "JSONPatch");
-        for path in ["/webhooks/mutating/", "/webhooks/other", "/"] {
-            let answer = client.review(path, "7c1f").await;
-            assert_eq!((answer.status, answer.text().as_str()), (404, "404 page not found\n"), "{path}");
-        }
+    assert_eq!((answer.status, answer.content_type.as_str()), (200, "application/json"));
+    assert_eq!(answer.json()["apiVersion"], "admission.k8s.io/v1beta1");
+    assert_eq!(answer.json()["response"]["uid"], "7c1f");
+    assert_eq!(answer.json()["response"]["patchType"], "JSONPatch");
+    for path in ["/webhooks/mutating/", "/webhooks/other", "/"] {
+        let answer = client.review(path, "7c1f").await;
+        assert_eq!((answer.status, answer.text().as_str()), (404, "404 page not found\n"), "{path}");
     }
     rig.stop().await;
 }
@@ -192,23 +192,21 @@ async fn reviews_are_answered_in_both_versions_of_http() {
 async fn what_is_no_review_is_denied_within_an_http_200() {
     let rig = Rig::start();
     let sized = |size: usize| format!("{}{}", review("7c1f"), " ".repeat(size - review("7c1f").len()));
-    for http2 in [false, true] {
-        let client = rig.client(http2);
-        let post = async |content_type: &str, body: String| {
-            let answer = client.post(MUTATING, content_type, body).await;
-            assert_eq!(answer.status, 200);
-            status(&answer)
-        };
-        let contract = (400, "contentType=application/json; charset=utf-8, expected application/json".to_owned());
-        let large = (413, "request entity is too large; limit is 7340032 bytes".to_owned());
+    let client = rig.client();
+    let post = async |content_type: &str, body: String| {
+        let answer = client.post(MUTATING, content_type, body).await;
+        assert_eq!(answer.status, 200);
+        status(&answer)
+    };
+    let contract = (400, "contentType=application/json; charset=utf-8, expected application/json".to_owned());
+    let large = (413, "request entity is too large; limit is 7340032 bytes".to_owned());
 
-        assert_eq!(post("", String::new()).await, (400, "request body is empty".to_owned()));
-        assert_eq!(post("application/json; charset=utf-8", review("7c1f")).await, contract);
-        assert_eq!(post("application/json", sized(7_340_031)).await, (200, String::new()));
-        assert_eq!(post("application/json", sized(7_340_032)).await, large);
-        assert_eq!(post("application/json", sized(7_900_000)).await, large);
-        assert_eq!(client.review(MUTATING, "next").await.status, 200);
-    }
+    assert_eq!(post("", String::new()).await, (400, "request body is empty".to_owned()));
+    assert_eq!(post("application/json; charset=utf-8", review("7c1f")).await, contract);
+    assert_eq!(post("application/json", sized(7_340_031)).await, (200, String::new()));
+    assert_eq!(post("application/json", sized(7_340_032)).await, large);
+    assert_eq!(post("application/json", sized(7_900_000)).await, large);
+    assert_eq!(client.review(MUTATING, "next").await.status, 200);
     rig.stop().await;
 }
 
@@ -216,7 +214,7 @@ async fn what_is_no_review_is_denied_within_an_http_200() {
 #[actix_web::test]
 async fn a_panic_costs_one_review() {
     let rig = Rig::start();
-    let client = rig.client(true);
+    let client = rig.client();
     assert_eq!(rig.metric("controller_runtime_webhook_panics_total"), "0");
 
     let answers = [client.review(PANICKING, "1").await, client.review(PANICKING, "2").await];
@@ -238,7 +236,7 @@ async fn denials_are_counted_as_answers() {
     assert_eq!((count(200), count(500)), ("0".to_owned(), "0".to_owned()));
 
     for _ in 0..3 {
-        assert_eq!(status(&rig.client(false).review(DENYING, "u").await), (403, "no".to_owned()));
+        assert_eq!(status(&rig.client().review(DENYING, "u").await), (403, "no".to_owned()));
     }
 
     assert_eq!((count(200), count(500)), ("3".to_owned(), "0".to_owned()));
@@ -253,7 +251,7 @@ async fn denials_are_counted_as_answers() {
 #[actix_web::test]
 async fn an_authorizer_answers_within_an_http_200_and_its_decisions_are_counted() {
     let rig = Rig::start();
-    let client = rig.client(true);
+    let client = rig.client();
     let review = |verb: &str, resource: &str| {
         let attributes = json!({"verb": verb, "resource": resource, "name": "n1"});
         json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
@@ -292,6 +290,30 @@ async fn an_authorizer_answers_within_an_http_200_and_its_decisions_are_counted(
 
 /// spec 70 §6
 #[actix_web::test]
+async fn readiness_shares_one_connection_however_many_probes_come_at_once() {
+    let rig = Rig::start();
+    let refresh = || async {
+        let checks = rig.presence.add_to(Checks::default());
+        checks.refresh(&ProbeQuery::default()).await;
+        checks.single("webhook-server").body
+    };
+
+    let bodies = futures::future::join_all((0..200).map(|_| refresh())).await;
+
+    assert!(bodies.iter().all(|body| body == "ok"), "{bodies:?}");
+    assert_eq!(rig.presence.tries(), 1);
+    rig.stop().await;
+
+    let nobody = Presence::default();
+    nobody.show("127.0.0.1:1".parse().unwrap());
+    let checks = nobody.add_to(Checks::default());
+    let query = ProbeQuery::default();
+    futures::future::join_all((0..200).map(|_| checks.refresh(&query))).await;
+    assert_eq!(nobody.tries(), 1, "failures are shared, too");
+}
+
+/// spec 70 §6
+#[actix_web::test]
 async fn the_check_passes_when_the_server_can_be_reached() {
     let presence = Presence::default();
     let checks = presence.add_to(Checks::default());
@@ -319,12 +341,12 @@ async fn the_check_passes_when_the_server_can_be_reached() {
 #[actix_web::test]
 async fn a_new_pair_is_used_without_an_error_and_a_broken_one_is_not() {
     let rig = Rig::start();
-    let staying = rig.client(true);
+    let staying = rig.client();
     let first = staying.certificate_after_review(MUTATING).await;
     let renewed = async |old: &[u8]| {
         let end = Instant::now() + Duration::from_secs(10);
         loop {
-            let shown = rig.client(false).certificate_after_review(MUTATING).await;
+            let shown = rig.client().certificate_after_review(MUTATING).await;
             assert_eq!(staying.review(MUTATING, "open").await.status, 200);
             if shown != old {
                 return shown;
@@ -339,10 +361,10 @@ async fn a_new_pair_is_used_without_an_error_and_a_broken_one_is_not() {
     let errors = || rig.metric("certwatcher_read_certificate_errors_total");
     let end = Instant::now() + Duration::from_secs(10);
     while errors() == "0" {
-        assert_eq!(rig.client(false).certificate_after_review(MUTATING).await, second);
+        assert_eq!(rig.client().certificate_after_review(MUTATING).await, second);
         assert!(Instant::now() < end, "the broken pair was not read");
     }
-    assert_eq!(rig.client(false).certificate_after_review(MUTATING).await, second);
+    assert_eq!(rig.client().certificate_after_review(MUTATING).await, second);
     write_pair(rig.directory.path(), "third");
     renewed(&second).await;
 

@@ -32,7 +32,6 @@ pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) content_type: String,
     pub(super) retry_after: String,
-    pub(super) http2: bool,
     body: Bytes,
 }
 
@@ -43,24 +42,10 @@ struct Witness(Mutex<Vec<u8>>);
 // === impl Client ===
 
 impl Client {
-    pub(super) fn new(address: SocketAddr, http2: bool) -> Self {
-        Self::built(address, http2, None)
-    }
-
-    /// The server may not send it the body of an answer.
-    pub(super) fn without_window(address: SocketAddr) -> Self {
-        Self::built(address, true, Some(0))
-    }
-
-    fn built(address: SocketAddr, http2: bool, window: Option<u32>) -> Self {
+    pub(super) fn new(address: SocketAddr) -> Self {
         let seen = Arc::<Witness>::default();
-        let tls = tls(seen.clone());
-        let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_only();
-        let connector = if http2 { builder.enable_http2().build() } else { builder.enable_http1().build() };
-        let http = HttpClient::builder(TokioExecutor::new())
-            .http2_only(http2)
-            .http2_initial_stream_window_size(window)
-            .build(connector);
+        let connector = HttpsConnectorBuilder::new().with_tls_config(tls(seen.clone())).https_only().enable_http1();
+        let http = HttpClient::builder(TokioExecutor::new()).build(connector.build());
         Self { http, address, seen }
     }
 
@@ -70,21 +55,7 @@ impl Client {
     }
 
     pub(super) async fn try_post(&self, path: &str, content_type: &str, body: String) -> Result<Answer, String> {
-        self.try_post_with(path, content_type, &[], body).await
-    }
-
-    /// With more headers.
-    pub(super) async fn try_post_with(
-        &self,
-        path: &str,
-        content_type: &str,
-        headers: &[(String, String)],
-        body: String,
-    ) -> Result<Answer, String> {
         let mut request = http::Request::post(format!("https://{}{path}", self.address));
-        for (name, value) in headers {
-            request = request.header(name, value);
-        }
         if !content_type.is_empty() {
             request = request.header("Content-Type", content_type);
         }
@@ -97,7 +68,6 @@ impl Client {
             status: head.status.as_u16(),
             content_type: text("content-type"),
             retry_after: text("retry-after"),
-            http2: head.version == http::Version::HTTP_2,
             body: body.collect().await.map_err(|error| format!("{error:?}"))?.to_bytes(),
         })
     }

@@ -1,0 +1,89 @@
+//! Which names the dashboard answers to. A page of a stranger can have its own name lead to the address of the dashboard, as
+//! the browser of somebody sees it, and the browser then lets it read the answers (DNS rebinding). It sends that name as
+//! `Host`, so a name that a stranger may own is refused.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use actix_web::{
+    Error, HttpResponse,
+    body::{EitherBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::{StatusCode, header, uri::Authority},
+    middleware::Next,
+};
+
+/// Ends of names that only a cluster or a machine gives.
+const INTERNAL: [&str; 4] = ["svc", "cluster.local", "localhost", "internal"];
+/// Why a request is refused.
+const REFUSED: &str = "the dashboard answers to IP addresses, localhost, names without a dot, and names that end with .svc, \
+                       .cluster.local, .localhost or .internal; a proxy has to send one of these as Host\n";
+
+/// Refuses requests that name another host, with status 421.
+pub(crate) async fn check<B: MessageBody + 'static>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<EitherBody<B>>, Error> {
+    let header = request.headers().get(header::HOST).map(|value| value.to_str().is_ok_and(is_own));
+    let target = request.uri().authority().map(|authority| is_own(authority.as_str()));
+    if header.unwrap_or(true) && target.unwrap_or(true) {
+        return Ok(next.call(request).await?.map_into_left_body());
+    }
+    let refused = HttpResponse::build(StatusCode::MISDIRECTED_REQUEST)
+        .insert_header((header::CONTENT_TYPE, "text/plain; charset=utf-8"))
+        .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .body(REFUSED);
+    Ok(request.into_response(refused).map_into_right_body())
+}
+
+/// Whether no stranger can own the name in a `Host`.
+fn is_own(host: &str) -> bool {
+    let Ok(authority) = host.parse::<Authority>() else { return false };
+    let host = authority.host();
+    if let Some(ip) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        return ip.parse::<Ipv6Addr>().is_ok();
+    }
+    let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    let has_end = |end: &&str| name.strip_suffix(*end).is_some_and(|rest| rest.ends_with('.'));
+    name.parse::<Ipv4Addr>().is_ok() || !name.contains('.') || INTERNAL.iter().any(has_end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_trusted_if_no_stranger_can_own_their_name() {
+        for own in [
+            "127.0.0.1",
+            "127.0.0.1:8080",
+            "10.0.0.7:8080",
+            "[::1]:8080",
+            "[fd00::7]",
+            "localhost",
+            "LOCALHOST:8080",
+            "a",
+            "grm.localhost:1",
+            "gardener-resource-manager.garden.svc:8080",
+            "grm.garden.svc.cluster.local.:8080",
+            "ip-10-0-0-7.ec2.internal:8080",
+        ] {
+            assert!(is_own(own), "{own}");
+        }
+        for foreign in [
+            "evil.example",
+            "evil.example:8080",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+            "evilsvc.example",
+            "svc.example",
+            "127.0.0.1.nip.io:8080",
+            "[::1].evil.example",
+            "",
+            " ",
+            "a b",
+            "evil.example.",
+        ] {
+            assert!(!is_own(foreign), "{foreign}");
+        }
+    }
+}

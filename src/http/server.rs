@@ -1,0 +1,126 @@
+//! One of the HTTP servers of the process: its workers, its connections, its end.
+
+use std::{fmt, io, net::TcpListener, sync::Arc};
+
+use actix_http::Request;
+use actix_service::{IntoServiceFactory, ServiceFactory};
+use actix_tls::accept::max_concurrent_tls_connect;
+use actix_web::{
+    Error,
+    body::MessageBody,
+    dev::{AppConfig, Response, Server, ServerHandle},
+};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, timeout_at},
+};
+
+use super::{
+    accept,
+    connections::{Bounds, Connections, UnreadLimits},
+};
+
+/// What a server is made of.
+pub(crate) struct ServerParts {
+    /// Shown in the log.
+    pub(crate) name: &'static str,
+    pub(crate) listeners: Vec<TcpListener>,
+    /// None: plain HTTP.
+    pub(crate) tls: Option<Arc<rustls::ServerConfig>>,
+    pub(crate) workers: usize,
+    pub(crate) bounds: Bounds,
+    pub(crate) unread: UnreadLimits,
+}
+
+/// A server whose workers are there.
+pub(crate) struct Prepared {
+    name: &'static str,
+    server: Server,
+    connections: Connections,
+}
+
+/// A running server.
+#[must_use = "without it the server cannot be stopped"]
+pub(crate) struct Running {
+    handle: ServerHandle,
+    pub(crate) connections: Connections,
+    /// Of connections whose clients do not read.
+    closer: JoinHandle<()>,
+}
+
+// === impl ServerParts ===
+
+impl ServerParts {
+    /// Starts the workers. `worker` is called once in each, and gives what answers its requests.
+    pub(crate) fn prepare<W, A, I, S, B>(self, worker: W) -> io::Result<Prepared>
+    where
+        W: Fn() -> A + Clone + Send + 'static,
+        A: Fn() -> I + 'static,
+        I: IntoServiceFactory<S, Request>,
+        S: ServiceFactory<Request, Config = AppConfig, Error = Error> + 'static,
+        S::InitError: fmt::Debug,
+        S::Response: Into<Response<B>> + 'static,
+        <S::Service as actix_service::Service<Request>>::Future: 'static,
+        B: MessageBody + 'static,
+    {
+        let Self { name, listeners, tls, workers, bounds, unread } = self;
+        let connections = Connections::within(bounds.silent, unread);
+        // Handshakes are bounded as connections: who waits for a place among them would not be counted.
+        max_concurrent_tls_connect(usize::MAX);
+        let mut server = Server::build()
+            .workers(workers)
+            .max_concurrent_connections(bounds.connections)
+            .shutdown_timeout(1)
+            .disable_signals();
+        for listener in listeners {
+            let (worker, connections) = (worker.clone(), connections.clone());
+            let begin = move || {
+                actix_web::rt::spawn(connections.clone().close_when_stopping());
+                (worker(), connections.clone())
+            };
+            server = match tls.clone() {
+                None => server.listen(name, listener, move || {
+                    let (app, connections) = begin();
+                    accept::plain(app, connections)
+                })?,
+                Some(tls) => server.listen(name, listener, move || {
+                    let (app, connections) = begin();
+                    accept::secure(app, tls.clone(), connections)
+                })?,
+            };
+        }
+        Ok(Prepared { name, server: server.run(), connections })
+    }
+}
+
+// === impl Prepared ===
+
+impl Prepared {
+    /// Starts to answer.
+    pub(crate) fn run(self) -> Running {
+        let Self { name, server, connections } = self;
+        let handle = server.handle();
+        actix_web::rt::spawn(async move {
+            if let Err(error) = server.await {
+                tracing::error!(server = name, %error, "HTTP server ended");
+            }
+        });
+        let closer = actix_web::rt::spawn(connections.clone().close_unread());
+        Running { handle, connections, closer }
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    /// Takes no connection any more, ends each as soon as no request is under way on it, and ends when there is none, or at
+    /// `deadline`: then it is false. Clients learn of it with their next answer, or see the connection closed while it is idle.
+    pub(crate) async fn stop(self, deadline: Instant) -> bool {
+        self.handle.pause().await;
+        self.connections.stop();
+        let is_done = timeout_at(deadline, self.connections.closed()).await.is_ok();
+        self.closer.abort();
+        self.handle.stop(false).await;
+        is_done
+    }
+}

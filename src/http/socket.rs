@@ -1,0 +1,117 @@
+//! A TCP connection under one file descriptor: its task reads and writes, and the registry of connections can end it from any
+//! thread.
+
+use std::{
+    io::{self, IoSlice},
+    net::SocketAddr,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use actix_web::rt::net::{ActixStream, Ready, TcpStream};
+use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+
+/// The connection as the libraries of TLS and HTTP get it.
+pub(crate) struct Socket(Arc<TcpStream>);
+
+/// The same connection in the hands of those who may end it.
+#[derive(Clone)]
+pub(crate) struct Grip(Arc<TcpStream>);
+
+// === impl Socket ===
+
+impl Socket {
+    pub(crate) fn new(stream: TcpStream) -> (Self, Grip) {
+        let stream = Arc::new(stream);
+        (Self(stream.clone()), Grip(stream))
+    }
+
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        self.0.peer_addr().ok()
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.0.poll_read_ready(cx))?;
+            match self.0.try_read_buf(buf) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return Poll::Ready(read.map(drop)),
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.0.poll_write_ready(cx))?;
+            match self.0.try_write(buf) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                written => return Poll::Ready(written),
+            }
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.0.poll_write_ready(cx))?;
+            match self.0.try_write_vectored(bufs) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                written => return Poll::Ready(written),
+            }
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match shutdown(&*self.0, Shutdown::Write).map_err(io::Error::from) {
+            Err(error) if error.kind() != io::ErrorKind::NotConnected => Poll::Ready(Err(error)),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+impl ActixStream for Socket {
+    fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<Ready>> {
+        pin!(self.0.ready(Interest::READABLE)).poll(cx)
+    }
+
+    fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<Ready>> {
+        pin!(self.0.ready(Interest::WRITABLE)).poll(cx)
+    }
+}
+
+// === impl Grip ===
+
+impl Grip {
+    /// Ends the connection. It may be closed already.
+    pub(super) fn close(&self) {
+        shutdown(&*self.0, Shutdown::Both).ok();
+    }
+
+    /// Ends what comes. What is being written goes out.
+    pub(super) fn close_input(&self) {
+        shutdown(&*self.0, Shutdown::Read).ok();
+    }
+
+    /// Nothing came that was not read yet.
+    pub(super) fn is_read(&self) -> bool {
+        let mut byte = [0];
+        !matches!(recv(&*self.0, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT), Ok((_, 1..)))
+    }
+}

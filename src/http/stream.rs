@@ -1,0 +1,316 @@
+//! A connection as the HTTP library gets it. The library reads whatever comes: it buffers up to 256 KiB of a head, and up to 16
+//! requests that follow the one that is being answered. It has no time for a head but the first. So this stream decides what
+//! the library reads:
+//!
+//! * a head has [`MOST_HEAD`] bytes and [`HEAD_TIME`]; beyond, the stream answers itself and ends the connection;
+//! * at most [`TURN`] bytes come before the library gets its turn to decode them, and other connections theirs;
+//! * while a request is being judged, only [`AHEAD`] bytes more are read: they show whether the client goes away;
+//! * nothing is read while the client does not read, which counts as an unread answer.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    cell::{Cell, RefCell},
+    io::{self, IoSlice},
+    pin::Pin,
+    rc::Rc,
+    sync::Arc,
+    task::{Context, Poll, Waker, ready},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Sleep, sleep},
+};
+
+use super::connections::{Connection, Waits};
+
+/// Of a head, request line included (spec 70 §11).
+pub(crate) const MOST_HEAD: usize = 16 << 10;
+/// From the first byte of a head to its last one (spec 70 §11).
+pub(crate) const HEAD_TIME: Duration = Duration::from_secs(32);
+/// Bytes that the library gets at once.
+const TURN: usize = 16 << 10;
+/// Bytes that the library gets while a request is being judged. What TLS says at the end of a connection is less than 100.
+const AHEAD: usize = 1 << 10;
+/// A client that is still sending has this time to read why its head is refused. Bytes that nobody reads make the system reset
+/// the connection, answer included.
+const LINGER: Duration = Duration::from_secs(1);
+/// What is read at once and thrown away.
+const PIECE: usize = 4096;
+
+const TOO_LARGE: &[u8] =
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+const TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
+/// A connection.
+pub(crate) struct Stream<IO> {
+    io: IO,
+    /// Open, until this is dropped.
+    course: Rc<Course>,
+    /// Bytes of this turn.
+    turn: usize,
+    head: Head,
+    /// Bytes that came while requests were being judged, since the last that were wanted.
+    ahead: usize,
+    /// The client does not take what is written.
+    jam: Option<Waits>,
+    refusal: Option<Box<Refusal>>,
+}
+
+/// How far a connection has come. Shared by its stream and the handlers of its requests, on their thread.
+pub(crate) struct Course {
+    connection: Arc<Connection>,
+    phase: Cell<Phase>,
+    /// How often a head was waited for.
+    heads: Cell<u64>,
+    /// The library wanted to read more than it may now.
+    held: RefCell<Option<Waker>>,
+}
+
+/// What comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The head of a request.
+    Head,
+    /// Its body.
+    Body,
+    /// Nothing until its answer is there.
+    Judging,
+    /// The rest of a body that the answer did not wait for. The library throws it away.
+    Rest,
+}
+
+/// What came of a head.
+#[derive(Default)]
+struct Head {
+    number: u64,
+    bytes: usize,
+    time: Option<Pin<Box<Sleep>>>,
+}
+
+/// The end of a connection whose head is not accepted.
+struct Refusal {
+    words: &'static [u8],
+    is_said: bool,
+    linger: Pin<Box<Sleep>>,
+}
+
+// === impl Course ===
+
+impl Course {
+    pub(crate) fn new(connection: Arc<Connection>) -> Rc<Self> {
+        Rc::new(Self { connection, phase: Cell::new(Phase::Head), heads: Cell::new(0), held: RefCell::default() })
+    }
+
+    pub(super) fn connection(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+
+    /// Ends the connection from any thread, whatever is under way.
+    pub(crate) fn closer(&self) -> impl Fn() + Send + 'static {
+        let connection = self.connection.clone();
+        move || connection.close()
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.phase.get()
+    }
+
+    pub(super) fn enter(&self, phase: Phase) {
+        self.phase.set(phase);
+        if phase == Phase::Head {
+            self.heads.set(self.heads.get() + 1);
+        }
+        self.go_on();
+    }
+
+    /// The library reads when this is over.
+    fn hold(&self, cx: &Context<'_>) {
+        *self.held.borrow_mut() = Some(cx.waker().clone());
+    }
+
+    fn go_on(&self) {
+        if let Some(waker) = self.held.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+}
+
+// === impl Stream ===
+
+impl<IO> Stream<IO> {
+    pub(crate) fn new(io: IO, connection: Arc<Connection>) -> Self {
+        let (course, head) = (Course::new(connection), Head::default());
+        Self { io, course, turn: 0, head, ahead: 0, jam: None, refusal: None }
+    }
+
+    pub(crate) fn course(&self) -> &Rc<Course> {
+        &self.course
+    }
+
+    /// How many bytes the library may have in this phase, without regard to its turn.
+    fn room(&mut self) -> usize {
+        match self.course.phase() {
+            Phase::Head => {
+                let number = self.course.heads.get();
+                if self.head.number != number {
+                    self.head = Head { number, ..Head::default() };
+                }
+                self.ahead = 0;
+                MOST_HEAD - self.head.bytes
+            }
+            Phase::Body | Phase::Rest => {
+                self.ahead = 0;
+                TURN
+            }
+            Phase::Judging => AHEAD - self.ahead,
+        }
+    }
+
+    fn took(&mut self, bytes: usize) {
+        self.turn += bytes;
+        match self.course.phase() {
+            Phase::Head => {
+                self.head.bytes += bytes;
+                if bytes > 0 {
+                    self.head.time.get_or_insert_with(|| Box::pin(sleep(HEAD_TIME)));
+                }
+            }
+            Phase::Judging => self.ahead += bytes,
+            Phase::Body | Phase::Rest => {}
+        }
+    }
+
+    /// So much came of an attempt to write.
+    fn look<T>(&mut self, attempt: &Poll<T>) {
+        if attempt.is_pending() {
+            // Its size is not known; the library bounds it.
+            self.jam.get_or_insert_with(|| self.course.connection.wait(0));
+        } else if self.jam.take().is_some() {
+            self.course.go_on();
+        }
+    }
+}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin> Stream<IO> {
+    fn refuse(&mut self, words: &'static [u8], cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let refusal = Refusal { words, is_said: false, linger: Box::pin(sleep(LINGER)) };
+        self.refusal.insert(Box::new(refusal)).poll(&mut self.io, cx)
+    }
+}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<IO> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if let Some(refusal) = &mut this.refusal {
+            return refusal.poll(&mut this.io, cx);
+        }
+        if this.jam.is_some() {
+            this.turn = 0;
+            this.course.hold(cx);
+            return Poll::Pending;
+        }
+        let room = this.room();
+        let is_head = this.course.phase() == Phase::Head;
+        if is_head && this.head.time.as_mut().is_some_and(|time| time.as_mut().poll(cx).is_ready()) {
+            return this.refuse(TOO_SLOW, cx);
+        }
+        let room = room.min(TURN - this.turn);
+        if room == 0 {
+            if this.turn > 0 {
+                this.turn = 0;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if is_head {
+                return this.refuse(TOO_LARGE, cx);
+            }
+            this.course.hold(cx);
+            return Poll::Pending;
+        }
+        let before = buf.filled().len();
+        let read = if buf.remaining() <= room {
+            Pin::new(&mut this.io).poll_read(cx, buf)
+        } else {
+            let mut part = ReadBuf::new(buf.initialize_unfilled_to(room));
+            let read = Pin::new(&mut this.io).poll_read(cx, &mut part);
+            let bytes = part.filled().len();
+            buf.advance(bytes);
+            read
+        };
+        if read.is_pending() {
+            this.turn = 0;
+        }
+        this.took(buf.filled().len() - before);
+        read
+    }
+}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<IO> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.io).poll_write(cx, buf);
+        this.look(&written);
+        written
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.io).poll_write_vectored(cx, bufs);
+        this.look(&written);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let flushed = Pin::new(&mut this.io).poll_flush(cx);
+        this.look(&flushed);
+        flushed
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().io).poll_shutdown(cx)
+    }
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// Says it, and reads until the client closes its side or its time is over. Then the library reads the end.
+    fn poll<IO: AsyncRead + AsyncWrite + Unpin>(&mut self, io: &mut IO, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.linger.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        while !self.words.is_empty() {
+            let written = ready!(Pin::new(&mut *io).poll_write(cx, self.words))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.words = &self.words[written..];
+        }
+        if !self.is_said {
+            ready!(Pin::new(&mut *io).poll_flush(cx))?;
+            ready!(Pin::new(&mut *io).poll_shutdown(cx))?;
+            self.is_said = true;
+        }
+        loop {
+            let mut piece = [0; PIECE];
+            let mut piece = ReadBuf::new(&mut piece);
+            ready!(Pin::new(&mut *io).poll_read(cx, &mut piece))?;
+            if piece.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Heads that are too large, too slow, or many.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+};
+
+use rustls::{ClientConnection, StreamOwned};
+
+use super::*;
+
+fn connect(address: SocketAddr) -> StreamOwned<ClientConnection, TcpStream> {
+    let session = ClientConnection::new(Arc::new(client::any_tls()), "localhost".try_into().unwrap()).unwrap();
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
+    StreamOwned::new(session, stream)
+}
+
+/// The head of a review with one more field of any size.
+fn head(path: &str, field: usize) -> String {
+    let fields = "Host: a\r\nContent-Type: application/json\r\n";
+    format!("POST {path} HTTP/1.1\r\n{fields}Content-Length: {}\r\nx: {}\r\n\r\n", review("u").len(), "a".repeat(field))
+}
+
+/// Sends pieces in turn, and reads until the server closes.
+async fn exchange(rig: &Rig, pieces: Vec<String>) -> String {
+    let address = rig.server.address();
+    let answered = actix_web::web::block(move || {
+        let mut stream = connect(address);
+        for piece in pieces {
+            stream.write_all(piece.as_bytes()).unwrap();
+            stream.flush().unwrap();
+        }
+        let mut answer = Vec::new();
+        // It may close without the farewell of TLS.
+        stream.read_to_end(&mut answer).ok();
+        String::from_utf8_lossy(&answer).into_owned()
+    });
+    answered.await.unwrap()
+}
+
+fn statuses(answers: &str) -> Vec<&str> {
+    answers.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect()
+}
+
+/// spec 70 §11
+#[actix_web::test]
+async fn heads_have_a_limit_of_16_kib() {
+    let rig = Rig::start();
+    let fixed = head(MUTATING, 0).len();
+    let last = head(DENYING, 0).replace("x: ", "Connection: close\r\nx: ");
+    let (allowed, too_large) = (head(MUTATING, (16 << 10) - fixed), head(MUTATING, (16 << 10) - fixed + 1));
+
+    let answers = exchange(&rig, vec![format!("{allowed}{}", review("u")), format!("{last}{}", review("u"))]).await;
+    assert_eq!(statuses(&answers), ["200", "200"], "{answers}");
+
+    let answers = exchange(&rig, vec![format!("{too_large}{}", review("u"))]).await;
+    assert_eq!(statuses(&answers), ["431"], "{answers}");
+    let endless = format!("GET /{}", "a".repeat(1 << 20));
+    assert_eq!(statuses(&exchange(&rig, vec![endless]).await), ["431"]);
+    rig.stop().await;
+}
+
+/// spec 70 §11
+#[actix_web::test]
+async fn heads_have_at_most_96_fields() {
+    let rig = Rig::start();
+    let request = |fields: usize| {
+        let more = "x: y\r\n".repeat(fields - 3);
+        format!("POST {MUTATING} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n{more}\r\n")
+    };
+
+    assert_eq!(statuses(&exchange(&rig, vec![request(96)]).await), ["200"]);
+    assert_eq!(statuses(&exchange(&rig, vec![request(97)]).await), ["431"]);
+    rig.stop().await;
+}
+
+/// A head that came while another request was being answered is counted, too.
+#[actix_web::test]
+async fn heads_that_follow_in_one_piece_are_answered_in_turn_and_have_the_same_limit() {
+    let rig = Rig::start();
+    let small = format!("{}{}", head(DENYING, 10), review("u"));
+    let middle = format!("{}{}", head(DENYING, 8000), review("u"));
+    let large = head(MUTATING, 16 << 10);
+
+    let answers = exchange(&rig, vec![format!("{}{}{large}", small.repeat(40), middle.repeat(5))]).await;
+
+    let expected: Vec<_> = ["200"; 45].into_iter().chain(["431"]).collect();
+    assert_eq!(statuses(&answers), expected, "{answers}");
+    rig.stop().await;
+}
+
+/// spec 50 §2.1: the handler stops when the client goes away; §2.9: while the server stops, each answer says so
+#[actix_web::test]
+async fn heads_of_answers_say_that_the_connection_ends_while_the_server_stops() {
+    let mut rig = Rig::start();
+    let address = rig.server.address();
+    let answer = actix_web::rt::spawn(async move {
+        let answered = actix_web::web::block(move || {
+            let mut stream = connect(address);
+            stream.write_all(format!("{}{}", head(LOOKING, 1), review("u")).as_bytes()).unwrap();
+            stream.flush().unwrap();
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).ok();
+            String::from_utf8_lossy(&answer).into_owned()
+        });
+        answered.await.unwrap()
+    });
+    let question = rig.questions.recv().await.unwrap();
+
+    let stopped = actix_web::rt::spawn(rig.server.stop(Instant::now() + Duration::from_secs(30)));
+    tokio::task::yield_now().await;
+    question.reply.send(LiveAnswer::Object(None)).ok();
+
+    let answer = answer.await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\r\nconnection: close\r\n"), "{answer}");
+    stopped.await.unwrap();
+}
+
+/// spec 50 §2.1: the handler stops when the client goes away
+#[actix_web::test]
+async fn heads_that_wait_for_their_answer_do_not_hide_that_the_client_is_gone() {
+    let mut rig = Rig::start();
+    let address = rig.server.address();
+    let stream = actix_web::web::block(move || {
+        let mut stream = connect(address);
+        stream.write_all(format!("{}{}", head(LOOKING, 1), review("u")).as_bytes()).unwrap();
+        stream.flush().unwrap();
+        stream
+    });
+    let mut stream = stream.await.unwrap();
+    let question = rig.questions.recv().await.unwrap();
+
+    stream.conn.send_close_notify();
+    stream.flush().unwrap();
+    drop(stream);
+
+    let mut reply = question.reply;
+    tokio::time::timeout(Duration::from_secs(10), reply.closed()).await.expect("nobody waits any more");
+    rig.stop().await;
+}
