@@ -26,6 +26,7 @@ mod health_objects;
 mod health_requests;
 mod invalidation;
 mod istio;
+mod leftovers;
 mod lists;
 mod logged;
 mod merge_rules;

@@ -14,8 +14,8 @@ use std::borrow::Cow;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Number, Value};
 
-pub use self::expected::expected;
 use self::owners::ForeignFields;
+pub use self::{expected::expected, owners::was_last_changed_by};
 use super::identity;
 use crate::api::quantity;
 
@@ -61,8 +61,8 @@ pub fn differs(merged: &Value, live: &Value) -> bool {
 /// It would not if each of its fields is so in the live object, and each further field of the live object is either a
 /// default or was allocated by the API server: no *other* manager than `own_manager` owns it, as the live object's
 /// `managedFields` say. Further fields of our own are taken for defaults; a field that the manifest *no longer* has
-/// looks the same. So the answer is good only while the manifest is the one that was last applied, which the caller
-/// knows from the checksum and the generation in the status.
+/// looks the same. So the answer is good only while the manifest is the one that was last attempted, with success, which
+/// the caller knows from the status (checksum, generation, `ResourcesApplied`) or from what it remembers of the object.
 ///
 /// Labels, annotations, owner references and all other metadata must be equal, since a merge starts from the live
 /// ones. The status is passed over: a merge never changes it. On any doubt the answer is no: to send an object that is

@@ -16,6 +16,21 @@ pub(super) struct ForeignFields<'a> {
     unknown: bool,
 }
 
+/// Whether `own_manager` was the last to change something of the object, as far as its `managedFields` tell: they know
+/// seconds, and of a field that somebody removed nothing. On doubt it was.
+pub fn was_last_changed_by(live: &Value, own_manager: &str) -> bool {
+    let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let entries = entries.into_iter().flatten().filter(|entry| text(entry, "subresource") != "status");
+    let (own, others): (Vec<_>, Vec<_>) = entries.partition(|entry| text(entry, "manager") == own_manager);
+    // All times are written alike: `2026-01-02T03:04:05Z`.
+    let last = |entries: Vec<&Value>| entries.into_iter().map(|entry| text(entry, "time").to_owned()).max();
+    last(own) >= last(others)
+}
+
+fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
+    entry.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
 // === impl ForeignFields ===
 
 impl<'a> ForeignFields<'a> {
@@ -25,7 +40,6 @@ impl<'a> ForeignFields<'a> {
         let Some(entries) = entries.filter(|entries| !entries.is_empty()) else {
             return Self { branches: Vec::new(), unknown: true };
         };
-        let text = |entry: &'a Value, field| entry.get(field).and_then(Value::as_str).unwrap_or_default();
         let mut fields = Self::default();
         for entry in entries {
             // Other subresources than the status write the spec: `scale` does.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::{sync::Mutex, time::Instant};
 
 use super::super::{
-    known::{self, Evidence, Fingerprint, ObjectRecord},
+    known::{self, Content, Evidence, Fingerprint, ObjectRecord},
     pass::{self, Bundle, Run, Todo},
     remove::clean::{
         self,
@@ -44,7 +44,7 @@ pub(crate) struct Scene<'a> {
     /// Origin value of the bundle.
     origin: Origin,
     origin_text: String,
-    /// The status says that this very set was applied.
+    /// The status says that this very set was applied, and no other one attempted since.
     trusted: bool,
     pub(super) todo: &'a Todo,
     /// What other bundles give away, as far as it was asked for.
@@ -89,8 +89,15 @@ pub(super) async fn apply(scene: &Scene<'_>, planned: &PlannedObject, task: Task
     let at = scene.address(planned).await.map_err(|error| ObjectError::api(&display, &error))?;
     let Task { manifest, fingerprint, absent, forced } = task;
     let same_manifest = fingerprint.as_ref().is_some_and(|seen| seen.manifest == manifest);
+    let left = match fingerprint {
+        Some(seen) if same_manifest || seen.manifest == scene.intent_if_scaled_otherwise(planned) => {
+            Left::By(seen.content)
+        }
+        Some(_) => Left::ByOther,
+        None => Left::Unknown,
+    };
     let asked = scene.run.controller.env.clock.monotonic();
-    let step = Step { scene, planned, at, display, same_manifest, forced, asked };
+    let step = Step { scene, planned, at, display, same_manifest, left, forced, asked };
     match scene.run.controller.objects.evidence(&planned.key) {
         // Nobody has seen it, and no pass has written it: it will not be there.
         Evidence::None if absent || (planned.old.is_none() && fingerprint.is_none()) => step.create().await,
@@ -105,10 +112,21 @@ struct Step<'a> {
     display: String,
     /// This process applied the same manifest before.
     same_manifest: bool,
+    left: Left,
     /// It is sent even if nothing differs.
     forced: bool,
     /// No request was sent before.
     asked: Instant,
+}
+
+/// What this process knows of the last attempt for an object.
+enum Left {
+    /// It was this manifest, and left the object so.
+    By(Content),
+    /// It was another manifest.
+    ByOther,
+    /// Nothing: the status may know.
+    Unknown,
 }
 
 // === impl Scene ===
@@ -144,6 +162,13 @@ impl<'a> Scene<'a> {
     /// Hash of everything that decides what is sent for an object, except the object as it is.
     pub(crate) fn intent(&self, planned: &PlannedObject) -> u64 {
         known::hash_of_intent(&planned.manifest, &self.merge_context(planned))
+    }
+
+    /// The same if its replicas were an autoscaler's and are not now, or the other way round: the manifest is the same.
+    fn intent_if_scaled_otherwise(&self, planned: &PlannedObject) -> u64 {
+        let context = self.merge_context(planned);
+        let otherwise = MergeContext { preserve_replicas: !context.preserve_replicas, ..context };
+        known::hash_of_intent(&planned.manifest, &otherwise)
     }
 
     fn merge_context<'b>(&'b self, planned: &'b PlannedObject) -> MergeContext<'b> {
@@ -264,8 +289,17 @@ impl Step<'_> {
         if !settled::differs(merged, live) {
             return false;
         }
-        let trusted = self.scene.trusted || self.same_manifest;
-        !(trusted && settled::settled(merged, live, OWN_MANAGER))
+        !(self.knows_defaults_of(live) && settled::settled(merged, live, OWN_MANAGER))
+    }
+
+    /// Whether the further fields of our own manager are defaults: the last attempt for the object was this manifest, with
+    /// success, and nobody has written under our name since (spec 10 §11.3, decision 40).
+    fn knows_defaults_of(&self, live: &Value) -> bool {
+        match &self.left {
+            Left::By(content) => content.has_body_of(live) || !settled::was_last_changed_by(live, OWN_MANAGER),
+            Left::ByOther => false,
+            Left::Unknown => self.scene.trusted,
+        }
     }
 
     /// An update that the server refused (spec 10 §11.7): replaced where that is allowed.

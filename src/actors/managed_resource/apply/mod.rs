@@ -58,6 +58,9 @@ pub(super) async fn apply(
     todo: Todo,
 ) -> Result<Outcome, Failure> {
     let trusted = is_applied(run, &bundle);
+    // Who came for some objects and finds another set has to announce it first: what an attempt leaves behind is only
+    // known by that.
+    let todo = if is_news(run, memory, &bundle) { todo.widened() } else { todo };
     if let Todo::All { .. } = todo {
         announce(run, memory, &bundle).await?;
         if let Some(outcome) = prune(run, memory, &bundle).await? {
@@ -81,12 +84,22 @@ pub(super) async fn apply(
     }
 }
 
-/// Whether the status says that just this set was applied in this generation: then a field that is in an object and in
-/// no manifest was not left behind by an older manifest (architecture §6, "Settled").
+/// Whether the status says that just this set was applied in this generation, and that no other one was attempted since:
+/// then a field that is in an object and in no manifest was not left behind by another manifest (spec 10 §11.3,
+/// architecture §6, "Settled").
 pub(super) fn is_applied(run: &Run<'_>, bundle: &Bundle) -> bool {
     let mr = run.mr();
     mr.status.secrets_data_checksum.as_deref() == Some(bundle.checksum.as_str())
         && mr.status.observed_generation == mr.metadata.generation
+        && status::is_last_attempt_applied(&mr.status)
+}
+
+/// Whether this set is yet to be announced: it is not the one of the status, and no pass has said so.
+fn is_news(run: &Run<'_>, memory: &Memory, bundle: &Bundle) -> bool {
+    let announced = memory.announced.as_ref().is_some_and(|(generation, checksum)| {
+        *generation == run.mr().metadata.generation && *checksum == bundle.checksum
+    });
+    !announced && status::is_changed(&run.mr().status, &bundle.plan.references, &bundle.checksum)
 }
 
 // === phases ===
@@ -94,17 +107,14 @@ pub(super) fn is_applied(run: &Run<'_>, bundle: &Bundle) -> bool {
 /// Tells readers of a new set before anything is touched, once per generation and checksum (spec 10 §9.7). The new refs
 /// join the old ones in the same write, unless old objects must go first: nothing is created before they are gone.
 async fn announce(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Result<(), Failure> {
-    let announced = (run.mr().metadata.generation, bundle.checksum.clone());
-    if !status::is_changed(&run.mr().status, &bundle.plan.references, &bundle.checksum)
-        || memory.announced.as_ref() == Some(&announced)
-    {
+    if !is_news(run, memory, bundle) {
         return Ok(());
     }
     bundle.log_warnings();
     let now = run.controller.env.clock.wall();
     let added: &[ResourceRef] = if bundle.plan.removed.is_empty() { &bundle.plan.added } else { &[] };
     run.write_status(|status| status::change_detected(status, added, now)).await?;
-    memory.announced = Some(announced);
+    memory.announced = Some((run.mr().metadata.generation, bundle.checksum.clone()));
     Ok(())
 }
 

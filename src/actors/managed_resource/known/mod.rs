@@ -33,7 +33,7 @@ pub(super) use autoscalers::{Autoscalers, ScalingListener};
 pub(super) use claims::{Claim, ClaimedKind, Claims, Common, StartStep};
 pub(super) use health_registry::HealthRegistry;
 pub(super) use memory::{Applied, Fingerprint, Fingerprints, Memory};
-pub(super) use object_record::{ObjectRecord, hash_of_intent};
+pub(super) use object_record::{Content, ObjectRecord, hash_of_intent};
 pub(super) use objects::{
     Drift, DriftListener, Evidence, HealthListener, IsCustom, ManagedObjects, News, ObjectsRevision, Standing,
 };

@@ -2,6 +2,7 @@
 
 use std::{
     hash::{DefaultHasher, Hasher},
+    num::NonZeroU64,
     sync::Arc,
 };
 
@@ -48,7 +49,7 @@ pub(crate) struct ObjectRecord {
     /// Labels, annotations, owner references and finalizers.
     pub(super) metadata_hash: u64,
     /// Everything but metadata and status; `None` if only the metadata was seen.
-    pub(super) body_hash: Option<u64>,
+    pub(super) body_hash: Option<NonZeroU64>,
     /// Whether it is being deleted.
     pub(crate) deleting: bool,
     /// It carries the keep-object annotation: never delete it (spec 10 §13.2).
@@ -61,13 +62,13 @@ pub(crate) struct ObjectRecord {
     pub(crate) origin: Option<Arc<str>>,
 }
 
-/// What of an object a merge could change, in 24 bytes: as much as has to be remembered to tell whether it is still the same.
+/// What of an object a merge could change, in 16 bytes: as much as has to be remembered to tell whether it is still the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Content {
     /// Hash of identity, generation, metadata, and whether it is being deleted.
     object: u64,
     /// See [`ObjectRecord::body_hash`].
-    body: Option<u64>,
+    body: Option<NonZeroU64>,
 }
 
 /// Whether a generation that stays the same proves that nothing outside of metadata and status changed. Only for kinds
@@ -106,7 +107,7 @@ fn hash_of_metadata(object: &Value) -> u64 {
     hasher.finish()
 }
 
-fn hash_of_body(object: &Value) -> u64 {
+fn hash_of_body(object: &Value) -> NonZeroU64 {
     let mut hasher = DefaultHasher::new();
     for (field, value) in object.as_object().into_iter().flatten() {
         if field != "metadata" && field != "status" {
@@ -114,7 +115,7 @@ fn hash_of_body(object: &Value) -> u64 {
             write_value(&mut hasher, value);
         }
     }
-    hasher.finish()
+    NonZeroU64::new(hasher.finish()).unwrap_or(NonZeroU64::MIN)
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -238,6 +239,11 @@ impl Content {
             (Some(_), None) | (None, Some(_)) | (None, None) => true,
         };
         same_body && self.object == other.object
+    }
+
+    /// Whether an object has the body that this one had, as far as that can be told.
+    pub(crate) fn has_body_of(&self, object: &Value) -> bool {
+        self.body.is_none_or(|body| body == hash_of_body(object))
     }
 }
 

@@ -94,6 +94,11 @@ impl Todo {
         }
     }
 
+    /// The same for all objects.
+    pub(crate) fn widened(self) -> Self {
+        Self::All { forced: self.is_forced() }
+    }
+
     /// Whether all objects are to be looked at.
     pub(crate) fn is_for_all(&self) -> bool {
         matches!(self, Self::All { .. })

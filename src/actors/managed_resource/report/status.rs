@@ -139,6 +139,18 @@ pub(crate) fn is_reported_applied(status: &Status) -> bool {
     })
 }
 
+/// Whether the last set that was attempted is the one whose checksum stands in the status, and was applied as far as its
+/// documents decode. Each attempt at another set is announced ([`change_detected`]) before anything of it is sent, so
+/// that after a failure or a crash the condition says otherwise.
+pub(crate) fn is_last_attempt_applied(status: &Status) -> bool {
+    conditions::find(&status.conditions, RESOURCES_APPLIED).is_some_and(|condition| {
+        matches!(
+            (&condition.status, condition.reason.as_str()),
+            (ConditionStatus::True, APPLY_SUCCEEDED) | (ConditionStatus::False, DECODING_FAILED)
+        )
+    })
+}
+
 /// An object was found gone in a pass that failed: that is said as well, because after it health is not judged any more
 /// (spec 20 §4.1, scenario 4).
 pub(crate) fn found_gone(status: &Status, gone: &BTreeSet<ObjectKey>, now: Timestamp) -> Status {
