@@ -10,7 +10,7 @@ use super::{
     managed_fields,
     render::Form,
     request::Request,
-    state::{Answer, State, single_form},
+    state::{Answer, Reviewed, State, single_form},
     status::{Cause, Failure},
     storage::{Key, Object},
     update, validate,
@@ -96,6 +96,7 @@ impl State {
         }
         let sent = value.clone();
         defaults::apply(kind, &mut value, None, &mut self.allocations)?;
+        self.mutate("CREATE", kind, &request.info.namespace, &mut value);
         let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let key = self.key(kind, &request.info.namespace, &name);
         let checked = validate::create(kind, &value).and_then(|()| self.check_free(kind, &key));
@@ -120,6 +121,15 @@ impl State {
             self.unsettled.insert(key.clone());
         }
         Ok(Created::Stored(self.store(key, value)))
+    }
+
+    /// Mutating admission, if there is any.
+    pub(super) fn mutate(&mut self, operation: &'static str, kind: &Kind, namespace: &str, value: &mut Value) {
+        let namespace = self.storage.get(&Key::new("", "namespaces", "", namespace)).filter(|_| kind.namespaced);
+        if let Some(mutation) = &mut self.mutation {
+            let namespace = namespace.map(|namespace| &namespace.value);
+            mutation(&Reviewed { operation, resource: &kind.plural, namespace }, value);
+        }
     }
 
     /// Kinds whose first write takes a new version even if it changes nothing (facts §4).

@@ -70,6 +70,7 @@ pub use fault::{EventFault, EventInfo, Fault, NONSENSE, Process, Seen, WatchEnd}
 pub use fixtures::PutError;
 pub use record::Recorded;
 pub use request::RequestInfo;
+pub use state::Reviewed;
 pub use status::Failure;
 
 use agenda::Agenda;
@@ -205,6 +206,7 @@ impl Sim {
             clock: ServerClock::new(options.clock.wall()),
             behaviour: options.behaviour,
             reviewer: None,
+            mutation: None,
             unsettled: BTreeSet::new(),
         };
         let shared = Arc::new(Shared {
@@ -284,6 +286,13 @@ impl Sim {
     /// also asked for the rights of impersonated users (header `Impersonate-User`).
     pub fn set_reviewer(&self, reviewer: impl FnMut(&Value) -> (bool, String) + Send + 'static) {
         self.shared.state().reviewer = Some(Box::new(reviewer));
+    }
+
+    /// Lets this function change each object that a request creates or updates (no subresource), after defaults and before
+    /// checks, as mutating webhooks and policies do. What it adds belongs to the manager that wrote. Unlike an API server, it
+    /// asks whatever the stored configurations of webhooks say, and knows a change of its mind at once.
+    pub fn set_mutation(&self, mutation: impl FnMut(&Reviewed<'_>, &mut Value) + Send + 'static) {
+        self.shared.state().mutation = Some(Box::new(mutation));
     }
 
     // === the journal ===

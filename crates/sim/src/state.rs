@@ -37,12 +37,27 @@ pub(super) struct State {
     pub(super) clock: ServerClock,
     pub(super) behaviour: Behaviour,
     pub(super) reviewer: Option<Reviewer>,
+    pub(super) mutation: Option<Mutation>,
     /// Objects whose next write takes a version even if it changes nothing.
     pub(super) unsettled: BTreeSet<Key>,
 }
 
 /// Answers SubjectAccessReviews: from the review's `spec`, whether it is allowed and why.
 pub(super) type Reviewer = Box<dyn FnMut(&Value) -> (bool, String) + Send>;
+
+/// Changes an object before it is stored, as mutating admission does.
+pub(super) type Mutation = Box<dyn FnMut(&Reviewed<'_>, &mut Value) + Send>;
+
+/// An object of a request, on its way through admission.
+#[derive(Debug, Clone, Copy)]
+pub struct Reviewed<'a> {
+    /// `CREATE` or `UPDATE`.
+    pub operation: &'static str,
+    /// Plural name of its kind.
+    pub resource: &'a str,
+    /// Its Namespace, where it is in one.
+    pub namespace: Option<&'a Value>,
+}
 
 /// The server's wall clock: it moves with tokio's time and does not follow jumps of its clients' clocks.
 #[derive(Debug, Clone, Copy)]

@@ -148,6 +148,9 @@ impl State {
         }
         settle_metadata(kind, &old, &mut new)?;
         defaults::apply(kind, &mut new, Some(&old), &mut self.allocations)?;
+        if writing.part == Part::Main {
+            self.mutate("UPDATE", kind, &key.namespace, &mut new);
+        }
         validate::update(kind, &old, &new, writing.part.subresource())?;
         // Writers of a part may write annotations, which count as a new generation of Deployments elsewhere.
         let counts = matches!(writing.part, Part::Main | Part::Scale);

@@ -282,3 +282,27 @@ fn bodies_of_the_wrong_shape_are_refused() {
         assert_eq!(bench.delete(&format!("{MAPS}/a"), json!({"preconditions": 7})).await.code, 400);
     });
 }
+
+/// As on a real API server what admission adds belongs to whoever wrote, and an update whose object it makes equal to the
+/// stored one changes nothing (facts §4).
+#[test]
+fn mutations_are_part_of_the_write_they_change() {
+    run(async {
+        let bench = Bench::new();
+        bench.post(MAPS, config_map("a")).await;
+        bench.sim.set_mutation(|reviewed, object| {
+            assert_eq!((reviewed.operation, reviewed.resource), ("UPDATE", "configmaps"));
+            assert_eq!(reviewed.namespace.unwrap()["metadata"]["name"], "default");
+            object["data"]["added"] = "x".into();
+        });
+        let path = format!("{MAPS}/a");
+
+        let first = bench.put(&path, config_map("a")).await.json();
+        let second = bench.put(&path, config_map("a")).await.json();
+
+        assert_eq!(first["data"]["added"], "x");
+        let added = &first["metadata"]["managedFields"][0]["fieldsV1"]["f:data"]["f:added"];
+        assert!(added.is_object(), "{first}");
+        assert_eq!(first["metadata"]["resourceVersion"], second["metadata"]["resourceVersion"]);
+    });
+}
