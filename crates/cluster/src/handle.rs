@@ -296,6 +296,14 @@ impl Cluster {
         self.written(ctx, at, call).await
     }
 
+    /// What the server would make of an object that replaces another one, by its defaults and admission. Nothing is stored,
+    /// so the fence does not count.
+    pub async fn try_replace(&self, ctx: &Context, at: &Target, object: &Value) -> Result<Value, ApiError> {
+        let uri = Query::default().maybe("dryRun", Some("All")).after(&at.path(None)?);
+        let call = Call::new(Method::PUT, uri).with_body(JSON, object);
+        self.beside().written(ctx, at, call).await
+    }
+
     /// Applies a JSON merge patch; with `metadata.resourceVersion` in it, only to that version. The answer comes without
     /// `managedFields`.
     pub async fn merge_patch(

@@ -250,11 +250,27 @@ impl Clusters {
             (Ok(merged), None) => report.changes.push(Change::created(display, &merged)),
             (Ok(merged), Some(live)) => {
                 let before = bundle.before.get(&planned.key);
-                let after = settled::expected(&merged, &live, before, OWN_MANAGER);
-                report.changes.push(Change::between(display, &live, &after));
+                let expected = settled::expected(&merged, &live, before, OWN_MANAGER);
+                let change = Change::between(display.clone(), &live, &expected);
+                let change = match self.would_become(resource, &merged).await {
+                    Ok(after) => Change::between(display, &live, &after),
+                    Err(error) => {
+                        report.only_expected(&change, &error);
+                        change
+                    }
+                };
+                report.changes.push(change);
             }
         }
         Ok(())
+    }
+
+    /// What the server would make of an update: only it knows what other attempts left behind and what admission says now
+    /// (spec 10 §11.3, decision 40).
+    async fn would_become(&self, resource: Option<&Resource>, merged: &Value) -> Result<Value, ApiError> {
+        let resource = resource.ok_or_else(|| ApiError::BadRequest("its kind is not served".to_owned()))?;
+        let at = resource.at(object::namespace(merged), object::name(merged));
+        self.target.try_replace(&context(), &at, merged).await
     }
 
     /// What would happen to an object that the bundle does not hold any more.

@@ -1,4 +1,5 @@
-//! What the controller would change in the target cluster (spec 10 §9 to §14, without its writes).
+//! What the controller would change in the target cluster (spec 10 §9 to §14, without its writes): the server is asked what it
+//! would make of each update, and stores nothing (dry run).
 //!
 //! `request.rs`: from the command line and files to [`Request`]; `gather.rs`: reads clusters and asks the controller's own
 //! functions; `change.rs`: one object before and after, without what must not be shown; `render.rs`: the text.
@@ -18,6 +19,9 @@ pub use self::{
 use cluster::ApiError;
 
 use super::{DIFFERENT, FAILED, OK};
+
+/// Said once: what the server refuses of one update, it will refuse of others.
+const ESTIMATED: &str = "warning: the server does not say what it would make of an update";
 
 /// Why nothing can be compared.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +70,24 @@ impl Report {
         } else {
             OK
         }
+    }
+
+    /// The server does not say what it would make of an update.
+    fn only_expected(&mut self, change: &Change, error: &ApiError) {
+        let remark = if !error.is_invalid() {
+            if self.remarks.iter().any(|remark| remark.starts_with(ESTIMATED)) {
+                return;
+            }
+            format!(
+                "{ESTIMATED} ({error}): fields that only the cluster has are taken for defaults, and admission is left out"
+            )
+        } else if change.action.is_difference() {
+            format!("warning: {}: the server would refuse the update: {error}", change.object)
+        } else {
+            // Where nothing differs, the controller leaves it at that, too.
+            return;
+        };
+        self.remarks.push(remark);
     }
 
     fn fail(&mut self, remark: String) {

@@ -22,7 +22,10 @@ async fn diff(sim: &Sim, options: &DiffOptions, text: &str) -> Result<Report, Di
     sim.clear_requests();
     let report = compare(sim.client(), sim.client(), &request).await;
     assert!(
-        sim.requests().iter().all(|request| ["get", "list"].contains(&request.info.verb.as_str())),
+        sim.requests()
+            .iter()
+            .map(|request| &request.info)
+            .all(|info| { ["get", "list"].contains(&info.verb.as_str()) || info.query.contains("dryRun=All") }),
         "it only reads"
     );
     report
@@ -254,4 +257,82 @@ async fn lists_stand_for_their_items() {
     assert_eq!(report.changes[0].object, "v1/ConfigMap/ns/a");
     assert_eq!(broken.exit_code(), FAILED);
     assert!(broken.remarks.iter().any(|remark| remark.contains("Kind=List\" is unsupported")), "{:?}", broken.remarks);
+}
+
+/// spec 10 §11.3, decision 40: what another attempt left is in no manifest, and was not in the one before either.
+#[tokio::test(start_paused = true)]
+async fn what_another_attempt_left_behind_is_shown() {
+    let sim = cluster();
+    bundle(&sim, &config_map("a"), &["a"]).await;
+    applied(&sim, object("ConfigMap", "a", "data", json!({"key": "value", "left": "x"}))).await;
+    sim.edit("configmaps", "ns", "a", |live| {
+        live["metadata"]["managedFields"] =
+            json!([{"manager": "gardener-resource-manager", "fieldsV1": {"f:data": {}}}]);
+    });
+
+    let report = diff(&sim, &named(), &config_map("a")).await.unwrap();
+
+    assert_eq!(report.exit_code(), DIFFERENT);
+    assert!(report.render(false).contains("\n-  left: x\n"), "{}", report.render(false));
+}
+
+/// spec 10 §11.3, decision 40
+#[tokio::test(start_paused = true)]
+async fn what_admission_would_add_today_is_shown_and_what_it_added_is_no_difference() {
+    let sim = cluster();
+    bundle(&sim, &config_map("a"), &["a", "b"]).await;
+    applied(&sim, object("ConfigMap", "a", "data", json!({"key": "value"}))).await;
+    applied(&sim, object("ConfigMap", "b", "data", json!({"key": "changed"}))).await;
+    sim.set_mutation(|reviewed, object| {
+        if (reviewed.operation, reviewed.resource) == ("UPDATE", "configmaps") {
+            object["data"]["key"] = "changed".into();
+        }
+    });
+    let text = [config_map("a"), config_map("b")].join("---\n");
+
+    let report = diff(&sim, &named(), &text).await.unwrap();
+
+    let text = report.render(false);
+    assert!(text.contains("\n-  key: value\n+  key: changed\n"), "{text}");
+    assert!(text.ends_with("\n0 created, 1 changed, 0 deleted, 0 released, 1 unchanged\n"), "{text}");
+    assert_eq!(sim.object("configmaps", "ns", "a").unwrap()["data"]["key"], "value", "nothing is stored");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_right_to_update_the_difference_is_estimated_and_said_to_be() {
+    let sim = cluster();
+    bundle(&sim, &config_map("a"), &["a", "b"]).await;
+    for name in ["a", "b"] {
+        applied(&sim, object("ConfigMap", name, "data", json!({"key": "edited"}))).await;
+    }
+    sim.set_faults(|info| match info.verb.as_str() {
+        "update" => sim::Fault::FailBefore(sim::Seen::forbidden(info)),
+        _ => sim::Fault::None,
+    });
+    let text = [config_map("a"), config_map("b")].join("---\n");
+
+    let report = diff(&sim, &named(), &text).await.unwrap();
+
+    assert_eq!(report.exit_code(), DIFFERENT);
+    let [remark] = report.remarks.as_slice() else { panic!("{:?}", report.remarks) };
+    assert!(remark.starts_with("warning: the server does not say what it would make of an update ("), "{remark}");
+}
+
+/// spec 10 §12.9
+#[tokio::test(start_paused = true)]
+async fn an_update_that_would_be_refused_is_said_to_be_unless_nothing_differs() {
+    let sim = cluster();
+    bundle(&sim, &config_map("a"), &["a", "b"]).await;
+    for (name, value) in [("a", "value"), ("b", "edited")] {
+        applied(&sim, object("ConfigMap", name, "data", json!({"key": value}))).await;
+    }
+    sim.set_faults(|info| match info.verb.as_str() {
+        "update" => sim::Fault::FailBefore(sim::Seen::status(422, "Invalid", "it is immutable")),
+        _ => sim::Fault::None,
+    });
+    let text = [config_map("a"), config_map("b")].join("---\n");
+
+    let report = diff(&sim, &named(), &text).await.unwrap();
+
+    assert_eq!(report.remarks, ["warning: v1/ConfigMap/ns/b: the server would refuse the update: it is immutable"]);
 }
