@@ -41,6 +41,7 @@ mod random;
 mod refused;
 mod removal;
 mod rests;
+mod revalidation;
 mod rights;
 mod scenarios;
 mod scopes;

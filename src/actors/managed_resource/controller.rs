@@ -9,11 +9,15 @@ use tokio::task::JoinHandle;
 use super::shared::{HealthSettings, ManagedResources, Settings};
 use super::{
     health::{self, HealthDuty, HealthMemory},
-    known::{Autoscalers, BundleRecord, Claims, HealthRegistry, ManagedObjects, Memory, Pods, SecretRecord, Secrets},
+    known::{
+        Autoscalers, BundleRecord, Claims, HealthRegistry, ManagedObjects, Memory, Pods, Revalidation, SecretRecord,
+        Secrets,
+    },
     reconcile,
     report::StatusCell,
-    shared::{CAUSES, CHANGED, DRIFT, HEALTH, KIND, REJUDGE, ROLLOUT, SCALED, SECRET},
-    start, wake,
+    shared::{CAUSES, CHANGED, DRIFT, HEALTH, KIND, REJUDGE, REVALIDATE, ROLLOUT, SCALED, SECRET},
+    start,
+    wake::{self, AdmissionChanges},
 };
 use crate::api::{
     keys::{self, MANAGED_BY},
@@ -52,6 +56,7 @@ pub(super) struct Inputs {
 /// A running controller.
 pub(super) struct Running {
     supervised: Supervised<ManagedResources>,
+    admission: AdmissionChanges,
     start: JoinHandle<()>,
 }
 
@@ -67,7 +72,7 @@ pub(super) struct Memories {
 /// Starts the controller. Every ManagedResource in the store gets its first pass.
 pub(super) fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
     let bundles = inputs.bundles.clone();
-    let (secrets, index) = (inputs.secrets.clone(), inputs.index.clone());
+    let (secrets, index, watches) = (inputs.secrets.clone(), inputs.index.clone(), inputs.watches.clone());
     let supervised =
         Supervised::start_cyclic(|waker| Rc::new(ManagedResources::new(settings, inputs, env, waker)), env);
     let (controller, waker) = (supervised.controller(), supervised.weak());
@@ -75,9 +80,12 @@ pub(super) fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
     wake::subscribe_bundles(&controller, &bundles, &waker);
     wake::subscribe_secrets(&controller, &secrets, index, &waker);
     let kinds = controller.target.discovery().subscribe();
-    let telling = wake::tell_of_kinds(Rc::downgrade(&controller), waker, kinds);
+    let telling = wake::tell_of_kinds(Rc::downgrade(&controller), waker.clone(), kinds);
     env.fatal.spawn("who tells ManagedResources of new kinds", telling);
-    Running { supervised, start }
+    let admission = AdmissionChanges::open(&controller, &watches);
+    let turns = admission.take_turns(Rc::downgrade(&controller), waker);
+    env.fatal.spawn("who tells ManagedResources of admission", turns);
+    Running { supervised, admission, start }
 }
 
 impl ManagedResources {
@@ -105,6 +113,7 @@ impl ManagedResources {
             awaiting_kinds: RefCell::default(),
             reported: RefCell::default(),
             started: env.clock.monotonic(),
+            revalidation: Revalidation::new(settings.revalidate_period, env.random.bits() as u64),
             env: env.clone(),
             settings,
         }
@@ -119,6 +128,7 @@ impl Running {
         controller.objects.stop();
         controller.autoscalers.stop();
         controller.pods.stop();
+        self.admission.stop();
         self.start.abort();
         controller.claims.end();
         controller.secrets.drop_preloaded();
@@ -148,7 +158,7 @@ impl Controller for ManagedResources {
             let duty = Duty::new(name, permits).about((keys::GROUP, keys::KIND));
             duty.causes(causes).max_back_off(period).deadline(period).needs(needs)
         };
-        let causes = CHANGED.with(SECRET).with(DRIFT).with(KIND).with(SCALED);
+        let causes = CHANGED.with(SECRET).with(DRIFT).with(KIND).with(SCALED).with(REVALIDATE);
         vec![
             // Secrets are the input of bundles, and watched from the start (spec 10 §4): no pass begins before they are heard
             // of, and what holds that up for too long ends the process (spec 70 §7.1). Health does not read them; its passes

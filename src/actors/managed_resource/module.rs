@@ -49,6 +49,7 @@ fn settings(config: &Config) -> Settings {
     Settings {
         concurrent_syncs: settings.concurrent_syncs,
         sync_period: settings.sync_period,
+        revalidate_period: settings.revalidate_period,
         always_update: settings.always_update,
         managed_by: settings.managed_by_label_value.clone(),
         class: OwnClass::new(&config.resource_class),

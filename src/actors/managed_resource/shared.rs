@@ -12,7 +12,10 @@ use kit::{Causes, Env, Failure, Pass};
 use tokio::time::Instant;
 
 use super::{
-    known::{Autoscalers, BundleRecord, Claims, HealthRegistry, ManagedObjects, Pods, Secrets, Snapshot},
+    known::{
+        Autoscalers, BundleRecord, Claims, HealthRegistry, ManagedObjects, Pods, Revalidation, Secrets, Snapshot,
+        millis,
+    },
     report::{StatusCell, writer},
 };
 use crate::api::{
@@ -32,6 +35,9 @@ pub(super) const KIND: Causes = Causes::own(3);
 /// as it was.
 pub(super) const SCALED: Causes = Causes::own(4);
 
+/// Mutating admission may answer otherwise about an object of the bundle.
+pub(super) const REVALIDATE: Causes = Causes::own(8);
+
 /// The bundle is to be judged anew as a whole (spec 20 §5.1).
 pub(super) const REJUDGE: Causes = Causes::own(5);
 /// What is known of the health of an object changed.
@@ -40,7 +46,8 @@ pub(super) const HEALTH: Causes = Causes::own(6);
 pub(super) const ROLLOUT: Causes = Causes::own(7);
 
 /// The names of all these, in their order.
-pub(super) const CAUSES: [&str; 8] = ["changed", "secret", "drift", "kind", "scaled", "rejudge", "health", "rollout"];
+pub(super) const CAUSES: [&str; 9] =
+    ["changed", "secret", "drift", "kind", "scaled", "rejudge", "health", "rollout", "revalidate"];
 
 /// A conflict of two owners about one object is reported this often (decision 11).
 const REPORT_AGAIN: Duration = Duration::from_secs(3600);
@@ -61,6 +68,8 @@ pub(super) struct Settings {
     pub(super) concurrent_syncs: usize,
     /// Period of a bundle, and the time one pass may take.
     pub(super) sync_period: Duration,
+    /// Each object is sent again at least this often; `None` is never.
+    pub(super) revalidate_period: Option<Duration>,
     /// Send an update even if nothing differs.
     pub(super) always_update: bool,
     /// Value of the managed-by label.
@@ -93,6 +102,7 @@ pub(super) struct ManagedResources {
     pub(super) pods: Pods,
     pub(super) claims: Claims,
     pub(super) started: Instant,
+    pub(super) revalidation: Revalidation,
     /// Bundles that wait until a kind is served.
     pub(super) awaiting_kinds: RefCell<BTreeSet<NamespacedName>>,
     /// Conflicts of two owners that were reported: bundle, object, reason; when.
@@ -169,6 +179,11 @@ impl ManagedResources {
             reported.insert(key, now);
         }
         is_news
+    }
+
+    /// Milliseconds since the controller began.
+    pub(super) fn elapsed(&self) -> u64 {
+        millis(self.env.clock.monotonic().saturating_duration_since(self.started))
     }
 
     /// On whose behalf a pass makes its requests.

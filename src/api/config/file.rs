@@ -163,6 +163,8 @@ pub(crate) struct ManagedResource {
     pub(crate) concurrent_syncs: i64,
     #[default(minutes(1))]
     pub(crate) sync_period: GoDuration,
+    #[default(REVALIDATE_PERIOD)]
+    pub(crate) revalidate_period: GoDuration,
     pub(crate) always_update: bool,
     #[default = "gardener"]
     pub(crate) managed_by_label_value: String,
@@ -317,6 +319,9 @@ pub(crate) struct NodeAgentAuthorizer {
     pub(crate) machine_namespace: Option<String>,
     pub(crate) authorize_with_selectors: bool,
 }
+
+/// Nobody has to raise it together with `syncPeriod`: where that is longer, that counts.
+pub(super) const REVALIDATE_PERIOD: GoDuration = hours(24);
 
 const fn minutes(minutes: i64) -> GoDuration {
     GoDuration::from_secs(minutes * 60)

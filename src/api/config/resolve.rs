@@ -86,6 +86,11 @@ fn machine_namespace(draft: &Draft, source: &Connection) -> Option<String> {
     }
 }
 
+fn revalidate_period(managed_resource: &file::ManagedResource) -> Option<Duration> {
+    let period = managed_resource.revalidate_period.to_std_or_zero();
+    (!period.is_zero()).then(|| period.max(managed_resource.sync_period.to_std_or_zero()))
+}
+
 fn controllers(controllers: &file::Controllers, machine_namespace: Option<String>) -> Controllers {
     let file::Controllers { managed_resource, health, garbage_collector: garbage, csr_approver: csr, .. } = controllers;
     let node = &controllers.node_critical_components;
@@ -95,6 +100,7 @@ fn controllers(controllers: &file::Controllers, machine_namespace: Option<String
         managed_resource: ManagedResourceController {
             concurrent_syncs: count(managed_resource.concurrent_syncs),
             sync_period: managed_resource.sync_period.to_std_or_zero(),
+            revalidate_period: revalidate_period(managed_resource),
             always_update: managed_resource.always_update,
             managed_by_label_value: managed_resource.managed_by_label_value.clone(),
         },

@@ -185,6 +185,8 @@ pub struct ManagedResourceController {
     pub concurrent_syncs: usize,
     /// Time to the next pass after a success, and deadline of one. At least 15 s.
     pub sync_period: Duration,
+    /// Each object is written again at least this often; `None` is never. Not shorter than `sync_period`.
+    pub revalidate_period: Option<Duration>,
     /// Write objects even if nothing differs.
     pub always_update: bool,
     /// Value of the label `resources.gardener.cloud/managed-by`. Not empty.

@@ -14,6 +14,7 @@ const MIN_TOKEN_EXPIRATION: i64 = 600;
 
 const AT_LEAST_10S: &str = "must be at least 10s";
 const AT_LEAST_15S: &str = "must be at least 15s";
+const AT_LEAST_SYNC_PERIOD: &str = "must be 0s or at least syncPeriod";
 const AT_LEAST_1: &str = "must be at least 1";
 const AT_LEAST_600: &str = "must be at least 600";
 const NOT_NEGATIVE: &str = "must be non-negative";
@@ -147,6 +148,11 @@ fn controllers(errors: &mut Vec<FieldError>, controllers: &file::Controllers) {
     let managed_resource = &controllers.managed_resource;
     workers(errors, "controllers.managedResources.concurrentSyncs", managed_resource.concurrent_syncs);
     sync_period(errors, "controllers.managedResources.syncPeriod", managed_resource.sync_period);
+    let (period, least) = (managed_resource.revalidate_period, managed_resource.sync_period);
+    if period < least && period != GoDuration::from_secs(0) && period != file::REVALIDATE_PERIOD {
+        let path = "controllers.managedResources.revalidatePeriod";
+        errors.push(FieldError::invalid(path, quoted(&period.to_string()), AT_LEAST_SYNC_PERIOD));
+    }
     let label = &managed_resource.managed_by_label_value;
     required(errors, "controllers.managedResources.managedByLabelValue", label, MANAGED_BY);
 

@@ -57,6 +57,8 @@ pub(super) struct Done {
     pub(crate) record: Option<ObjectRecord>,
     /// It was known before, and had to be written again.
     pub(crate) repaired: bool,
+    /// It was written, or the server refused to write what is as it should be.
+    pub(super) sent: bool,
 }
 
 /// Why an object could not be applied. The text is the condition's (spec 10 §11.7).
@@ -75,7 +77,17 @@ pub(super) struct Task {
     /// A complete list did not hold it.
     pub(crate) absent: bool,
     /// It is to be sent even if nothing differs.
-    pub(super) forced: bool,
+    pub(super) forced: Forced,
+}
+
+/// Whether an object is sent that does not differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Forced {
+    No,
+    /// Because admission may answer otherwise than before (decision 40).
+    Revalidation,
+    /// Because the configuration says so.
+    AlwaysUpdate,
 }
 
 /// Applies one object.
@@ -113,8 +125,7 @@ struct Step<'a> {
     /// This process applied the same manifest before.
     same_manifest: bool,
     left: Left,
-    /// It is sent even if nothing differs.
-    forced: bool,
+    forced: Forced,
     /// No request was sent before.
     asked: Instant,
 }
@@ -260,15 +271,22 @@ impl Step<'_> {
         let merged = merge::merge(&self.planned.manifest, live, &self.scene.merge_context(self.planned))
             .map_err(|error| ObjectError::during(&self.display, &error))?;
         let differs = self.differs(&merged, live);
-        if !differs && !self.forced {
+        if !differs && self.forced == Forced::No {
             self.seen(live);
-            return Ok(Done { record: Some(self.record(live).await), repaired: false });
+            return Ok(Done { record: Some(self.record(live).await), repaired: false, sent: false });
         }
         match self.put(&merged).await {
             Ok(answer) => {
                 self.written(&answer);
                 let record = self.record(&answer).await;
-                Ok(Done { record: Some(record), repaired: differs && self.same_manifest })
+                Ok(Done { record: Some(record), repaired: differs && self.same_manifest, sent: true })
+            }
+            // What no update may take out (spec 10 §12.9) is no failure of an object that is as it should be, and no
+            // reason to delete it.
+            Err(error) if error.is_invalid() && !differs && self.forced == Forced::Revalidation => {
+                tracing::debug!(object = %self.display, error = %error, "an object that is settled cannot be sent again");
+                self.seen(live);
+                Ok(Done { record: Some(self.record(live).await), repaired: false, sent: true })
             }
             Err(error) if error.is_conflict() || error.is_not_found() => Err(NotSettled::Overtaken(error)),
             Err(error) => Ok(self.not_updated(&merged, error).await?),
@@ -349,7 +367,7 @@ impl Step<'_> {
         let drift = matches!(self.scene.todo, Todo::Some(_)) && self.same_manifest && !run.is_period();
         drift.then(|| {
             self.seen(live);
-            Done { record: None, repaired: false }
+            Done { record: None, repaired: false, sent: false }
         })
     }
 
@@ -366,7 +384,7 @@ impl Step<'_> {
             .map_err(PostError::Merge)?;
         let answer = run.controller.target.create(&run.context, &self.at, &object).await.map_err(PostError::Api)?;
         self.written(&answer);
-        Ok(Done { record: Some(self.record(&answer).await), repaired: false })
+        Ok(Done { record: Some(self.record(&answer).await), repaired: false, sent: true })
     }
 
     async fn put(&self, merged: &Value) -> Result<Value, ApiError> {

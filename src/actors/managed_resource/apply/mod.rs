@@ -16,7 +16,7 @@ use futures::{StreamExt, stream::FuturesUnordered};
 use kit::{Failure, Outcome};
 use tokio::time::Instant;
 
-use self::apply_object::ObjectError;
+use self::apply_object::{Forced, ObjectError};
 use super::{
     known::{Applied, Evidence, Fingerprint, Memory},
     pass::{self, Bundle, Run, Todo},
@@ -57,6 +57,7 @@ pub(super) async fn apply(
     bundle: Bundle,
     todo: Todo,
 ) -> Result<Outcome, Failure> {
+    let began = run.controller.elapsed();
     let trusted = is_applied(run, &bundle);
     // Who came for some objects and finds another set has to announce it first: what an attempt leaves behind is only
     // known by that.
@@ -80,7 +81,12 @@ pub(super) async fn apply(
             }
             Err(report(run, memory, &bundle, text_of(errors)).await)
         }
-        Progress::Complete => finish(run, memory, bundle, &todo).await,
+        Progress::Complete => {
+            // Whatever was due and not sent: an object that is only ever created, or left to its other owner.
+            let was_due = |key: &ObjectKey, sent| todo.concerns(key) && run.is_due_again(key, sent, began);
+            memory.are_sent(was_due, began);
+            finish(run, memory, bundle, &todo).await
+        }
     }
 }
 
@@ -290,9 +296,9 @@ async fn apply_rank(
             let Some(object) = waiting.next_if(|object| !in_work.contains(&object.key)) else { break };
             let manifest = scene.intent(object);
             let done = memory.ledger.as_ref().is_some_and(|ledger| ledger.applied.get(&object.key) == Some(&manifest));
-            let forced = scene.todo.is_forced() && !object.ignored && !done;
             let known = memory.objects.get(&object.key).copied();
-            if !forced
+            let forced = scene.forced(object, known.as_ref(), done);
+            if forced == Forced::No
                 && (scene.is_settled(object, manifest, known.as_ref(), done)
                     || scene.is_put_off(object, manifest, memory, now))
             {
@@ -301,12 +307,13 @@ async fn apply_rank(
             in_work.insert(object.key.clone());
             let absent = memory.absent.contains(&object.key);
             let task = apply_object::Task { manifest, fingerprint: known, absent, forced };
+            let asked = scene.run.controller.elapsed();
             running.push(async move {
                 let result = apply_object::apply(scene, object, task).await;
-                (object, manifest, result)
+                (object, manifest, asked, result)
             });
         }
-        let Some((object, manifest, result)) = running.next().await else { break };
+        let Some((object, manifest, asked, result)) = running.next().await else { break };
         in_work.remove(&object.key);
         applied += 1;
         match result {
@@ -321,7 +328,9 @@ async fn apply_rank(
                 // period looks at it again.
                 if let Some(record) = done.record {
                     let key = scene.run.controller.objects.shared(&object.key);
-                    memory.remember(key, Fingerprint { manifest, content: record.content() });
+                    let before = memory.objects.get(&key).map(|seen| seen.sent).filter(|_| !done.sent);
+                    let sent = before.unwrap_or(asked);
+                    memory.remember(key, Fingerprint { manifest, content: record.content(), sent });
                 }
             }
             Err(error) => {
@@ -345,6 +354,20 @@ impl Scene<'_> {
         match self.run.controller.objects.evidence(&object.key) {
             Evidence::Known(record) => record.content().is(&known.content),
             Evidence::None => done,
+        }
+    }
+
+    /// Whether the object is sent if it does not differ. `done` says that it is in the ledger.
+    fn forced(&self, object: &PlannedObject, known: Option<&Fingerprint>, done: bool) -> Forced {
+        let now = self.run.controller.elapsed();
+        if object.ignored {
+            Forced::No
+        } else if self.todo.is_forced() && !done {
+            Forced::AlwaysUpdate
+        } else if known.is_some_and(|known| self.run.is_due_again(&object.key, known.sent, now)) {
+            Forced::Revalidation
+        } else {
+            Forced::No
         }
     }
 

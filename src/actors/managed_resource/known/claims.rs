@@ -399,7 +399,7 @@ mod tests {
         let settled = config_maps.1.map(|claim| claim.key).next().unwrap();
         let content = ObjectRecord::of_metadata(&serde_json::json!({})).content();
 
-        claims.is_settled(&bundle("one"), settled.clone(), Fingerprint { manifest: 7, content });
+        claims.is_settled(&bundle("one"), settled.clone(), Fingerprint { manifest: 7, content, sent: 0 });
         claims.are_absent(pods.1);
         claims.swept(config_maps.0.union(&pods.0).cloned().collect());
 

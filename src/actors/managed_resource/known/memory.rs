@@ -74,6 +74,8 @@ pub(crate) struct Fingerprint {
     pub(crate) manifest: u64,
     /// The object then.
     pub(crate) content: Content,
+    /// When it was written last, in milliseconds since the controller began; 0 if that was before.
+    pub(crate) sent: u64,
 }
 
 impl Ledger {
@@ -89,6 +91,14 @@ impl Memory {
     pub(crate) fn remember(&mut self, key: Rc<ObjectKey>, seen: Fingerprint) {
         debug_assert_eq!(Rc::strong_count(&self.objects), 1, "a rest ends before a pass, else this would copy the map");
         Rc::make_mut(&mut self.objects).insert(key, seen);
+    }
+
+    /// Takes note that these objects count as written at this time, whatever has become of them.
+    pub(crate) fn are_sent(&mut self, is_such: impl Fn(&ObjectKey, u64) -> bool, when: u64) {
+        if self.objects.iter().any(|(key, seen)| is_such(key, seen.sent)) {
+            let such = Rc::make_mut(&mut self.objects).iter_mut().filter(|(key, seen)| is_such(key, seen.sent));
+            such.for_each(|(_, seen)| seen.sent = when);
+        }
     }
 
     /// Takes note that it is not known whether an object is right.
@@ -167,7 +177,7 @@ mod tests {
         let content = ObjectRecord::of_object(&json!({"metadata": {"uid": "u"}})).content();
         let mut memory = Memory::default();
         for name in ["a", "b", "c"] {
-            memory.remember(Rc::new(key(name)), Fingerprint { manifest: 7, content });
+            memory.remember(Rc::new(key(name)), Fingerprint { manifest: 7, content, sent: 0 });
         }
         let look = memory.objects.clone();
 
@@ -179,6 +189,12 @@ mod tests {
 
         assert_eq!(names(&memory.objects), ["c"]);
         assert_eq!(names(&look), ["a", "b", "c"]);
+    }
+
+    /// There is one for each object.
+    #[test]
+    fn a_fingerprint_takes_32_bytes() {
+        assert_eq!(size_of::<Fingerprint>(), 32);
     }
 
     #[test]

@@ -8,15 +8,18 @@
 //! * [`object_record`]: what is remembered of such an object, in a few bytes
 //! * `autoscalers`: which objects a HorizontalPodAutoscaler scales
 //! * `pods`: the Pods that Deployments are counted by, one watch for all
+//! * `admission`: which kinds webhooks and policies may change
 //!
 //! Of our own work:
 //!
 //! * [`memory`]: what the actor of a bundle remembers between passes. All of it can be lost
 //! * `damping`: how often what drifts again and again is repaired
+//! * `revalidation`: when an object is sent again because mutating admission may answer otherwise
 //! * `claims`: the state of a start over many bundles
 //! * `health_registry`: which bundles are judged at all, and which objects were found gone
 //! * `bodies`: bodies last answered: they save the GET before a PUT
 
+mod admission;
 mod autoscalers;
 mod bodies;
 mod claims;
@@ -26,9 +29,11 @@ mod memory;
 mod object_record;
 mod objects;
 mod pods;
+mod revalidation;
 mod secrets;
 mod snapshot;
 
+pub(super) use admission::{Admission, MatchedKinds};
 pub(super) use autoscalers::{Autoscalers, ScalingListener};
 pub(super) use claims::{Claim, ClaimedKind, Claims, Common, StartStep};
 pub(super) use health_registry::HealthRegistry;
@@ -38,5 +43,6 @@ pub(super) use objects::{
     Drift, DriftListener, Evidence, HealthListener, IsCustom, ManagedObjects, News, ObjectsRevision, Standing,
 };
 pub(super) use pods::{Counted, Pods, PodsListener};
+pub(super) use revalidation::{Revalidation, SETTLING, SPREAD, millis};
 pub(super) use secrets::{SecretRecord, Secrets};
 pub(super) use snapshot::{BundleRecord, Head, Snapshot};

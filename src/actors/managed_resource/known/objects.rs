@@ -4,6 +4,7 @@
 //! its manifests and refs. A kind is watched as long as somebody is interested in one of its objects; only objects with
 //! interest are kept.
 
+mod holders;
 mod interest;
 mod origins;
 mod revision;

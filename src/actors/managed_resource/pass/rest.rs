@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{
     super::{
-        known::{Applied, Fingerprints, Memory, ObjectsRevision},
+        known::{Applied, Fingerprint, Fingerprints, Memory, ObjectsRevision},
         shared::ManagedResources,
         wake::trigger::{self, Entry, Operation},
     },
@@ -31,6 +31,8 @@ struct Rest {
     bundle: NamespacedName,
     applied: Rc<Applied>,
     objects: Rc<Fingerprints>,
+    /// When an object is to be sent again though all is as it was left.
+    again: Option<Instant>,
     /// The revision at which a look found all as it was left last: as long as it is the same, no other look is necessary.
     calm: Cell<Option<BundleRevision>>,
 }
@@ -40,13 +42,16 @@ struct Rest {
 ///
 /// A look leaves `memory.period` where it is: a pass that comes for another reason later looks at all objects.
 pub(crate) fn until_due(run: &Run<'_>, memory: &Memory, now: Instant, calm: Option<BundleRevision>) -> Outcome {
+    let again = memory.sent_again(run);
     let next = memory.next(now, run.controller.settings.sync_period);
+    let next = again.map_or(next, |again| next.min(again.saturating_duration_since(now)));
     let Some(applied) = memory.applied.clone().filter(|_| memory.is_at_rest()) else { return Outcome::After(next) };
     let rest = Rest {
         controller: run.controller.clone(),
         bundle: run.pass.key.clone(),
         applied,
         objects: memory.objects.clone(),
+        again,
         calm: Cell::new(calm),
     };
     Outcome::Rest(next, Look::new(move || rest.goes_on().then(|| rest.period())))
@@ -65,6 +70,10 @@ pub(crate) fn period(controller: &ManagedResources, memory: &Memory) -> Duration
 impl Rest {
     /// Whether a pass would find nothing to do.
     fn goes_on(&self) -> bool {
+        let now = self.controller.env.clock.monotonic();
+        if self.again.is_some_and(|again| again <= now) {
+            return false;
+        }
         let Some(revision) = self.controller.revision(&self.bundle) else { return false };
         let goes_on = self.controller.has_secrets_of(&self.bundle, &self.applied)
             && (self.calm.get() == Some(revision) || self.is_as_left());
@@ -88,7 +97,9 @@ impl Rest {
     }
 
     fn period(&self) -> Duration {
-        self.controller.calm_period(self.controller.settings.sync_period)
+        let period = self.controller.calm_period(self.controller.settings.sync_period);
+        let now = self.controller.env.clock.monotonic();
+        self.again.map_or(period, |again| period.min(again.saturating_duration_since(now)))
     }
 }
 
@@ -99,6 +110,14 @@ impl Memory {
     fn next(&self, now: Instant, sync_period: Duration) -> Duration {
         let period = self.period.unwrap_or(now + sync_period);
         self.damping.next_due().map_or(period, |due| due.min(period)).saturating_duration_since(now)
+    }
+
+    /// When the first object is to be sent again without another reason.
+    fn sent_again(&self, run: &Run<'_>) -> Option<Instant> {
+        let controller = run.controller;
+        let due = |seen: &Fingerprint| controller.revalidation.due(&run.pass.key, seen.sent);
+        let first = self.objects.values().filter_map(due).min()?;
+        controller.started.checked_add(Duration::from_millis(first))
     }
 
     /// Whether there is nothing to go on with, now or later.

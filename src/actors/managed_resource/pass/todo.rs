@@ -61,6 +61,9 @@ pub(crate) fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
         refs.extend(changed.map(|key| ObjectKey::clone(key)));
         memory.period = Some(now + rest::period(run.controller, memory));
     }
+    let elapsed = run.controller.elapsed();
+    let again = memory.objects.iter().filter(|(key, seen)| run.is_due_again(key, seen.sent, elapsed));
+    refs.extend(again.map(|(key, _)| ObjectKey::clone(key)));
     match refs.len() {
         0 => Todo::Nothing,
         1..=MAX_REFS => Todo::Some(refs),
@@ -71,6 +74,11 @@ pub(crate) fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
 // === impl Run ===
 
 impl Run<'_> {
+    /// Whether an object is to be sent again that was written at `sent` and seems right (decision 40).
+    pub(crate) fn is_due_again(&self, object: &ObjectKey, sent: u64, now: u64) -> bool {
+        self.controller.revalidation.is_due(&self.pass.key, object, sent, now)
+    }
+
     /// Whether ManagedResource and Secrets are as they were then.
     fn is_unchanged(&self, then: &Applied) -> bool {
         then.is_about(self.mr()) && self.controller.has_secrets_of(&self.pass.key, then)

@@ -211,7 +211,8 @@ impl ManagedResources {
         let settled =
             !settled::differs(&merged, live) || (common.trusted && settled::settled(&merged, live, OWN_MANAGER));
         if settled {
-            let seen = Fingerprint { manifest: claim.manifest_hash, content: ObjectRecord::of_object(live).content() };
+            let content = ObjectRecord::of_object(live).content();
+            let seen = Fingerprint { manifest: claim.manifest_hash, content, sent: 0 };
             self.claims.is_settled(&common.bundle, claim.key.clone(), seen);
         }
     }

@@ -4,11 +4,14 @@
 //!   [`trigger::entry`]**
 //! * `wakes`: filters on stores, and listeners of what tells by itself
 //! * `drift`: an object is no longer as it was
+//! * `admission`: mutating admission may answer otherwise than before
 
+mod admission;
 mod drift;
 pub(super) mod trigger;
 mod wakes;
 
+pub(super) use admission::AdmissionChanges;
 pub(super) use drift::tell_of_drift;
 pub(super) use wakes::{
     subscribe_bundles, subscribe_secrets, tell_of_health, tell_of_kinds, tell_of_pods, tell_of_scaling,

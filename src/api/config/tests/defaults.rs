@@ -57,6 +57,7 @@ leaderElection: {resourceNamespace: garden}";
         ("/controllers/csr_approver", json!({"concurrent_syncs": 1, "machine_namespace": null})),
         ("/controllers/managed_resource/concurrent_syncs", json!(5)),
         ("/controllers/managed_resource/sync_period", seconds(60)),
+        ("/controllers/managed_resource/revalidate_period", seconds(86_400)),
         ("/controllers/managed_resource/always_update", json!(false)),
         ("/controllers/managed_resource/managed_by_label_value", json!("gardener")),
         ("/controllers/istio_cluster_configuration/concurrent_syncs", json!(5)),

@@ -3,7 +3,7 @@ use super::*;
 /// spec 70 §4, by the number of the rule; scenarios 9, 10, 12 and 13. spec 31 §3, scenario 25. spec 41 §1, scenario 29.
 #[test]
 fn each_rule_has_its_text() {
-    let table: [(u8, &str, &[&str]); 37] = [
+    let table: [(u8, &str, &[&str]); 42] = [
         (
             1,
             "sourceClientConnection: {cacheResyncPeriod: 9s}",
@@ -84,6 +84,23 @@ fn each_rule_has_its_text() {
             "controllers: {managedResource: {syncPeriod: 0s}}",
             &["controllers.managedResources.syncPeriod: Invalid value: \"0s\": must be at least 15s"],
         ),
+        (
+            17,
+            "controllers: {managedResource: {syncPeriod: 2m, revalidatePeriod: 119s}}",
+            &[
+                "controllers.managedResources.revalidatePeriod: Invalid value: \"1m59s\": must be 0s or at least syncPeriod",
+            ],
+        ),
+        (
+            17,
+            "controllers: {managedResource: {revalidatePeriod: -1s}}",
+            &[
+                "controllers.managedResources.revalidatePeriod: Invalid value: \"-1s\": must be 0s or at least syncPeriod",
+            ],
+        ),
+        (17, "controllers: {managedResource: {syncPeriod: 2m, revalidatePeriod: 2m}}", &[]),
+        (17, "controllers: {managedResource: {syncPeriod: 2m, revalidatePeriod: 0s}}", &[]),
+        (17, "controllers: {managedResource: {syncPeriod: 48h}}", &[]),
         (
             18,
             "controllers: {managedResource: {managedByLabelValue: \"\"}}",

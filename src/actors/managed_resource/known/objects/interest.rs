@@ -13,17 +13,17 @@ use crate::api::object::{GroupKind, NamespacedName, ObjectKey};
 pub(super) struct Interest {
     /// Sorted by bundle; never empty. Nearly all objects have one holder. Never walked over.
     holders: HashMap<Rc<ObjectKey>, Vec<Rc<NamespacedName>>>,
-    held: BTreeMap<Rc<NamespacedName>, Held>,
+    pub(super) held: BTreeMap<Rc<NamespacedName>, Held>,
     /// How many objects of each kind are held; never 0.
-    kinds: BTreeMap<GroupKind, usize>,
+    pub(super) kinds: BTreeMap<GroupKind, usize>,
     /// Grows with all news.
     news: u64,
 }
 
 /// What a bundle holds.
 #[derive(Default)]
-struct Held {
-    keys: BTreeSet<Rc<ObjectKey>>,
+pub(super) struct Held {
+    pub(super) keys: BTreeSet<Rc<ObjectKey>>,
     /// Few, in the order of the keys.
     kinds: Vec<GroupKind>,
     /// When there was news of one of the objects last.

@@ -1,0 +1,189 @@
+//! When an object is sent again although it seems equal: mutating admission may answer otherwise (spec 10 §11.3,
+//! decision 40).
+//!
+//! Times are milliseconds since the controller began. Nothing is kept for a bundle, and 8 bytes for an object: the time of its
+//! last write. The rest follows from that and from the few changes that are remembered here.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    time::Duration,
+};
+
+use crate::api::object::{GroupKind, NamespacedName, ObjectKey};
+
+/// So long after a change API servers and webhooks may still answer as before it: their own watches have to hear of it,
+/// and policies are compiled once in a second.
+pub(crate) const SETTLING: Duration = Duration::from_secs(2);
+
+/// A change concerns many objects: their turns come within this time, and no more often.
+pub(crate) const SPREAD: Duration = Duration::from_secs(60);
+
+/// What decides whether an object is to be sent again.
+#[derive(Debug, Default)]
+pub(crate) struct Revalidation {
+    /// Each object is sent again at least this often; `None` is never.
+    period: Option<Duration>,
+    /// Another one in each process, so that nobody's turn is always late.
+    seed: u64,
+    /// Since when answers may differ: for all objects, for those of a kind, for those in a namespace.
+    everything: Cell<u64>,
+    kinds: RefCell<BTreeMap<GroupKind, u64>>,
+    namespaces: RefCell<BTreeMap<String, u64>>,
+    /// The last of these times.
+    latest: Cell<u64>,
+}
+
+// === impl Revalidation ===
+
+impl Revalidation {
+    /// Nothing has changed yet.
+    pub(crate) fn new(period: Option<Duration>, seed: u64) -> Self {
+        Self { period, seed, ..Self::default() }
+    }
+
+    /// Answers about these kinds may differ from now on; `None` is all.
+    pub(crate) fn kinds_changed(&self, kinds: Option<&[GroupKind]>, now: u64) {
+        let since = self.since(now);
+        match kinds {
+            None => {
+                self.everything.set(since);
+                self.kinds.borrow_mut().clear();
+            }
+            Some(kinds) => self.kinds.borrow_mut().extend(kinds.iter().map(|kind| (kind.clone(), since))),
+        }
+    }
+
+    /// Answers about the objects in a namespace may differ from now on.
+    pub(crate) fn namespace_changed(&self, namespace: &str, now: u64) {
+        let since = self.since(now);
+        self.namespaces.borrow_mut().insert(namespace.to_owned(), since);
+    }
+
+    /// A namespace is gone, and its objects with it.
+    pub(crate) fn namespace_gone(&self, namespace: &str) {
+        self.namespaces.borrow_mut().remove(namespace);
+    }
+
+    fn since(&self, now: u64) -> u64 {
+        let since = now.saturating_add(millis(SETTLING));
+        self.latest.set(since);
+        since
+    }
+
+    /// Whether an object that was written at `sent` is to be sent again.
+    pub(crate) fn is_due(&self, bundle: &NamespacedName, object: &ObjectKey, sent: u64, now: u64) -> bool {
+        self.due(bundle, sent).is_some_and(|due| due <= now) || self.is_outdated(object, sent, now)
+    }
+
+    /// Whether admission may answer otherwise than when the object was written.
+    fn is_outdated(&self, object: &ObjectKey, sent: u64, now: u64) -> bool {
+        if sent >= self.latest.get() {
+            return false;
+        }
+        let is_after = |since: Option<u64>| since.is_some_and(|since| sent < since && since <= now);
+        is_after(Some(self.everything.get()))
+            || is_after(self.kinds.borrow().get(&object.group_kind()).copied())
+            || is_after(self.namespaces.borrow().get(&object.namespace).copied())
+    }
+
+    /// When an object of a bundle that was written at `sent` is to be sent again without another reason: between half a
+    /// period and a whole one later. Objects that were written together are sent together, which costs one read of the
+    /// Secrets.
+    pub(crate) fn due(&self, bundle: &NamespacedName, sent: u64) -> Option<u64> {
+        let half = millis(self.period?) / 2;
+        let random = hash(&(self.seed, bundle, sent));
+        Some(sent.saturating_add(half).saturating_add(random.checked_rem(half.max(1)).unwrap_or_default()))
+    }
+
+    /// The next turn of a bundle at `earliest` or later. Each has one in each [`SPREAD`].
+    pub(crate) fn turn(&self, bundle: &NamespacedName, earliest: u64) -> u64 {
+        let round = millis(SPREAD);
+        let turn = hash(&(self.seed, bundle)) % round;
+        let wait = (turn + round - earliest % round) % round;
+        earliest.saturating_add(wait)
+    }
+}
+
+/// In milliseconds.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn hash(of: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: u64 = 3_600_000;
+
+    fn bundle(number: usize) -> NamespacedName {
+        NamespacedName::new("shoot", format!("b{number}"))
+    }
+
+    fn key(kind: &str, namespace: &str) -> ObjectKey {
+        ObjectKey { kind: kind.into(), namespace: namespace.into(), name: "a".into(), ..ObjectKey::default() }
+    }
+
+    /// spec 10 §11.3 (c)
+    #[test]
+    fn revalidation_is_due_between_half_a_period_and_a_whole_one_after_the_last_write() {
+        let day = Revalidation::new(Some(Duration::from_secs(86_400)), 7);
+        let mut early = 0;
+        for number in 0..1000 {
+            for sent in [0, 5 * HOUR] {
+                let after = day.due(&bundle(number), sent).unwrap() - sent;
+                assert!((12 * HOUR..24 * HOUR).contains(&after), "{after}");
+                early += usize::from(after < 18 * HOUR);
+            }
+        }
+        assert!((900..1100).contains(&early), "they are spread: {early} of 2000 in the first half");
+        assert_eq!(Revalidation::new(None, 7).due(&bundle(1), 0), None);
+        let object = key("ConfigMap", "ns");
+        assert!(!day.is_due(&bundle(1), &object, 0, 12 * HOUR - 1) && day.is_due(&bundle(1), &object, 0, 24 * HOUR));
+        assert_eq!(Revalidation::new(Some(Duration::from_millis(1)), 7).due(&bundle(1), 3), Some(3));
+    }
+
+    /// spec 10 §11.3 (a), (b)
+    #[test]
+    fn revalidation_concerns_objects_that_were_written_before_the_change_and_no_others() {
+        let known = Revalidation::new(None, 7);
+        let due = |kind: &str, namespace: &str, sent| known.is_due(&bundle(1), &key(kind, namespace), sent, 1_000_000);
+        assert!(!due("ConfigMap", "ns", 0));
+        let settled = 5_000 + millis(SETTLING);
+
+        known.kinds_changed(Some(&[GroupKind::new("", "ConfigMap")]), 5_000);
+        assert!(due("ConfigMap", "ns", settled - 1));
+        assert!(!due("ConfigMap", "ns", settled) && !due("Secret", "ns", 0));
+        assert!(!known.is_due(&bundle(1), &key("ConfigMap", "ns"), 0, settled - 1), "the server may not know yet");
+
+        known.namespace_changed("ns", 10_000);
+        assert!(due("Secret", "ns", 9_000) && !due("Secret", "other", 9_000));
+        known.namespace_gone("ns");
+        assert!(!due("Secret", "ns", 9_000));
+
+        known.kinds_changed(None, 20_000);
+        assert!(due("Secret", "other", 19_000) && due("ConfigMap", "ns", 9_000) && !due("ConfigMap", "ns", 22_000));
+    }
+
+    /// spec 10 §11.3 (a)
+    #[test]
+    fn revalidation_gives_each_bundle_one_turn_in_a_minute() {
+        let known = Revalidation::new(None, 7);
+        let mut turns = [0; 6];
+        for number in 0..600 {
+            let turn = known.turn(&bundle(number), 130_000);
+            assert!((130_000..190_000).contains(&turn));
+            assert_eq!(known.turn(&bundle(number), turn), turn);
+            assert_eq!(known.turn(&bundle(number), turn + 1), turn + millis(SPREAD));
+            turns[usize::try_from((turn - 130_000) / 10_000).unwrap()] += 1;
+        }
+        assert!(turns.iter().all(|turns| (60..140).contains(turns)), "{turns:?}");
+    }
+}
