@@ -14,6 +14,8 @@
 //! * [`object`]: names and metadata of any object, from the layer below.
 //! * [`quantity`]: amounts of resources.
 //! * [`quote`]: text in quotes, with Go's escapes.
+//! * [`record`]: JSON objects that users write into annotations.
+//! * [`selector`]: label selectors.
 
 pub mod age;
 pub mod class;
@@ -30,6 +32,7 @@ pub mod managed_resource;
 pub mod origin;
 pub mod quantity;
 pub mod quote;
+pub mod record;
 pub mod selector;
 
 pub use cluster::object;

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use cluster::object;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use serde_json::{Map, Value, json};
 
-use super::field::formats;
+use super::{
+    field::{Json, formats},
+    record::{Record, last},
+};
 
 /// Labels of an object, or those that a selector asks for.
 pub type Labels = BTreeMap<String, String>;
@@ -52,9 +55,21 @@ pub struct SelectorError(String);
 // === impl Selector ===
 
 impl Selector {
-    /// These labels, with these values.
+    /// These labels, with these values, of an object that the API server has validated.
     pub fn of_labels(labels: Labels) -> Self {
         Self { labels, expressions: Vec::new() }
+    }
+
+    /// The same of an object of which the API server does not know that they are labels.
+    ///
+    /// # Errors
+    /// Keys and values that no label can have.
+    pub fn checked(labels: Labels) -> Result<Self, SelectorError> {
+        for (key, value) in &labels {
+            check_key(key)?;
+            check_value(key, value)?;
+        }
+        Ok(Self::of_labels(labels))
     }
 
     /// A selector as it stands in an object.
@@ -62,11 +77,7 @@ impl Selector {
     /// # Errors
     /// An operator that is none, values that are missing or too many, keys and values that no label can have.
     pub fn new(selector: &LabelSelector) -> Result<Self, SelectorError> {
-        let labels = selector.match_labels.clone().unwrap_or_default();
-        for (key, value) in &labels {
-            check_key(key)?;
-            check_value(key, value)?;
-        }
+        let Self { labels, .. } = Self::checked(selector.match_labels.clone().unwrap_or_default())?;
         let expressions = selector.match_expressions.iter().flatten().map(|expression| {
             check_key(&expression.key)?;
             let operator = Operator::of(&expression.operator)?;
@@ -79,6 +90,45 @@ impl Selector {
             Ok(Requirement { key, operator, values })
         });
         Ok(Self { expressions: expressions.collect::<Result<_, _>>()?, labels })
+    }
+
+    /// A selector that a user wrote into an annotation (spec 40 §11 P9).
+    ///
+    /// # Errors
+    /// As [`Self::new`], and a field or a value that no selector has: what is not understood never selects more.
+    pub fn of_record(record: Record<'_>) -> Result<Self, SelectorError> {
+        let [labels, expressions] = record.fields(["matchLabels", "matchExpressions"]).map_err(SelectorError)?;
+        let mut selector = LabelSelector::default();
+        // As for Go, maps of one name become one, and `null` begins anew.
+        for labels in labels {
+            match labels {
+                Json::Null => selector.match_labels = None,
+                Json::Map(pairs) => {
+                    let pairs = pairs.into_iter().map(|(key, value)| match value {
+                        Json::Text(value) => Ok((key.into_owned(), value.into_owned())),
+                        _ => Err(SelectorError(format!("matchLabels: the value of {key:?} is no text"))),
+                    });
+                    let pairs: Labels = pairs.collect::<Result<_, _>>()?;
+                    selector.match_labels.get_or_insert_default().extend(pairs);
+                }
+                _ => return Err(SelectorError("matchLabels is no map".to_owned())),
+            }
+        }
+        if let Some(expressions) = last(expressions) {
+            let Json::List(expressions) = expressions else {
+                return Err(SelectorError("matchExpressions is no list".to_owned()));
+            };
+            let expressions = expressions.into_iter().map(requirement);
+            selector.match_expressions = Some(expressions.collect::<Result<_, _>>()?);
+        }
+        Self::new(&selector)
+    }
+
+    /// As a request asks the API server for it; `None` where it has a condition that is more than a label and its value. The
+    /// keys and values of a selector are those of labels, so none of them can be read as another condition.
+    pub fn to_query(&self) -> Option<String> {
+        let pairs = self.labels.iter().map(|(key, value)| format!("{key}={value}"));
+        self.expressions.is_empty().then(|| pairs.collect::<Vec<_>>().join(","))
     }
 
     /// Whether it has no condition.
@@ -104,6 +154,24 @@ impl Selector {
         }
         json.into()
     }
+}
+
+fn requirement(expression: Json<'_>) -> Result<LabelSelectorRequirement, SelectorError> {
+    let record = Record::of(expression).map_err(|text| SelectorError(format!("matchExpressions: {text}")))?;
+    let fields = record.fields(["key", "operator", "values"]);
+    let [key, operator, values] = fields.map_err(|text| SelectorError(format!("matchExpressions: {text}")))?;
+    let text = |name: &str, value: Option<Json<'_>>| match value {
+        Some(Json::Text(text)) => Ok(text.into_owned()),
+        _ => Err(SelectorError(format!("matchExpressions: {name} is no text"))),
+    };
+    let values = match last(values) {
+        None => None,
+        Some(Json::List(values)) => {
+            Some(values.into_iter().map(|value| text("values", Some(value))).collect::<Result<_, _>>()?)
+        }
+        Some(_) => return Err(SelectorError("matchExpressions: values is no list".to_owned())),
+    };
+    Ok(LabelSelectorRequirement { key: text("key", last(key))?, operator: text("operator", last(operator))?, values })
 }
 
 fn check_key(key: &str) -> Result<(), SelectorError> {
@@ -218,6 +286,52 @@ mod tests {
         for (json, expected) in cases {
             let error = selector(json).expect_err("it is refused");
             assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    fn written(text: &str) -> Result<Value, String> {
+        let record = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        Selector::of_record(record).map(|selector| selector.to_json()).map_err(|error| error.to_string())
+    }
+
+    /// spec 40 §11 P9, decision 39
+    #[test]
+    fn selector_of_an_annotation_is_read_in_any_case() {
+        let cases = [
+            (r#"{"MatchLabels":{"team":"blue"}}"#, json!({ "matchLabels": { "team": "blue" } })),
+            (
+                r#"{"MATCHEXPRESSIONS":[{"KEY":"a","Operator":"In","vALUES":["b"]}]}"#,
+                json!({ "matchExpressions": [{ "key": "a", "operator": "In", "values": ["b"] }] }),
+            ),
+            (r#"{"matchLabels":{"a":"1"},"matchlabels":{"a":"2"}}"#, json!({ "matchLabels": { "a": "2" } })),
+            (r#"{"matchLabels":{"a":"1"},"matchLabels":{"b":"2"}}"#, json!({ "matchLabels": { "a": "1", "b": "2" } })),
+            (r#"{"matchLabels":null,"matchExpressions":null}"#, json!({})),
+            ("{}", json!({})),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(written(text), Ok(expected), "{text}");
+        }
+    }
+
+    /// spec 40 §11 P9, decision 39: what is not understood never widens
+    #[test]
+    fn selector_of_an_annotation_with_what_no_selector_has_is_refused() {
+        let cases = [
+            (r#"{"match_labels":{"a":"b"}}"#, "unknown field \"match_labels\""),
+            (r#"{"matchLabels":{"a":"b"},"x":null}"#, "unknown field \"x\""),
+            (r#"{"matchLabels":{"a":null}}"#, "the value of \"a\" is no text"),
+            (r#"{"matchLabels":[]}"#, "matchLabels is no map"),
+            (r#"{"matchExpressions":{}}"#, "matchExpressions is no list"),
+            (r#"{"matchExpressions":[{"key":"a","operator":"Exists","value":"b"}]}"#, "unknown field \"value\""),
+            (r#"{"matchExpressions":[{"operator":"Exists"}]}"#, "key is no text"),
+            (r#"{"matchExpressions":[{"key":"a","operator":"In","values":[1]}]}"#, "values is no text"),
+            (r#"{"matchExpressions":[null]}"#, "it is no object"),
+            (r#"{"matchLabels":{"a":"b,c!=d"}}"#, "value \"b,c!=d\""),
+            ("null", "invalid type: null"),
+        ];
+        for (text, expected) in cases {
+            let error = written(text).expect_err(text);
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Decodes JSON values into records, with the path of everything that is wrong or not known.
 //!
 //! As in Go: keys are case-sensitive, `null` and absence are the same, a value of another type is an error (nothing is
-//! converted), an unknown key is none.
+//! converted), an unknown key is none, but in what selects something.
 
 use std::fmt;
 
@@ -15,6 +15,8 @@ use serde::{
 };
 use serde_ignored::Path;
 use serde_json::{Map, Value};
+
+use crate::api::quote::shown;
 
 /// Why a document is no component configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,10 +42,13 @@ pub enum DecodeError {
     },
 }
 
+/// Types that select something. A condition that is passed over would make them select more, so an unknown key is an error.
+const SELECTING: [&str; 4] = ["LabelSelector", "LabelSelectorRequirement", "IngressControllerSelector", "Toleration"];
+
 /// A value, and the paths of the keys nobody knows.
 ///
 /// # Errors
-/// [`DecodeError::Value`] for the first value of another type.
+/// [`DecodeError::Value`] for the first value of another type, or the first unknown key of what selects something.
 pub(super) fn decode<T: DeserializeOwned>(value: Value) -> Result<(T, Vec<String>), DecodeError> {
     let mut unknown = Vec::new();
     let mut note = |path: Path<'_>| unknown.push(text(&path));
@@ -112,14 +117,20 @@ impl<'de> Deserializer<'de> for Node {
 
     fn deserialize_struct<V: Visitor<'de>>(
         mut self,
-        _: &'static str,
+        name: &'static str,
         known: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Cause> {
         match &mut self.0 {
             Value::Null => self.0 = Value::Object(Map::new()),
             Value::Array(_) => return Err(Cause::invalid_type(Unexpected::Seq, &visitor)),
-            Value::Object(fields) => fields.retain(|key, value| !value.is_null() || !known.contains(&key.as_str())),
+            Value::Object(fields) => {
+                let unknown = fields.keys().find(|key| !known.contains(&key.as_str()));
+                if let Some(key) = unknown.filter(|_| SELECTING.contains(&name)) {
+                    return Err(Cause(format!("unknown key {}, expected one of {}", shown(key), known.join(", "))));
+                }
+                fields.retain(|key, value| !value.is_null() || !known.contains(&key.as_str()));
+            }
             Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
         self.deserialize_any(visitor)

@@ -102,6 +102,33 @@ server: null";
     assert_eq!(warnings("foo: null"), ["foo: Unknown configuration key is ignored"]);
 }
 
+/// spec 70 §2 rule 2, decision 39: what is not understood never widens
+#[test]
+fn unknown_keys_of_what_selects_something_are_errors() {
+    let policy = "controllers.networkPolicy.";
+    let table = [
+        ("namespaceSelectors: [{}, {MatchLabels: {a: b}}]", "namespaceSelectors[1]: unknown key \"MatchLabels\""),
+        (
+            "namespaceSelectors: [{matchExpressions: [{key: a, operator: Exists, Values: []}]}]",
+            "namespaceSelectors[0].matchExpressions[0]: unknown key \"Values\"",
+        ),
+        (
+            "ingressControllerSelector: {namespace: a, podSelector: {matchlabels: {a: b}}}",
+            "ingressControllerSelector.podSelector: unknown key \"matchlabels\"",
+        ),
+        (
+            "ingressControllerSelector: {namespace: a, podselector: {}}",
+            "ingressControllerSelector: unknown key \"podselector\"",
+        ),
+    ];
+    for (yaml, text) in table {
+        let error = decode_error(&format!("controllers: {{networkPolicy: {{enabled: true, {yaml}}}}}"));
+        assert!(error.starts_with(&format!("error decoding config: {policy}{text}, expected one of ")), "{error}");
+    }
+    let error = decode_error("webhooks: {systemComponentsConfig: {podTolerations: [{Key: a, operator: Exists}]}}");
+    assert!(error.contains("podTolerations[0]: unknown key \"Key\", expected one of key, "), "{error}");
+}
+
 /// spec 70 §2 rule 4
 #[test]
 fn values_of_another_type_are_errors_that_name_the_field() {
