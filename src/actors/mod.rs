@@ -2,6 +2,7 @@
 //!
 //! * `module`: a controller as the process sees it (**start reading here**); `modules`: the list of all
 //! * `ground`: what modules stand on: the two clusters, their watches, Events, and the environment
+//! * `texts`: lists of texts in messages
 //! * `root`: opens the watches of all modules, starts their actors in the leader, stops them
 //! * [`managed_resource`]: bundles and their health; `health`: how an object is judged, pure
 //! * [`csr_approver`]: CertificateSigningRequests. The smallest controller; `docs/adding-a-controller.md` walks through it
@@ -25,5 +26,6 @@ pub mod modules;
 pub mod network_policy;
 pub mod node;
 pub mod root;
+mod texts;
 pub mod token_invalidator;
 pub mod token_requestor;

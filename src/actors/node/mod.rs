@@ -16,15 +16,3 @@ use cluster::Resource;
 fn resource() -> Resource {
     Resource::new("", "v1", "Node", "nodes", false)
 }
-
-/// Texts of a list that are told; of more the number is.
-const TOLD: usize = 10;
-
-/// Texts as one.
-fn together(texts: &[String], between: &str) -> String {
-    let told = texts.iter().take(TOLD).map(String::as_str).collect::<Vec<_>>().join(between);
-    match texts.len().saturating_sub(TOLD) {
-        0 => told,
-        more => format!("{told}{between}and {more} more"),
-    }
-}

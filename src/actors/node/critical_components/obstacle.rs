@@ -102,7 +102,7 @@ impl Obstacle {
 
     /// The first of them, and how many there are more.
     pub fn few_names(&self) -> String {
-        crate::actors::node::together(&self.names(), ", ")
+        crate::actors::texts::together(&self.names(), ", ")
     }
 
     /// Text of the Event.

@@ -132,7 +132,7 @@ impl HighAvailability {
                 }
             }
         }
-        if errors.is_empty() { Ok(unchanged) } else { Err(Failure::new(super::together(&errors, "; "))) }
+        if errors.is_empty() { Ok(unchanged) } else { Err(Failure::new(crate::actors::texts::together(&errors, "; "))) }
     }
 
     /// The namespaces that are considered, and what each has to survive. Where the target is restricted to namespaces, others
@@ -256,7 +256,7 @@ impl Controller for HighAvailability {
         }
         let Some(wait) = AGAIN_AFTER.get(memory.again) else {
             let names: Vec<_> = memory.unchanged.drain(..).map(|workload| workload.at.to_string()).collect();
-            let objects = super::together(&names, ", ");
+            let objects = crate::actors::texts::together(&names, ", ");
             tracing::warn!(objects, "the webhook for high availability leaves workloads as they are");
             return Ok(Outcome::Done);
         };

@@ -179,7 +179,7 @@ impl Controller for Delays {
 
         pass.note(format!("{count} nodes, {count_written} written in the last run"));
         if !errors.is_empty() {
-            return Err(Failure::new(super::together(&errors, "; ")));
+            return Err(Failure::new(crate::actors::texts::together(&errors, "; ")));
         }
         Ok(if is_settled { Outcome::Done } else { Outcome::Again })
     }
