@@ -1,6 +1,6 @@
 //! EnvoyFilters: which there are to be, and what is compared with one that is there (spec 42 §5.5).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use cluster::object::{self, NamespacedName};
 use serde_json::{Value, json};
@@ -34,6 +34,8 @@ pub struct Found {
     /// The source namespace, by its name; `None`: not a name of ours.
     pub source: Option<Box<str>>,
     digest: [u8; 32],
+    /// It is being deleted.
+    pub is_terminating: bool,
 }
 
 /// What the rules of a source namespace, in the order of their names, make of ingress namespaces.
@@ -44,6 +46,7 @@ pub fn patches<'a>(
     ingress: &BTreeSet<&str>,
 ) -> Patches {
     let mut patches = Patches::default();
+    let mut known: BTreeMap<(&str, String), Mode> = BTreeMap::new();
     for rule in rules.filter(|rule| !rule.is_partial) {
         let Some(name) = &rule.service else { continue };
         let targets = rule.exports.resolve(source, ingress);
@@ -56,11 +59,14 @@ pub fn patches<'a>(
             let cluster = format!("outbound|{port}||{}.{}.svc.cluster.local", name.name, name.namespace);
             let mode = rule.mode(*port, *by_protocol);
             for target in &targets {
-                let clusters = patches.by_target.entry((*target).to_owned()).or_default();
-                match clusters.iter().find(|(known, _)| *known == cluster) {
-                    Some((_, known)) if *known != mode => drop(patches.contested.insert(cluster.clone())),
-                    Some(_) => {}
-                    None => clusters.push((cluster.clone(), mode)),
+                match known.entry((*target, cluster.clone())) {
+                    Entry::Occupied(known) if *known.get() != mode => drop(patches.contested.insert(cluster.clone())),
+                    Entry::Occupied(_) => {}
+                    Entry::Vacant(new) => {
+                        new.insert(mode);
+                        let clusters = patches.by_target.entry((*target).to_owned()).or_default();
+                        clusters.push((cluster.clone(), mode));
+                    }
                 }
             }
         }
@@ -131,7 +137,13 @@ impl Found {
         for part in [&filter["metadata"]["labels"], &filter["metadata"]["ownerReferences"], &filter["spec"]] {
             add(&mut hasher, part);
         }
-        Self { source, digest: hasher.finalize().into() }
+        let is_terminating = object::deletion_timestamp(filter).is_some();
+        Self { source, digest: hasher.finalize().into(), is_terminating }
+    }
+
+    /// Whether it says the same.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.digest == other.digest
     }
 }
 

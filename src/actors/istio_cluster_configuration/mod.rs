@@ -14,8 +14,8 @@ pub mod rule;
 use std::{collections::BTreeSet, rc::Rc, time::Duration};
 
 use cluster::{
-    ApiError, Cluster, Context, DeleteOptions, How, Index, Lock, Projected, Record as _, Resource, StoreState, Want,
-    Watch, Watches,
+    ApiError, Cluster, Context, DeleteOptions, Deleted, How, Index, Lock, Projected, Record as _, Resource, StoreState,
+    Want, Watch, Watches,
     object::{self, NamespacedName},
 };
 use kit::{Causes, Controller, Duty, Failure, Outcome, Pass, Supervised, Wake};
@@ -25,7 +25,7 @@ use self::{
     filter::Found,
     rule::{Rule, Service},
 };
-use super::{ground::Ground, module};
+use super::{ground::Ground, module, texts};
 use crate::api::config::Config;
 
 /// Name in metrics and logs (spec 70 §9.2).
@@ -155,6 +155,7 @@ impl Configuration {
         let waker = supervised.weak();
         self.filters.subscribe(move |change| {
             let [old, new] = [change.old, change.new].map(|filter| filter.map(|filter| &filter.fields));
+            // One that is as it was says nothing new: whoever changes what is admitted would be fought in a loop.
             if old != new && !matches!(change.how, How::Own { .. }) {
                 let sources: BTreeSet<_> =
                     [old, new].into_iter().flatten().filter_map(|it| it.source.clone()).collect();
@@ -170,16 +171,18 @@ impl Configuration {
             && is_fresh_or_off(self.rules.store().state(), self.rules.is_fresh())
     }
 
-    /// Creates the filter, or changes the one that is there (spec 42 §5.5).
-    async fn bring_about(&self, context: &Context, at: &NamespacedName, wanted: &Value) -> Result<(), ApiError> {
+    /// Creates the filter, or changes the one that is there (spec 42 §5.5). Whether it is as it should be then: the patch is
+    /// bound to no version, and others change what is admitted.
+    async fn bring_about(&self, context: &Context, at: &NamespacedName, wanted: &Value) -> Result<bool, ApiError> {
         let target = self.filters.resource().at(&*at.namespace, &*at.name);
         let asked = self.target.clock().monotonic();
         if self.filters.store().with(at, |_| ()).is_none() {
             match self.target.create(context, &target, wanted).await {
                 Err(error) if error.is_already_exists() => {}
                 answer => {
-                    self.filters.wrote(&answer?, &at.to_string(), asked);
-                    return Ok(());
+                    let answer = answer?;
+                    self.filters.wrote(&answer, &at.to_string(), asked);
+                    return Ok(Found::of(&answer).is_like(&Found::of(wanted)));
                 }
             }
         }
@@ -189,17 +192,20 @@ impl Configuration {
         let after = filter::bring_into(&live, wanted);
         let wrote = self.target.patch_to(context, &target, &live, &after, Lock::None).await?;
         self.filters.wrote(wrote.object(), &at.to_string(), asked);
-        Ok(())
+        Ok(Found::of(wrote.object()).is_like(&Found::of(wanted)))
     }
 
-    /// Deletes a filter as it was seen.
+    /// Deletes a filter as it was seen. One that a finalizer holds is there until its watch says that it is gone.
     async fn delete(&self, context: &Context, at: &NamespacedName) -> Result<(), ApiError> {
-        let Some(version) = self.filters.store().with(at, |filter| filter.version()) else { return Ok(()) };
+        let seen = self.filters.store().with(at, |filter| (filter.version(), filter.fields.is_terminating));
+        let Some((version, false)) = seen else { return Ok(()) };
         let target = self.filters.resource().at(&*at.namespace, &*at.name);
         let options = DeleteOptions { resource_version: Some(version.to_string()), ..DeleteOptions::default() };
         match self.target.delete(context, &target, &options).await {
-            Err(error) if !error.is_not_found() => return Err(error),
-            _ => self.filters.deleted(at, version, &at.to_string()),
+            Ok(Deleted::Gone) => self.filters.deleted(at, version, &at.to_string()),
+            Ok(Deleted::Pending(_)) => {}
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error),
         }
         Ok(())
     }
@@ -245,19 +251,20 @@ impl Controller for Configuration {
         }
 
         let context = Context::new(pass.lane(), pass.deadline, name.to_owned());
-        let (mut errors, mut written) = (Vec::new(), 0_usize);
+        let (mut errors, mut written, mut is_overtaken) = (Vec::new(), 0_usize, false);
         let terminating: BTreeSet<&str> =
             ingress.iter().filter(|(_, is_terminating)| *is_terminating).map(|(name, _)| name.as_str()).collect();
         for (target, clusters) in patches.by_target.iter().filter(|(target, _)| !terminating.contains(target.as_str()))
         {
             let at = NamespacedName::new(&**target, filter::name(name));
             let wanted = filter::filter(name, &own.uid, target, clusters);
-            if self.filters.store().with(&at, |found| found.fields == Found::of(&wanted)) == Some(true) {
+            if self.filters.store().with(&at, |found| found.fields.is_like(&Found::of(&wanted))) == Some(true) {
                 continue;
             }
             written += 1;
-            if let Err(error) = self.bring_about(&context, &at, &wanted).await {
-                errors.push(format!("failed to create/update EnvoyFilter {at}: {error}"));
+            match self.bring_about(&context, &at, &wanted).await {
+                Ok(is_right) => is_overtaken |= !is_right,
+                Err(error) => errors.push(format!("failed to create/update EnvoyFilter {at}: {error}")),
             }
         }
         let own_filters = self.by_source.get(&name.into());
@@ -267,14 +274,17 @@ impl Controller for Configuration {
         for at in stale.iter().filter(|_| !is_in_doubt) {
             written += 1;
             match self.delete(&context, at).await {
-                Err(error) if error.is_conflict() => return Ok(Outcome::Again),
+                Err(error) if error.is_conflict() => is_overtaken = true,
                 Err(error) => errors.push(format!("failed to delete EnvoyFilter {at}: {error}")),
                 Ok(()) => {}
             }
         }
         pass.note(format!("{} filters, {written} written now", patches.by_target.len()));
         if !errors.is_empty() {
-            return Err(Failure::new(errors.join("; ")));
+            return Err(Failure::new(texts::together(&errors, "; ")));
+        }
+        if is_overtaken {
+            return Ok(Outcome::Again);
         }
         Ok(match (is_in_doubt, patches.by_target.is_empty()) {
             (true, _) => Outcome::After(DOUBT),
