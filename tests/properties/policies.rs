@@ -4,8 +4,8 @@ use cluster::object::NamespacedName;
 use gardener_resource_manager::{
     actors::network_policy::{
         desired::{View, desired},
-        plan::plan,
-        policy::Policy,
+        plan::{Plan, plan},
+        policy::{Found, Policy},
         rules::Rules,
         service::Service,
         snapshot::Snapshot,
@@ -96,6 +96,10 @@ impl Case {
 
     /// The whole cluster: the ingress controller is in `near`, the gateway of Istio has its pods in `far`.
     fn planned(&self) -> Vec<Policy> {
+        self.plan_of(&self.object()).desired.policies
+    }
+
+    fn plan_of(&self, service: &Value) -> Plan {
         let [ingress, route] = &self.exposed;
         let path = |port: &u16| json!({ "backend": { "service": { "name": "s", "port": { "number": port } } } });
         let paths: Vec<Value> = ingress.iter().map(path).collect();
@@ -118,7 +122,7 @@ impl Case {
         snapshot.add(&object(istio, "VirtualService", "home", "v", json!({}), spec));
         snapshot.add(&object(istio, "Gateway", "near", "g", json!({}), json!({ "selector": { "app": "gateway" } })));
         snapshot.add(&object("v1", "Pod", "far", "p", json!({ "app": "gateway", "other": "x" }), json!({})));
-        snapshot.add(&self.object());
+        snapshot.add(service);
         let pod_selector = LabelSelector {
             match_labels: Some([("app".to_owned(), "edge".to_owned())].into()),
             match_expressions: None,
@@ -132,7 +136,7 @@ impl Case {
             explicit_from_world_peers: true,
         });
         let plan = plan(&NamespacedName::new("home", "s"), &rules.expect("selectors of the API"), &snapshot);
-        plan.expect("the namespace is there").desired.policies
+        plan.expect("the namespace is there")
     }
 
     /// Whether one of these numbers is that of the port of the Service with this target.
@@ -260,6 +264,34 @@ proptest! {
                     prop_assert_eq!(out, is_client, "{} in {} to {}", app, namespace, &port);
                     let is_open = is_client || case.is_open_to_the_world(&port);
                     prop_assert_eq!(into, is_open, "{} in {} to {}", app, namespace, &port);
+                }
+            }
+        }
+    }
+
+    /// spec 40 §8.4: a source that cannot be read keeps what it stood for, and nothing that another one stood for
+    #[test]
+    fn exactly_what_a_broken_annotation_stood_for_is_kept(case in case()) {
+        let sources = ["namespace-selectors", "from-probe-allowed-ports", "from-world-to-ports"];
+        let good = case.object();
+        let annotate = |service: &Value, key: &str, value: Value| {
+            let mut service = service.clone();
+            if service["metadata"]["annotations"].get(format!("{P}{key}")).is_some() {
+                service["metadata"]["annotations"][format!("{P}{key}")] = value;
+            }
+            service
+        };
+        let owner = NamespacedName::new("home", "s");
+        let names = |plan: &Plan| plan.desired.policies.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
+        for (broken, gone) in sources.iter().flat_map(|broken| sources.map(|gone| (*broken, gone))) {
+            let without = if broken == gone { good.clone() } else { annotate(&good, gone, Value::Null) };
+            let wanted = names(&case.plan_of(&without));
+            let plan = case.plan_of(&annotate(&without, broken, json!("[")));
+            for policy in case.plan_of(&good).desired.policies {
+                let found = Found::of(&policy.created(&owner)).expect("it has the labels");
+                let is_kept = plan.failing.keeps(&policy.name, &found, &|namespace| NAMESPACES.contains(&namespace));
+                if !names(&plan).contains(&policy.name) {
+                    prop_assert_eq!(is_kept, wanted.contains(&policy.name), "{} without {}: {}", broken, gone, &policy.name);
                 }
             }
         }

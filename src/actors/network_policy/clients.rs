@@ -1,6 +1,9 @@
 //! Who carries client labels: pods, and templates of pods, which come before them (mode `onlyForMatchingPods`, spec 40 §7.6).
 
+use std::rc::Rc;
+
 use cluster::{Change, Index, Projected, Resource, Want, Watch, Watches};
+use kit::Need;
 use serde_json::Value;
 
 use super::label::{ALLOWED, TO};
@@ -28,7 +31,7 @@ pub(super) const TEMPLATES: [(&str, &str, &str, &str); 5] = [
 // === impl Clients ===
 
 impl Clients {
-    /// Opens the watches. Only that of pods is waited for: the right to see the others may not be granted (spec 40 §4).
+    /// Opens the watches.
     pub(super) fn open(watches: &Watches) -> Self {
         let pods = Resource::new("", "v1", "Pod", "pods", true);
         let pods = Want::new(pods, |pod| Projected::of(pod, carried(pod, "/metadata/labels"))).metadata();
@@ -48,9 +51,14 @@ impl Clients {
         Self { watches: watches.collect() }
     }
 
-    /// What passes need.
-    pub(super) fn need(&self) -> Option<kit::Need> {
-        self.watches.first().map(|(pods, _)| pods.need())
+    /// What passes need: all who say whether there is a client. The right to see templates may not be granted (spec 40 §4).
+    pub(super) fn needs(&self) -> impl Iterator<Item = Need> {
+        self.watches.iter().enumerate().map(|(number, (watch, _))| {
+            let (mut need, watch) = (watch.need(), watch.clone());
+            let is_listed = need.ready.clone();
+            need.ready = Rc::new(move || is_listed() || (number > 0 && watch.is_forbidden()));
+            need
+        })
     }
 
     /// Whether somebody in the namespace carries the label, or is about to.
@@ -59,9 +67,10 @@ impl Clients {
         self.watches.iter().any(|(_, index)| index.contains(&client))
     }
 
-    /// Whether what is known of pods is evidence.
+    /// Whether it is evidence that there is no client.
     pub(super) fn is_fresh(&self) -> bool {
-        self.watches.first().is_some_and(|(pods, _)| pods.is_fresh())
+        let mut all = self.watches.iter().enumerate();
+        all.all(|(number, (watch, _))| watch.is_fresh() || (number > 0 && watch.is_forbidden()))
     }
 
     /// `tell` is told of each client that comes first or goes last.

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::desired::Backend;
 use crate::api::{
     istio,
+    quote::{cut, shown},
     selector::{Labels, Selector},
 };
 
@@ -21,6 +22,13 @@ pub struct VirtualService {
     pub destinations: Vec<(NamespacedName, Option<u16>)>,
 }
 
+/// What is kept of a Gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gateway {
+    /// Its pods; or why they cannot be told.
+    pub pods: Result<Selector, Box<str>>,
+}
+
 /// A reserved name: the sidecars, not a gateway.
 const MESH: &str = "mesh";
 
@@ -28,8 +36,8 @@ const MESH: &str = "mesh";
 pub(super) type Ingresses = Watch<Projected<Backends>>;
 /// The watch of VirtualServices.
 pub(super) type VirtualServices = Watch<Projected<VirtualService>>;
-/// The watch of Gateways: the labels of their pods; `None` if a Gateway has none.
-pub(super) type Gateways = Watch<Projected<Option<Selector>>>;
+/// The watch of Gateways.
+pub(super) type Gateways = Watch<Projected<Gateway>>;
 
 /// Opens the watch of Ingresses.
 pub(super) fn ingresses(watches: &Watches) -> Ingresses {
@@ -46,7 +54,7 @@ pub(super) fn virtual_services(watches: &Watches) -> VirtualServices {
 /// Opens the watch of Gateways; they may be served, or be served later.
 pub(super) fn gateways(watches: &Watches) -> Gateways {
     let resource = Resource::new("networking.istio.io", "v1beta1", "Gateway", "gateways", true);
-    watches.open(Want::new(resource, |gateway| Projected::of(gateway, gateway_selector(gateway))).optional())
+    watches.open(Want::new(resource, |gateway| Projected::of(gateway, Gateway::of(gateway))).optional())
 }
 
 /// Ingresses by the Services they name.
@@ -91,12 +99,31 @@ pub fn backends(ingress: &Value) -> Backends {
     backends
 }
 
-/// The labels of a Gateway's pods.
-pub fn gateway_selector(gateway: &Value) -> Option<Selector> {
-    let labels = gateway["spec"]["selector"].as_object()?;
-    let labels: Labels =
-        labels.iter().filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect();
-    (!labels.is_empty()).then(|| Selector::of_labels(labels))
+// === impl Gateway ===
+
+impl Gateway {
+    /// What is kept of a Gateway. The API server does not know that its selector is one of labels: what no label can be would
+    /// mean something else in a request for the pods.
+    pub fn of(gateway: &Value) -> Self {
+        Self { pods: gateway_pods(&gateway["spec"]["selector"]).map_err(|problem| cut(&problem).into()) }
+    }
+
+    /// Its pods, if they can be told.
+    pub fn selector(&self) -> Option<&Selector> {
+        self.pods.as_ref().ok()
+    }
+}
+
+fn gateway_pods(selector: &Value) -> Result<Selector, String> {
+    let Some(pairs) = selector.as_object().filter(|pairs| !pairs.is_empty()) else {
+        return Err("has no selector".to_owned());
+    };
+    let pair = |(key, value): (&String, &Value)| match value.as_str() {
+        Some(value) => Ok((key.clone(), value.to_owned())),
+        None => Err(format!("has a selector that cannot be used: the value of {} is no text", shown(key))),
+    };
+    let labels: Labels = pairs.iter().map(pair).collect::<Result<_, _>>()?;
+    Selector::checked(labels).map_err(|error| format!("has a selector that cannot be used: {error}"))
 }
 
 // === impl VirtualService ===

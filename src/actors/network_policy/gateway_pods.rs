@@ -1,6 +1,8 @@
-//! Where the pods of Gateways are: a watch of metadata per selector, which the API server selects by (spec 40 §7.10).
+//! Where the pods of Gateways are (spec 40 §7.10), of Gateways that VirtualServices name.
 //!
-//! Clusters have many pods, many Gateways, and few selectors of Gateways: nearly all name the same few gateways.
+//! Clusters have many pods, many Gateways, and few selectors of Gateways: nearly all name the same few gateways. As long as
+//! there are few, each is a watch of metadata that the API server selects by ([`Apart`](Follows::Apart)). When there are more
+//! than that, one watch tells of the metadata of all pods, and the selectors are matched here ([`together`](super::together)).
 
 use std::{
     cell::RefCell,
@@ -8,19 +10,29 @@ use std::{
     rc::Rc,
 };
 
-use cluster::{Index, Projected, Resource, StoreState, Want, Watch, Watches};
+use cluster::{Index, Projected, Resource, StoreState, Want, Watch, Watches, object::NamespacedName};
 
+use super::together::Together;
 use crate::api::selector::Selector;
 
-/// Selectors that are followed at most: each is a watch.
-const MOST: usize = 64;
+/// Selectors that have a watch each at most.
+const MOST_WATCHES: usize = 64;
 
 /// The pods of Gateways by their selectors.
 pub(super) struct GatewayPods {
     watches: Watches,
-    followed: RefCell<BTreeMap<Selector, Followed>>,
+    needed: RefCell<Needed>,
+    follows: RefCell<Follows>,
     /// Told of a selector whose pods are elsewhere than before.
     moved: Rc<dyn Fn(&Selector)>,
+}
+
+/// How the pods are followed.
+enum Follows {
+    /// By a watch per selector.
+    Apart(BTreeMap<Selector, Followed>),
+    /// By one watch of all pods.
+    Together(Rc<Together>),
 }
 
 struct Followed {
@@ -28,42 +40,92 @@ struct Followed {
     by_namespace: Index<Box<str>>,
 }
 
+/// The selectors that are needed, and the Gateways that need them.
+#[derive(Default)]
+struct Needed {
+    by_gateway: BTreeMap<NamespacedName, Selector>,
+    gateways: BTreeMap<Selector, BTreeSet<NamespacedName>>,
+}
+
 // === impl GatewayPods ===
 
 impl GatewayPods {
     /// Nothing is followed yet.
     pub(super) fn new(watches: &Watches, moved: impl Fn(&Selector) + 'static) -> Self {
-        Self { watches: watches.clone(), followed: RefCell::default(), moved: Rc::new(moved) }
+        Self {
+            watches: watches.clone(),
+            needed: RefCell::default(),
+            follows: RefCell::new(Follows::Apart(BTreeMap::new())),
+            moved: Rc::new(moved),
+        }
     }
 
-    /// Follows these selectors and no others.
-    pub(super) fn follow(&self, selectors: &BTreeSet<Selector>) {
-        let gone: Vec<Followed> = {
-            let mut followed = self.followed.borrow_mut();
-            let gone: Vec<Selector> = followed.keys().filter(|known| !selectors.contains(known)).cloned().collect();
-            gone.iter().filter_map(|selector| followed.remove(selector)).collect()
+    /// The pods of a Gateway are these, or are not needed.
+    pub(super) fn set(&self, gateway: &NamespacedName, selector: Option<Selector>) {
+        let (begun, ended) = self.needed.borrow_mut().set(gateway, selector);
+        if let Some(ended) = ended {
+            self.end(&ended);
+        }
+        if let Some(begun) = begun {
+            self.begin(&begun);
+        }
+    }
+
+    fn end(&self, selector: &Selector) {
+        let ended = match &mut *self.follows.borrow_mut() {
+            Follows::Apart(followed) => followed.remove(selector),
+            Follows::Together(together) => {
+                together.remove(selector);
+                None
+            }
         };
-        gone.iter().for_each(|followed| followed.watch.stop());
-        for selector in selectors {
-            if self.followed.borrow().contains_key(selector) {
-                continue;
-            }
-            if self.followed.borrow().len() >= MOST {
-                tracing::warn!(most = MOST, "Gateways have more different selectors than are followed");
-                break;
-            }
-            self.begin(selector);
+        if let Some(ended) = ended {
+            ended.watch.stop();
         }
     }
 
     fn begin(&self, selector: &Selector) {
+        let apart = match &*self.follows.borrow() {
+            Follows::Apart(followed) => Some(followed.len()),
+            Follows::Together(_) => None,
+        };
+        match apart {
+            None => {}
+            Some(count) if count < MOST_WATCHES => return self.begin_apart(selector),
+            Some(_) => self.join(),
+        }
+        if let Follows::Together(together) = &*self.follows.borrow() {
+            together.add(selector);
+        }
+    }
+
+    /// From a watch per selector to one of all pods. It does not change back: whoever had so many may have them again.
+    fn join(&self) {
+        tracing::info!(
+            most = MOST_WATCHES,
+            "Gateways have many different selectors: the metadata of all pods is watched"
+        );
+        let together = Together::open(&self.watches, self.moved.clone());
+        let former = self.follows.replace(Follows::Together(together.clone()));
+        if let Follows::Apart(former) = former {
+            for (selector, followed) in former {
+                followed.watch.stop();
+                together.add(&selector);
+            }
+        }
+    }
+
+    fn begin_apart(&self, selector: &Selector) {
+        // It consists of labels alone.
+        let Some(query) = selector.to_query() else { return };
         let pods = Resource::new("", "v1", "Pod", "pods", true);
-        let pairs: Vec<String> = selector.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let want = Want::new(pods, |pod| Projected::of(pod, ())).metadata().labelled(pairs.join(",")).everywhere();
+        let want = Want::new(pods, |pod| Projected::of(pod, ())).metadata().labelled(query).everywhere();
         let watch = self.watches.open(want.unawaited());
         let by_namespace = watch.index(|name, _| vec![name.namespace.as_str().into()]);
         let followed = Followed { watch: watch.clone(), by_namespace: by_namespace.clone() };
-        self.followed.borrow_mut().insert(selector.clone(), followed);
+        if let Follows::Apart(all) = &mut *self.follows.borrow_mut() {
+            all.insert(selector.clone(), followed);
+        }
         let (moved, selector) = (self.moved.clone(), selector.clone());
         watch.subscribe(move |change| {
             let namespace = change.name.namespace.as_str().into();
@@ -80,8 +142,77 @@ impl GatewayPods {
 
     /// The namespaces in which pods have these labels; `None` while that is not known.
     pub(super) fn namespaces(&self, selector: &Selector) -> Option<Vec<Box<str>>> {
-        let followed = self.followed.borrow();
-        let followed = followed.get(selector)?;
-        (followed.watch.store().state() == StoreState::Synced).then(|| followed.by_namespace.keys())
+        match &*self.follows.borrow() {
+            Follows::Apart(followed) => {
+                let followed = followed.get(selector)?;
+                (followed.watch.store().state() == StoreState::Synced).then(|| followed.by_namespace.keys())
+            }
+            Follows::Together(together) => together.namespaces(selector),
+        }
+    }
+
+    /// The Gateways with this selector.
+    pub(super) fn gateways_of(&self, selector: &Selector) -> BTreeSet<NamespacedName> {
+        self.needed.borrow().gateways.get(selector).cloned().unwrap_or_default()
+    }
+
+    /// The Gateways that have pods in a namespace.
+    pub(super) fn gateways_in(&self, namespace: &str) -> BTreeSet<NamespacedName> {
+        let selectors: Vec<Selector> = match &*self.follows.borrow() {
+            Follows::Apart(followed) => {
+                let is_in = |followed: &Followed| followed.by_namespace.contains(&namespace.into());
+                followed.iter().filter(|(_, followed)| is_in(followed)).map(|(selector, _)| selector.clone()).collect()
+            }
+            Follows::Together(together) => together.selectors_in(namespace),
+        };
+        let needed = self.needed.borrow();
+        selectors.iter().filter_map(|selector| needed.gateways.get(selector)).flatten().cloned().collect()
+    }
+}
+
+// === impl Needed ===
+
+impl Needed {
+    /// Selectors that are needed now and were not, and the other way round.
+    fn set(&mut self, gateway: &NamespacedName, new: Option<Selector>) -> (Option<Selector>, Option<Selector>) {
+        if self.by_gateway.get(gateway) == new.as_ref() {
+            return (None, None);
+        }
+        let ended = self.by_gateway.remove(gateway).filter(|old| {
+            let Some(gateways) = self.gateways.get_mut(old) else { return false };
+            gateways.remove(gateway);
+            let is_last = gateways.is_empty();
+            if is_last {
+                self.gateways.remove(old);
+            }
+            is_last
+        });
+        let begun = new.filter(|new| {
+            self.by_gateway.insert(gateway.clone(), new.clone());
+            let gateways = self.gateways.entry(new.clone()).or_default();
+            gateways.insert(gateway.clone());
+            gateways.len() == 1
+        });
+        (begun, ended)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::selector::Labels;
+
+    #[test]
+    fn gateways_selector_is_followed_from_the_first_that_needs_it_to_the_last() {
+        let selector = |app: &str| Selector::of_labels(Labels::from([("app".to_owned(), app.to_owned())]));
+        let name = |name: &str| NamespacedName::new("shop", name);
+        let mut needed = Needed::default();
+        assert_eq!(needed.set(&name("a"), Some(selector("x"))), (Some(selector("x")), None));
+        assert_eq!(needed.set(&name("a"), Some(selector("x"))), (None, None));
+        assert_eq!(needed.set(&name("b"), Some(selector("x"))), (None, None));
+        assert_eq!(needed.set(&name("a"), Some(selector("y"))), (Some(selector("y")), None));
+        assert_eq!(needed.set(&name("b"), None), (None, Some(selector("x"))));
+        assert_eq!(needed.set(&name("a"), None), (None, Some(selector("y"))));
+        assert!(needed.by_gateway.is_empty() && needed.gateways.is_empty());
     }
 }

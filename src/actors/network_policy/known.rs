@@ -6,11 +6,11 @@ use cluster::{Index, Projected, Record as _, Resource, StoreState, Want, Watch, 
 use kit::Duty;
 
 use super::{
-    clients::Clients,
+    clients::{Client, Clients},
     desired::Backend,
-    exposure::{self, Gateways, Ingresses, VirtualService, VirtualServices},
+    exposure::{self, Gateway, Gateways, Ingresses, VirtualService, VirtualServices},
     gateway_pods::GatewayPods,
-    plan::{self, Namespace, NoNamespace, Plan, Surroundings},
+    plan::{self, Namespace, NoPlan, Plan, Surroundings},
     policy::{Found, SERVICE_NAME, SERVICE_NAMESPACE},
     rules::Rules,
     service::Service,
@@ -30,7 +30,8 @@ pub(super) struct Known {
     by_owner: Index<NamespacedName>,
     in_namespace: Index<Box<str>>,
     selecting: Index<()>,
-    by_client_key: Option<Index<Box<str>>>,
+    by_own_client: Option<Index<Client>>,
+    by_shared_client: Option<Index<Box<str>>>,
     by_backend: Option<Index<NamespacedName>>,
     by_destination: Index<NamespacedName>,
     by_gateway: Index<NamespacedName>,
@@ -61,9 +62,15 @@ impl Known {
             by_owner: policies.index(|_, policy| vec![policy.fields.owner.clone()]),
             in_namespace: services.index(|name, _| vec![name.namespace.as_str().into()]),
             selecting: services.index(|_, service| vec![(); usize::from(service.fields.selects_namespaces())]),
-            by_client_key: rules
+            by_own_client: rules.only_for_matching_pods.then(|| {
+                services.index(|name, service| {
+                    let keys = service.fields.own_client_keys(&name.name).into_iter();
+                    keys.map(|key| (name.namespace.as_str().into(), key)).collect()
+                })
+            }),
+            by_shared_client: rules
                 .only_for_matching_pods
-                .then(|| services.index(|name, service| service.fields.client_keys(&name.namespace, &name.name))),
+                .then(|| services.index(|name, service| service.fields.shared_client_keys(name))),
             by_backend: ingresses.as_ref().map(exposure::by_backend),
             by_destination: exposure::by_destination(&virtual_services),
             by_gateway: exposure::by_gateway(&virtual_services),
@@ -81,8 +88,9 @@ impl Known {
     pub(super) fn needed_by(&self, duty: Duty) -> Duty {
         let duty = duty.needs(self.services.need()).needs(self.policies.need()).needs(self.namespaces.need());
         let duty = duty.needs(self.virtual_services.need()).needs(self.gateways.need());
-        let more = [self.ingresses.as_ref().map(Watch::need), self.clients.as_ref().and_then(Clients::need)];
-        more.into_iter().flatten().fold(duty, Duty::needs)
+        let ingresses = self.ingresses.as_ref().map(Watch::need);
+        let clients = self.clients.iter().flat_map(Clients::needs);
+        ingresses.into_iter().chain(clients).fold(duty, Duty::needs)
     }
 
     /// Whether policies may be deleted because of what is known.
@@ -102,15 +110,21 @@ impl Known {
     }
 
     /// What a Service should have.
-    pub(super) fn plan(&self, name: &NamespacedName, rules: &Rules, pods: &GatewayPods) -> Result<Plan, NoNamespace> {
-        plan::plan(name, rules, &Around { known: self, pods })
+    pub(super) async fn plan(&self, name: &NamespacedName, rules: &Rules, pods: &GatewayPods) -> Result<Plan, NoPlan> {
+        plan::plan_in_turns(name, rules, &Around { known: self, pods }, tokio::task::yield_now).await
     }
 
-    /// All selectors of Gateways.
-    pub(super) fn gateway_selectors(&self) -> BTreeSet<Selector> {
-        let mut selectors = BTreeSet::new();
-        self.gateways.store().for_each(|_, gateway| selectors.extend(gateway.fields.clone()));
-        selectors
+    /// Whether a namespace is there, and not being deleted.
+    pub(super) fn is_open(&self, namespace: &str) -> bool {
+        let namespace = NamespacedName::new("", namespace);
+        self.namespaces.store().with(&namespace, |namespace| !namespace.fields.is_terminating) == Some(true)
+    }
+
+    /// The selector of a Gateway's pods, if a VirtualService needs it.
+    pub(super) fn needed_selector(&self, gateway: &NamespacedName) -> Option<Selector> {
+        let is_needed = self.by_gateway.contains(gateway);
+        let selector = |gateway: &Projected<Gateway>| gateway.fields.selector().cloned();
+        Some(gateway).filter(|_| is_needed).and_then(|gateway| self.gateways.store().with(gateway, selector)).flatten()
     }
 
     // --- whom a change concerns
@@ -128,31 +142,35 @@ impl Known {
         concerned
     }
 
-    /// Services whose policies stand in the namespace of a gateway or of the ingress controller: those that are exposed.
+    /// Services that the ingress controller exposes.
     pub(super) fn exposed(&self) -> BTreeSet<NamespacedName> {
-        let by_ingress = self.by_backend.iter().flat_map(Index::keys);
-        by_ingress.chain(self.by_destination.keys()).collect()
+        self.by_backend.iter().flat_map(Index::keys).collect()
     }
 
-    /// Services that have such clients.
-    pub(super) fn with_client_key(&self, key: &str) -> Vec<NamespacedName> {
-        self.by_client_key.as_ref().map(|index| index.get(&key.into())).unwrap_or_default()
+    /// Services that such a client concerns: of its namespace, and those that select the namespace.
+    pub(super) fn with_client(&self, (namespace, key): &Client) -> BTreeSet<NamespacedName> {
+        let own = self.by_own_client.iter().flat_map(|index| index.get(&(namespace.clone(), key.clone())));
+        let mut concerned: BTreeSet<_> = own.collect();
+        let name = NamespacedName::new("", &**namespace);
+        let Some(labels) = self.namespaces.store().with(&name, |namespace| namespace.fields.labels.clone()) else {
+            return concerned; // they are woken when it comes
+        };
+        for service in self.by_shared_client.iter().flat_map(|index| index.get(key)) {
+            if self.services.store().with(&service, |service| service.fields.selects(&labels)) == Some(true) {
+                concerned.insert(service);
+            }
+        }
+        concerned
     }
 
-    /// Services that Gateways expose of which this is true.
-    pub(super) fn behind_gateways(&self, is_one: impl Fn(&NamespacedName) -> bool) -> BTreeSet<NamespacedName> {
-        let gateways = self.by_gateway.keys().into_iter().filter(|gateway| is_one(gateway));
-        let services = gateways.flat_map(|gateway| self.by_gateway.get(&gateway));
-        let destinations = services.flat_map(|name| {
-            self.virtual_services.store().with(&name, |service| service.fields.services()).unwrap_or_default()
-        });
-        destinations.collect()
+    /// VirtualServices that name a Gateway.
+    pub(super) fn routes_by(&self, gateway: &NamespacedName) -> Vec<NamespacedName> {
+        self.by_gateway.get(gateway)
     }
 
-    /// Services behind the Gateways with this selector.
-    pub(super) fn behind_selector(&self, selector: &Selector) -> BTreeSet<NamespacedName> {
-        let has_it = |gateway: &Projected<Option<Selector>>| gateway.fields.as_ref() == Some(selector);
-        self.behind_gateways(|gateway| self.gateways.store().with(gateway, has_it) == Some(true))
+    /// The Services that a VirtualService routes to.
+    pub(super) fn services_of(&self, virtual_service: &NamespacedName) -> Vec<NamespacedName> {
+        self.virtual_services.store().with(virtual_service, |it| it.fields.services()).unwrap_or_default()
     }
 
     /// The version at which a policy was seen.
@@ -197,7 +215,7 @@ impl Surroundings for Around<'_> {
         names.filter_map(|name| known(&name).map(|it| (name, it))).collect()
     }
 
-    fn gateway(&self, name: &NamespacedName) -> Option<Option<Selector>> {
+    fn gateway(&self, name: &NamespacedName) -> Option<Gateway> {
         self.known.gateways.store().with(name, |gateway| gateway.fields.clone())
     }
 

@@ -1,9 +1,8 @@
 //! Labels of client pods (spec 40 §7.3, §7.4).
 
-use cluster::object::NamespacedName;
 use sha2::{Digest as _, Sha256};
 
-use super::port::Port;
+use super::{name, port::Port};
 
 /// Prefix of all keys of ours.
 pub const PREFIX: &str = "networking.resources.gardener.cloud/";
@@ -14,7 +13,7 @@ pub const ALLOWED: &str = "allowed";
 /// Longest part of a key behind its prefix, in bytes.
 const LONGEST: usize = 63;
 /// Hex digits that tell shortened keys and names apart.
-const DIGITS: usize = 5;
+pub(super) const DIGITS: usize = 5;
 
 /// The key of a client label.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,16 +23,8 @@ pub struct Key(String);
 pub fn base(service: &str, alias: Option<&str>, port: &Port) -> String {
     match alias {
         Some(alias) => alias.to_owned(),
-        None => id(service, None, port),
+        None => format!("{service}-{}", name::of_port(port)),
     }
-}
-
-/// `<service>-<protocol>-<port>`, with `-via-<alias>` if there is one: it stands in names of policies (spec 40 §7.2).
-pub fn id(service: &str, alias: Option<&str>, port: &Port) -> String {
-    let protocol = port.protocol.map_or("tcp", super::port::Protocol::in_names);
-    let number = port.port.as_ref().map(ToString::to_string).unwrap_or_default();
-    let via = alias.map(|alias| format!("-via-{alias}")).unwrap_or_default();
-    format!("{service}-{protocol}-{number}{via}")
 }
 
 /// For clients in the Service's own namespace.
@@ -44,11 +35,6 @@ pub fn to_own(base: &str) -> Key {
 /// For clients in other namespaces. An empty alias is one, too.
 pub fn to_shared(base: &str, namespace: &str, alias: Option<&str>) -> Key {
     Key(format!("{TO}{}-{base}", alias.unwrap_or(namespace)))
-}
-
-/// The name of a policy whose own name another Service has and wants (spec 40 §7.11).
-pub fn evading(name: &str, service: &NamespacedName) -> String {
-    format!("{name}-{}", short_hash(&service.to_string()))
 }
 
 /// The first hex digits of SHA-256.

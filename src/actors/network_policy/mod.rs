@@ -10,8 +10,10 @@
 //!
 //! An actor per Service. Indexes say whom a change concerns; nothing is looked through. A pass computes all policies of its
 //! Service from memory and compares them with what the watch of policies knows; a Service that is as it should be costs no
-//! request. Policies of the cluster that are not ours are not watched. Pure: all but `known`, `clients`, `gateway_pods`,
-//! `write` and this shell.
+//! request. Policies of the cluster that are not ours are not watched. `name.rs` and `label.rs` build names and labels, and
+//! `failing.rs` asks them what a source that cannot be read may have stood for. What grows with what people make is done in
+//! pieces (`turns.rs`, `soon.rs`). Where the pods of gateways are: `gateway_pods.rs`, and `together.rs` when they have very many
+//! selectors. Pure: all but `known`, `clients`, `gateway_pods`, `together`, `soon`, `write` and this shell.
 
 mod clients;
 pub mod desired;
@@ -20,16 +22,26 @@ pub mod failing;
 mod gateway_pods;
 mod known;
 pub mod label;
+pub mod name;
+mod others;
 pub mod plan;
 pub mod policy;
 pub mod port;
 pub mod rules;
 pub mod service;
 pub mod snapshot;
+mod soon;
 pub mod text;
+mod together;
+pub mod turns;
 mod write;
 
-use std::{cell::RefCell, collections::BTreeSet, rc::Rc, time::Duration};
+use std::{
+    cell::RefCell,
+    collections::BTreeSet,
+    rc::{Rc, Weak},
+    time::Duration,
+};
 
 use cluster::{Cluster, Context, How, Recorder, Reference, object::NamespacedName};
 use kit::{Causes, Controller, Duty, Failure, Observers, Outcome, Pass, Supervised, Wake, WeakSupervised};
@@ -38,11 +50,12 @@ use self::{
     gateway_pods::GatewayPods,
     known::Known,
     label::Key,
-    plan::{NoNamespace, Plan},
+    plan::{NoPlan, Plan},
     policy::Direction,
     rules::Rules,
+    soon::Soon,
 };
-use super::{ground::Ground, module};
+use super::{ground::Ground, module, texts};
 use crate::api::config::Config;
 
 /// Name in metrics and logs (spec 70 §9.2).
@@ -79,6 +92,7 @@ struct NetworkPolicies {
     target: Cluster,
     known: Rc<Known>,
     gateway_pods: Rc<GatewayPods>,
+    soon: Rc<Soon>,
     events: Recorder,
     observers: Rc<dyn Observers>,
     /// Services of which something cannot be read.
@@ -109,12 +123,21 @@ fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
     let known = Rc::new(Known::open(&ground.target.watches, &rules));
     Some(Box::new(move |ground| {
         let waking = Rc::new(std::cell::OnceCell::<WeakSupervised<NetworkPolicies>>::new());
-        let (woken, concerned) = (waking.clone(), Rc::downgrade(&known));
-        let gateway_pods = Rc::new(GatewayPods::new(&ground.target.watches, move |selector| {
-            if let (Some(waker), Some(known)) = (woken.get(), concerned.upgrade()) {
-                wake_all(waker, known.behind_selector(selector), Wake::live(EXPOSURE));
+        let woken = waking.clone();
+        let soon = Soon::new(&known, move |service, wake| {
+            if let Some(waker) = woken.get() {
+                waker.wake(service, wake);
             }
-        }));
+        });
+        let gateway_pods = Rc::new_cyclic(|own: &Weak<GatewayPods>| {
+            let (own, soon) = (own.clone(), soon.clone());
+            GatewayPods::new(&ground.target.watches, move |selector| {
+                if let Some(pods) = own.upgrade() {
+                    soon.gateways(pods.gateways_of(selector), Wake::live(EXPOSURE));
+                }
+            })
+        });
+        soon.follow_in(&gateway_pods);
         let controller = Rc::new(NetworkPolicies {
             permits,
             resync,
@@ -122,6 +145,7 @@ fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
             target: ground.target.cluster.clone(),
             known,
             gateway_pods,
+            soon,
             events: ground.target.events.for_component(COMPONENT).with_action(ACTION),
             observers: ground.env.observers.clone(),
             failing: RefCell::default(),
@@ -156,13 +180,16 @@ impl NetworkPolicies {
         });
         let waker = supervised.weak();
         self.known.policies.subscribe(move |change| {
-            if !matches!(change.how, How::Own { .. }) {
+            // One that is as it was says nothing new: whoever changes what is admitted would be fought in a loop.
+            let is_same = change.old.map(|old| &old.fields) == change.new.map(|new| &new.fields);
+            if !is_same && !matches!(change.how, How::Own { .. }) {
                 let states = [change.old, change.new].into_iter().flatten();
                 let owners: BTreeSet<_> = states.map(|policy| policy.fields.owner.clone()).collect();
                 wake_all(&waker, owners, wake(change.how, POLICY));
             }
         });
         let (waker, known) = (supervised.weak(), Rc::downgrade(&self.known));
+        let (soon, pods) = (self.soon.clone(), Rc::downgrade(&self.gateway_pods));
         let edge = self.rules.ingress_controller.as_ref().map(|(namespace, _)| namespace.clone());
         self.known.namespaces.subscribe(move |change| {
             let Some(known) = known.upgrade().filter(|_| change.how != How::First) else { return };
@@ -173,10 +200,12 @@ impl NetworkPolicies {
             let labels: Vec<_> = states.into_iter().flatten().map(|namespace| &namespace.labels).collect();
             let mut concerned = known.concerned_by_namespace(&change.name.name, &labels);
             let is_open = states.map(|namespace| namespace.is_some_and(|namespace| !namespace.is_terminating));
-            if is_open[0] != is_open[1]
-                && (edge.as_deref() == Some(&*change.name.name) || !known.gateway_selectors().is_empty())
-            {
-                concerned.extend(known.exposed());
+            if is_open[0] != is_open[1] {
+                if edge.as_deref() == Some(&*change.name.name) {
+                    concerned.extend(known.exposed());
+                }
+                let gateways = pods.upgrade().map(|pods| pods.gateways_in(&change.name.name)).unwrap_or_default();
+                soon.gateways(gateways, Wake::live(NAMESPACE));
             }
             wake_all(&waker, concerned, Wake::live(NAMESPACE));
         });
@@ -191,33 +220,33 @@ impl NetworkPolicies {
                 }
             });
         }
-        let waker = supervised.weak();
+        let soon = self.soon.clone();
         self.known.virtual_services.subscribe(move |change| {
             let [old, new] = [change.old, change.new].map(|service| service.map(|service| &service.fields));
             if old != new {
-                let services = [old, new].into_iter().flatten().flat_map(exposure::VirtualService::services);
-                wake_all(&waker, services.collect(), wake(change.how, EXPOSURE));
+                let states = || [old, new].into_iter().flatten();
+                soon.changed(states().flat_map(|it| &it.gateways), wake(change.how, EXPOSURE));
+                soon.services(states().flat_map(exposure::VirtualService::services), wake(change.how, EXPOSURE));
             }
         });
-        let (waker, known, pods) = (supervised.weak(), Rc::downgrade(&self.known), Rc::downgrade(&self.gateway_pods));
+        let soon = self.soon.clone();
         self.known.gateways.subscribe(move |change| {
-            let (Some(known), Some(pods)) = (known.upgrade(), pods.upgrade()) else { return };
             if change.old.map(|old| &old.fields) != change.new.map(|new| &new.fields) {
-                pods.follow(&known.gateway_selectors());
-                wake_all(&waker, known.behind_gateways(|gateway| gateway == change.name), wake(change.how, EXPOSURE));
+                soon.changed([change.name], wake(change.how, EXPOSURE));
+                soon.gateways([change.name.clone()], wake(change.how, EXPOSURE));
             }
         });
         if let Some(clients) = &self.known.clients {
             let (waker, known) = (supervised.weak(), Rc::downgrade(&self.known));
-            clients.subscribe(move |(_, key)| {
-                let services = known.upgrade().map(|known| known.with_client_key(&key)).unwrap_or_default();
-                wake_all(&waker, services.into_iter().collect(), Wake::live(CLIENT));
+            clients.subscribe(move |client| {
+                let services = known.upgrade().map(|known| known.with_client(&client)).unwrap_or_default();
+                wake_all(&waker, services, Wake::live(CLIENT));
             });
         }
     }
 
-    fn plan(&self, name: &NamespacedName) -> Result<Plan, NoNamespace> {
-        self.known.plan(name, &self.rules, &self.gateway_pods)
+    async fn plan(&self, name: &NamespacedName) -> Result<Plan, NoPlan> {
+        self.known.plan(name, &self.rules, &self.gateway_pods).await
     }
 
     /// Tells people what they may want to change, once.
@@ -290,7 +319,7 @@ impl Controller for NetworkPolicies {
         pass: &Pass<NamespacedName>,
     ) -> Result<Outcome, Failure> {
         let name = &pass.key;
-        let mut plan = self.plan(name)?;
+        let mut plan = self.plan(name).await?;
         self.tell(name, &plan, told);
         let context = Context::new(pass.lane(), pass.deadline, name.to_string());
         let written = self.write(&context, name, &mut plan).await;
@@ -299,10 +328,10 @@ impl Controller for NetworkPolicies {
         pass.note(format!("{} policies, {} written now", policies.len(), written.count));
         pass.detail(policies.iter().take(SHOWN).map(row).collect());
         if !written.errors.is_empty() {
-            return Err(Failure::new(written.errors.join("; ")));
+            return Err(Failure::new(texts::together(&written.errors, "; ")));
         }
         if !plan.failing.texts.is_empty() {
-            return Err(Failure::new(plan.failing.texts.join("; ")));
+            return Err(Failure::new(texts::together(&plan.failing.texts, "; ")));
         }
         Ok(if written.is_overtaken || plan.is_incomplete {
             Outcome::Again

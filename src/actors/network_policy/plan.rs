@@ -1,19 +1,28 @@
 //! What a Service should have, given what is around it (spec 40 §6 steps 2 to 6): the same for the controller, which knows a
 //! cluster by its watches, and for the command `policies`, which knows objects it was given.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::Future,
+    rc::Rc,
+};
 
 use cluster::object::{self, NamespacedName};
+use futures::FutureExt as _;
 use serde_json::Value;
 
 use super::{
     desired::{self, Backend, Desired, IngressController, Route, View},
-    exposure::VirtualService,
+    exposure::{Gateway, VirtualService},
     failing::Failing,
     rules::Rules,
     service::Service,
+    turns::Turns,
 };
 use crate::api::selector::{Labels, Selector};
+
+/// Combinations of a port and a namespace that a Service may have at most: twice as many policies.
+const MOST_PIECES: usize = 25_000;
 
 /// What is kept of a Namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,8 +47,8 @@ pub trait Surroundings {
     fn backends(&self, service: &NamespacedName) -> Vec<Backend>;
     /// VirtualServices that route to a Service.
     fn virtual_services(&self, service: &NamespacedName) -> Vec<(NamespacedName, VirtualService)>;
-    /// The labels of a Gateway's pods; `Some(None)` if it has none, `None` if there is no such Gateway.
-    fn gateway(&self, name: &NamespacedName) -> Option<Option<Selector>>;
+    /// What is kept of a Gateway; `None` if there is none of this name.
+    fn gateway(&self, name: &NamespacedName) -> Option<Gateway>;
     /// Namespaces in which pods have these labels; `None` while that is not known.
     fn namespaces_of_pods(&self, labels: &Selector) -> Option<Vec<Box<str>>>;
 }
@@ -57,16 +66,38 @@ pub struct Plan {
     pub none_because: Option<&'static str>,
 }
 
-/// A Service whose namespace is not known.
+/// Why it cannot be said what a Service should have. Its policies stay as they are.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("failed fetching service namespace {0}: it is not there")]
-pub struct NoNamespace(String);
+pub enum NoPlan {
+    /// Its namespace is not known: whether it is handled is not known then.
+    #[error("failed fetching service namespace {0}: it is not there")]
+    NoNamespace(String),
+    /// It would have more policies than there is memory for.
+    #[error(
+        "the Service has more than {MOST_PIECES} combinations of ports and client namespaces; its policies stay as they are"
+    )]
+    TooMany,
+}
 
-/// What a Service should have.
+/// What a Service should have, computed at once.
 ///
 /// # Errors
-/// If its namespace is not known: whether it is handled is not known then.
-pub fn plan(name: &NamespacedName, rules: &Rules, around: &dyn Surroundings) -> Result<Plan, NoNamespace> {
+/// If that cannot be said.
+pub fn plan(name: &NamespacedName, rules: &Rules, around: &dyn Surroundings) -> Result<Plan, NoPlan> {
+    let at_once = plan_in_turns(name, rules, around, || std::future::ready(()));
+    at_once.now_or_never().expect("it waits for nothing but its pauses, and these are over at once")
+}
+
+/// The same with pauses: it takes as long as the Service has ports, client namespaces and gateways.
+///
+/// # Errors
+/// If that cannot be said.
+pub async fn plan_in_turns<F: Future<Output = ()>>(
+    name: &NamespacedName,
+    rules: &Rules,
+    around: &dyn Surroundings,
+    pause: impl Fn() -> F,
+) -> Result<Plan, NoPlan> {
     let none = |none_because| Ok(Plan { none_because: Some(none_because), ..Plan::default() });
     let Some(service) = around.service(name) else { return none("it does not exist") };
     if service.is_terminating {
@@ -81,17 +112,21 @@ pub fn plan(name: &NamespacedName, rules: &Rules, around: &dyn Surroundings) -> 
         return none("none of controllers.networkPolicy.namespaceSelectors selects its namespace");
     }
     match home {
-        None => return Err(NoNamespace(name.namespace.clone())),
+        None => return Err(NoPlan::NoNamespace(name.namespace.clone())),
         Some(home) if home.is_terminating => return none("its namespace is being deleted"),
         Some(_) => {}
     }
-    let mut plan = Plan { failing: Failing::of(&service), ..Plan::default() };
+    let clients = clients(name, &service, around);
+    let mut plan = Plan { failing: Failing::of(name, &service, &clients), ..Plan::default() };
+    let mut turns = Turns::new(pause);
+    let routes = routes(name, &service, around, &mut plan, &mut turns).await;
+    plan.failing.round_off();
     let has_client = |namespace: &str, key: &str| !rules.only_for_matching_pods || around.has_client(namespace, key);
     let controller = rules.ingress_controller.as_ref();
     let view = View {
         name,
         service: &service,
-        clients: clients(name, &service, around),
+        clients,
         has_client: &has_client,
         backends: controller.map(|_| around.backends(name)).unwrap_or_default(),
         ingress_controller: controller.map(|(namespace, pods)| IngressController {
@@ -99,10 +134,18 @@ pub fn plan(name: &NamespacedName, rules: &Rules, around: &dyn Surroundings) -> 
             pods,
             is_there: is_open(around, namespace),
         }),
-        routes: routes(name, around, &mut plan),
+        routes,
         explicit_world: rules.explicit_world,
     };
-    plan.desired = desired::desired(&view);
+    let mut wanted = Vec::new();
+    for (number, piece) in desired::pieces(&view).enumerate() {
+        if number == MOST_PIECES {
+            return Err(NoPlan::TooMany);
+        }
+        wanted.extend(piece);
+        turns.piece().await;
+    }
+    plan.desired = Desired::of(wanted);
     Ok(plan)
 }
 
@@ -123,35 +166,60 @@ fn clients(name: &NamespacedName, service: &Service, around: &dyn Surroundings) 
 }
 
 /// Routes of VirtualServices in the Service's own namespace (spec 40 §7.10).
-fn routes(name: &NamespacedName, around: &dyn Surroundings, plan: &mut Plan) -> Vec<Route> {
+async fn routes<F: Future<Output = ()>, P: Fn() -> F>(
+    name: &NamespacedName,
+    service: &Service,
+    around: &dyn Surroundings,
+    plan: &mut Plan,
+    turns: &mut Turns<P>,
+) -> Vec<Route> {
     let mut routes = BTreeSet::new();
+    // Nearly all Gateways name the same few pods.
+    let mut places: BTreeMap<Selector, Option<Vec<String>>> = BTreeMap::new();
     for (by, virtual_service) in around.virtual_services(name) {
         let to_it = virtual_service.destinations.iter().filter(|(to, _)| to == name);
-        let ports: Vec<u16> = to_it.filter_map(|(_, port)| *port).collect();
+        let ports: Rc<[u16]> = to_it.filter_map(|(_, port)| *port).collect();
         if by.namespace != name.namespace || ports.is_empty() {
             continue;
         }
+        let (mut selectors, mut is_failing) = (BTreeSet::new(), false);
         for gateway in &virtual_service.gateways {
-            let selector = match around.gateway(gateway) {
-                Some(Some(selector)) => selector,
-                Some(None) => {
-                    plan.failing.gateway(gateway, &by.name, "has no selector");
-                    continue;
+            let problem = match around.gateway(gateway) {
+                Some(Gateway { pods: Ok(selector) }) => {
+                    selectors.insert(selector);
+                    None
+                }
+                Some(Gateway { pods: Err(problem) }) => Some(problem),
+                None => Some("does not exist".into()),
+            };
+            if let Some(problem) = problem {
+                plan.failing.gateway(gateway, &by.name, &problem);
+                is_failing = true;
+            }
+            turns.piece().await;
+        }
+        for selector in selectors {
+            let open = |namespaces: Vec<Box<str>>| {
+                let open = namespaces.iter().filter(|namespace| is_open(around, namespace));
+                open.map(ToString::to_string).collect()
+            };
+            let namespaces =
+                places.entry(selector.clone()).or_insert_with(|| around.namespaces_of_pods(&selector).map(open));
+            match namespaces {
+                Some(namespaces) => {
+                    let route = Route { ports: ports.clone(), gateway: selector, namespaces: namespaces.clone() };
+                    routes.insert(route);
                 }
                 None => {
-                    plan.failing.gateway(gateway, &by.name, "does not exist");
-                    continue;
+                    plan.is_incomplete = true;
+                    is_failing = true;
                 }
-            };
-            let Some(namespaces) = around.namespaces_of_pods(&selector) else {
-                plan.failing.gateways_unknown();
-                plan.is_incomplete = true;
-                continue;
-            };
-            let open = namespaces.iter().filter(|namespace| is_open(around, namespace));
-            let namespaces: Vec<String> = open.map(ToString::to_string).collect();
-            let route = |port: &u16| Route { port: *port, gateway: selector.clone(), namespaces: namespaces.clone() };
-            routes.extend(ports.iter().map(route));
+            }
+            turns.piece().await;
+        }
+        if is_failing {
+            let targets = service.targets();
+            plan.failing.behind_gateways(ports.iter().filter_map(|number| targets.of(&Backend::Number(*number))));
         }
     }
     routes.into_iter().collect()
@@ -167,5 +235,67 @@ impl Namespace {
             labels: labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect(),
             is_terminating: object::deletion_timestamp(namespace).is_some(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::{actors::network_policy::snapshot::Snapshot, api::config::NetworkPolicyController};
+
+    fn rules() -> Rules {
+        let settings = NetworkPolicyController {
+            concurrent_syncs: 1,
+            namespace_selectors: Vec::new(),
+            ingress_controller_selector: None,
+            only_for_matching_pods: false,
+            explicit_from_world_peers: true,
+        };
+        Rules::new(&settings).expect("it has no selectors")
+    }
+
+    /// The Service `shop/cart`, open to all namespaces with all these ports.
+    fn cluster(namespaces: usize, ports: usize) -> Snapshot {
+        let prefix = "networking.resources.gardener.cloud/";
+        let ports: Vec<Value> = (1..=ports).map(|number| json!({ "port": number })).collect();
+        let mut snapshot = Snapshot::default();
+        let names = (0..namespaces).map(|number| format!("n{number}"));
+        for name in names.chain(["shop".to_owned()]) {
+            snapshot.add(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }));
+        }
+        let annotations = json!({
+            format!("{prefix}namespace-selectors"): "[{}]",
+            format!("{prefix}from-all-allowed-ports"): json!(ports).to_string(),
+        });
+        let metadata = json!({ "namespace": "shop", "name": "cart", "annotations": annotations });
+        let spec = json!({ "selector": { "app": "cart" } });
+        snapshot.add(&json!({ "apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec }));
+        snapshot
+    }
+
+    /// spec 40 §12
+    #[test]
+    fn plan_of_many_namespaces_pauses_after_few() {
+        let (name, cluster, pauses) = (NamespacedName::new("shop", "cart"), cluster(1_000, 2), Cell::new(0));
+        let rules = rules();
+        let pause = || {
+            pauses.set(pauses.get() + 1);
+            std::future::ready(())
+        };
+        let plan = plan_in_turns(&name, &rules, &cluster, pause).now_or_never().expect("its pauses are over at once");
+        assert_eq!(plan.expect("there is one").desired.policies.len(), 2 * 2 * 1_001);
+        assert!(pauses.get() >= 2_002 / 64, "{}", pauses.get());
+    }
+
+    /// spec 40 §12: nothing is written or deleted for a Service for which there is no memory
+    #[test]
+    fn plan_of_too_many_policies_is_none() {
+        let name = NamespacedName::new("shop", "cart");
+        assert!(plan(&name, &rules(), &cluster(99, 250)).is_ok());
+        assert_eq!(plan(&name, &rules(), &cluster(100, 250)).expect_err("too many"), NoPlan::TooMany);
     }
 }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{
+    label::TO,
     port::Port,
     text::{Sentence, Wording},
 };
@@ -79,6 +80,10 @@ pub struct Found {
     pub owner: NamespacedName,
     spec: Digest128,
     text: Digest128,
+    /// Client labels of the other side.
+    pub clients: Box<[Digest128]>,
+    /// The other side has pods that need no client label.
+    pub has_others: bool,
     /// It is being deleted.
     pub is_terminating: bool,
 }
@@ -192,7 +197,10 @@ impl Found {
     /// What is kept of a policy with both labels; `None` of another.
     pub fn of(policy: &Value) -> Option<Self> {
         let label = |key| object::label(policy, key);
+        let (clients, has_others) = other_side(&policy["spec"]);
         Some(Self {
+            clients,
+            has_others,
             owner: NamespacedName::new(label(SERVICE_NAMESPACE)?, label(SERVICE_NAME)?),
             spec: digest_of_spec(&policy["spec"]),
             text: digest_of_text(object::annotation(policy, DESCRIPTION).unwrap_or_default()),
@@ -201,7 +209,32 @@ impl Found {
     }
 }
 
-fn digest_of_text(text: &str) -> Digest128 {
+/// Whose pods are on the other side of a policy: the client labels, and whether there are pods without.
+fn other_side(spec: &Value) -> (Box<[Digest128]>, bool) {
+    let of_rules = spec["ingress"].as_array().into_iter().flatten();
+    let peers = of_rules.flat_map(|rule| rule["from"].as_array().into_iter().flatten());
+    let subject = Some(spec).filter(|spec| spec["egress"].as_array().is_some_and(|rules| !rules.is_empty()));
+    let selectors = peers.chain(subject).map(|side| &side["podSelector"]).filter(|selector| selector.is_object());
+    let (mut clients, mut has_others) = (Vec::new(), false);
+    for selector in selectors {
+        let before = clients.len();
+        clients.extend(client_labels(selector).map(|key| digest_of_text(key)));
+        has_others |= clients.len() == before;
+    }
+    (clients.into(), has_others)
+}
+
+/// Whether a peer is pods with a client label.
+pub(super) fn is_client_peer(peer: &Value) -> bool {
+    client_labels(&peer["podSelector"]).next().is_some()
+}
+
+fn client_labels(selector: &Value) -> impl Iterator<Item = &str> {
+    let labels = selector["matchLabels"].as_object().into_iter().flatten();
+    labels.map(|(key, _)| key.as_str()).filter(|key| key.starts_with(TO))
+}
+
+pub(super) fn digest_of_text(text: &str) -> Digest128 {
     cut(Sha256::digest(text.as_bytes()).as_slice())
 }
 

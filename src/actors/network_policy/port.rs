@@ -4,6 +4,12 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+use crate::api::{
+    field::Json,
+    quote::{cut_after, quoted},
+    record::{Record, last},
+};
+
 /// A port of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Port {
@@ -40,35 +46,32 @@ pub enum Protocol {
 /// # Errors
 /// What is wrong with it; of an entry with its index.
 pub fn ports(annotation: &str) -> Result<Vec<Port>, String> {
-    let json: Value = serde_json::from_str(annotation).map_err(|error| error.to_string())?;
-    match json {
-        Value::Null => Ok(Vec::new()),
-        Value::Array(entries) => {
-            let port = |(index, entry)| Port::read(entry).map_err(|text| format!("port [{index}]: {text}"));
-            entries.iter().enumerate().map(port).collect()
-        }
-        _ => Err("it is no list of ports".to_owned()),
-    }
+    let entries: Option<Vec<Record<'_>>> = serde_json::from_str(annotation).map_err(|error| error.to_string())?;
+    let port = |(index, entry)| Port::read(entry).map_err(|text| format!("port [{index}]: {text}"));
+    entries.into_iter().flatten().enumerate().map(port).collect()
 }
+
+/// Longest part of an annotation that an error repeats, in characters.
+const SHOWN: usize = 60;
 
 // === impl Port ===
 
 impl Port {
-    fn read(entry: &Value) -> Result<Self, String> {
-        let fields = entry.as_object().ok_or("it is no object")?;
-        let port = match field(fields, "port") {
+    fn read(entry: Record<'_>) -> Result<Self, String> {
+        let [protocol, port, end] = entry.fields(["protocol", "port", "endPort"])?;
+        let port = match last(port) {
             None => None,
-            Some(Value::String(text)) => Some(PortRef::read(text)?),
-            Some(number) => Some(PortRef::Number(number_of(number, "port")?)),
+            Some(Json::Text(text)) => Some(PortRef::read(&text)?),
+            Some(number) => Some(PortRef::Number(number_of(&number, "port")?)),
         };
-        let end = field(fields, "endPort").map(|number| number_of(number, "endPort")).transpose()?;
+        let end = last(end).map(|number| number_of(&number, "endPort")).transpose()?;
         if let Some(end) = end {
             match &port {
                 Some(PortRef::Number(first)) if *first <= end => {}
                 _ => return Err(format!("endPort {end} needs a port that is a number and not higher")),
             }
         }
-        Ok(Self { protocol: field(fields, "protocol").map(Protocol::read).transpose()?, port, end })
+        Ok(Self { protocol: last(protocol).map(|text| Protocol::read(&text)).transpose()?, port, end })
     }
 
     /// As it stands in a policy.
@@ -87,32 +90,39 @@ impl Port {
     }
 }
 
-/// A field that is there. Names count in any case, as in Go (P3).
-fn field<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    let found =
-        fields.get(name).or_else(|| fields.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|it| it.1));
-    found.filter(|value| !value.is_null())
+fn number_of(value: &Json<'_>, name: &str) -> Result<u16, String> {
+    let number = if let Json::Number(number) = value { number.as_u64().and_then(port_number) } else { None };
+    number.ok_or_else(|| format!("{name} {} is no number from 1 to 65535", as_text(value)))
 }
 
-fn number_of(value: &Value, name: &str) -> Result<u16, String> {
-    let number = value.as_u64().and_then(|number| u16::try_from(number).ok()).filter(|number| *number > 0);
-    number.ok_or_else(|| format!("{name} {value} is no number from 1 to 65535"))
+fn cut(text: &str) -> String {
+    quoted(&cut_after(SHOWN, text))
+}
+
+fn port_number(number: u64) -> Option<u16> {
+    u16::try_from(number).ok().filter(|number| *number > 0)
+}
+
+/// What an error says of a value: its JSON, or the beginning of it.
+fn as_text(value: &Json<'_>) -> String {
+    let text = serde_json::to_string(value).unwrap_or_default();
+    cut_after(SHOWN, &text).into_owned()
 }
 
 // === impl PortRef ===
 
 impl PortRef {
     /// A number in digits, or a name (D-5).
-    fn read(text: &str) -> Result<Self, String> {
+    pub(super) fn read(text: &str) -> Result<Self, String> {
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-            let number = text.parse().ok().filter(|number| *number > 0);
-            return number.map(Self::Number).ok_or_else(|| format!("port {text:?} is no number from 1 to 65535"));
+            let number = text.parse().ok().and_then(port_number);
+            return number.map(Self::Number).ok_or_else(|| format!("port {} is no number from 1 to 65535", cut(text)));
         }
         let is_name = text.len() <= 15
             && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
             && text.bytes().any(|byte| byte.is_ascii_lowercase());
         if !is_name || text.starts_with('-') || text.ends_with('-') || text.contains("--") {
-            return Err(format!("port {text:?} is neither a number nor the name of a port"));
+            return Err(format!("port {} is neither a number nor the name of a port", cut(text)));
         }
         Ok(Self::Name(text.into()))
     }
@@ -122,7 +132,7 @@ impl PortRef {
         match value? {
             Value::String(text) if text.is_empty() => None,
             Value::String(text) => Some(Self::Name(text.as_str().into())),
-            number => number_of(number, "port").ok().map(Self::Number),
+            number => number.as_u64().and_then(port_number).map(Self::Number),
         }
     }
 
@@ -147,8 +157,12 @@ impl fmt::Display for PortRef {
 // === impl Protocol ===
 
 impl Protocol {
-    fn read(value: &Value) -> Result<Self, String> {
-        value.as_str().and_then(Self::of).ok_or_else(|| format!("protocol {value} is none of TCP, UDP, SCTP"))
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Tcp, Self::Udp, Self::Sctp];
+
+    fn read(value: &Json<'_>) -> Result<Self, String> {
+        let protocol = value.as_text().and_then(Self::of);
+        protocol.ok_or_else(|| format!("protocol {} is none of TCP, UDP, SCTP", as_text(value)))
     }
 
     /// As it is written, upper case.

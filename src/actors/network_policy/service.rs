@@ -1,20 +1,30 @@
 //! Services: what is kept of one (spec 40 §2.3, §5.1, §11).
 
-use cluster::object;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use std::collections::BTreeMap;
+
+use cluster::object::{self, NamespacedName};
 use serde_json::Value;
 
 use super::{
-    label::{to_own, to_shared},
+    desired::Backend,
+    label::{self, to_own, to_shared},
     port::{self, Port, PortRef, Protocol},
 };
-use crate::api::selector::{Labels, Selector};
+use crate::api::{
+    quote::cut_after,
+    record::Record,
+    selector::{Labels, Selector},
+};
 
 const NAMESPACE_SELECTORS: &str = "networking.resources.gardener.cloud/namespace-selectors";
 const NAMESPACE_ALIAS: &str = "networking.resources.gardener.cloud/pod-label-selector-namespace-alias";
 const FROM_WORLD: &str = "networking.resources.gardener.cloud/from-world-to-ports";
 const FROM: &str = "networking.resources.gardener.cloud/from-";
 const ALLOWED_PORTS: &str = "-allowed-ports";
+/// Longest part of an annotation, and of what is wrong with it, that is repeated, in characters.
+const SHOWN: usize = 200;
+/// Selectors of namespaces that an annotation may have: each is asked of each namespace.
+const MOST_SELECTORS: usize = 100;
 
 /// What is kept of a Service: what its policies depend on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +63,13 @@ pub struct ServicePort {
     pub target: PortRef,
 }
 
+/// The ports of a Service by their numbers and names: of equal ones the first.
+#[derive(Debug, Default)]
+pub struct Targets<'a> {
+    by_number: BTreeMap<u16, &'a ServicePort>,
+    by_name: BTreeMap<&'a str, &'a ServicePort>,
+}
+
 /// An annotation that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("annotation {annotation}: failed unmarshalling {value}: {text}")]
@@ -72,8 +89,8 @@ impl Service {
         let annotation = |key: &str| object::annotation(service, key);
         let fault = |key: &str, text: String| Fault {
             annotation: key.into(),
-            value: object::annotation(service, key).unwrap_or_default().chars().take(200).collect::<String>().into(),
-            text: text.into(),
+            value: cut_after(SHOWN, object::annotation(service, key).unwrap_or_default()).into(),
+            text: cut_after(SHOWN, &text).into(),
         };
         let read = |key: &str, text: &str| port::ports(text).map_err(|error| fault(key, error));
         let selector = spec["selector"].as_object().into_iter().flatten();
@@ -119,28 +136,42 @@ impl Service {
             let alias = Some(&**alias).filter(|alias| !alias.is_empty());
             ports.iter().map(move |port| (alias, port.clone()))
         });
-        let mut groups: Vec<(Option<&str>, Port)> = Vec::new();
+        // T-16: the name says nothing of the end of a range.
+        let mut ends: BTreeMap<(Option<&str>, Port), Option<u16>> = BTreeMap::new();
         for (alias, port) in own.chain(of_aliases) {
-            let is_same = |known: &&mut (Option<&str>, Port)| {
-                known.0 == alias && known.1.protocol == port.protocol && known.1.port == port.port
-            };
-            match groups.iter_mut().find(is_same) {
-                // T-16: the name says nothing of the end of a range.
-                Some((_, known)) => known.end = known.end.max(port.end),
-                None => groups.push((alias, port)),
-            }
+            let end = ends.entry((alias, Port { end: None, ..port })).or_default();
+            *end = (*end).max(port.end);
         }
-        groups
+        ends.into_iter().map(|((alias, port), end)| (alias, Port { end, ..port })).collect()
     }
 
-    /// All label keys of clients, as they stand on pods: those of its own namespace and those of others.
-    pub fn client_keys(&self, namespace: &str, name: &str) -> Vec<Box<str>> {
-        let groups = self.port_groups();
-        let base = groups.iter().map(|(alias, port)| super::label::base(name, *alias, port));
-        let mut keys: Vec<Box<str>> = base
-            .flat_map(|base| [to_own(&base), to_shared(&base, namespace, self.alias.as_deref())])
-            .map(|key| key.effective().into())
-            .collect();
+    /// Its ports as others name them.
+    pub fn targets(&self) -> Targets<'_> {
+        let mut targets = Targets::default();
+        for port in self.ports.iter().rev() {
+            targets.by_number.insert(port.number, port);
+            targets.by_name.insert(&port.name, port);
+        }
+        targets
+    }
+
+    /// Label keys of clients in its own namespace, as they stand on pods.
+    pub fn own_client_keys(&self, name: &str) -> Vec<Box<str>> {
+        self.keys_of_clients(name, to_own)
+    }
+
+    /// Label keys of clients in the namespaces that it selects, as they stand on pods.
+    pub fn shared_client_keys(&self, name: &NamespacedName) -> Vec<Box<str>> {
+        if !self.selects_namespaces() {
+            return Vec::new();
+        }
+        self.keys_of_clients(&name.name, |base| to_shared(base, &name.namespace, self.alias.as_deref()))
+    }
+
+    fn keys_of_clients(&self, name: &str, key: impl Fn(&str) -> label::Key) -> Vec<Box<str>> {
+        let groups = self.port_groups().into_iter();
+        let keys = groups.map(|(alias, port)| key(&label::base(name, alias, &port)).effective().into());
+        let mut keys: Vec<Box<str>> = keys.collect();
         keys.sort();
         keys.dedup();
         keys
@@ -169,11 +200,7 @@ fn named(key: &str, value: &str, mut ports: Vec<Port>) -> Result<Vec<Port>, Faul
     for (index, port) in ports.iter_mut().enumerate() {
         if port.port.is_none() {
             let text = format!("port [{index}]: it has no port").into();
-            return Err(Fault {
-                annotation: key.into(),
-                value: value.chars().take(200).collect::<String>().into(),
-                text,
-            });
+            return Err(Fault { annotation: key.into(), value: cut_after(SHOWN, value).into(), text });
         }
         port.protocol.get_or_insert(Protocol::Tcp);
     }
@@ -181,12 +208,29 @@ fn named(key: &str, value: &str, mut ports: Vec<Port>) -> Result<Vec<Port>, Faul
 }
 
 fn selectors(text: &str) -> Result<Vec<Selector>, String> {
-    let selectors: Option<Vec<LabelSelector>> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let selectors: Option<Vec<Record<'_>>> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let read = |(index, selector)| {
-        let read = Selector::new(selector);
+        let read = Selector::of_record(selector);
         read.map_err(|error| format!("selector [{index}]: failed parsing to labels.Selector: {error}"))
     };
-    selectors.iter().flatten().enumerate().map(read).collect()
+    let selectors = selectors.unwrap_or_default();
+    if selectors.len() > MOST_SELECTORS {
+        return Err(format!("{} selectors are more than {MOST_SELECTORS}", selectors.len()));
+    }
+    selectors.into_iter().enumerate().map(read).collect()
+}
+
+// === impl Targets ===
+
+impl Targets<'_> {
+    /// The port in the pods that is meant (spec 40 §7.9).
+    pub fn of(&self, backend: &Backend) -> Option<Port> {
+        let port = match backend {
+            Backend::Number(number) => self.by_number.get(number),
+            Backend::Name(name) => self.by_name.get(&**name),
+        }?;
+        Some(Port { protocol: Some(port.protocol), port: Some(port.target.clone()), end: None })
+    }
 }
 
 // === impl ServicePort ===

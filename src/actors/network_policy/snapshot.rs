@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     clients,
     desired::Backend,
-    exposure::{self, Backends, VirtualService},
+    exposure::{self, Backends, Gateway, VirtualService},
     plan::{Namespace, Surroundings},
     policy::{Found, Policy},
     rules::Rules,
@@ -24,7 +24,7 @@ pub struct Snapshot {
     services: BTreeMap<NamespacedName, Service>,
     ingresses: Vec<(String, Backends)>,
     virtual_services: BTreeMap<NamespacedName, VirtualService>,
-    gateways: BTreeMap<NamespacedName, Option<Selector>>,
+    gateways: BTreeMap<NamespacedName, Gateway>,
     pods: BTreeSet<(Labels, Box<str>)>,
     clients: BTreeSet<(Box<str>, Box<str>)>,
     policies: BTreeMap<NamespacedName, Option<Found>>,
@@ -69,7 +69,7 @@ impl Snapshot {
                 self.virtual_services.insert(name, VirtualService::of(object));
             }
             ("networking.istio.io", "Gateway") => {
-                self.gateways.insert(name, exposure::gateway_selector(object));
+                self.gateways.insert(name, Gateway::of(object));
             }
             ("", "Pod") => self.add_pods(&name.namespace, object),
             (group, kind) if clients::TEMPLATES.iter().any(|known| (known.0, known.1) == (group, kind)) => {
@@ -121,7 +121,7 @@ impl Snapshot {
 
     /// The labels of all Gateways' pods.
     pub fn gateway_selectors(&self) -> BTreeSet<&Selector> {
-        self.gateways.values().flatten().collect()
+        self.gateways.values().filter_map(Gateway::selector).collect()
     }
 
     /// How the policy that is there compares.
@@ -131,6 +131,16 @@ impl Snapshot {
             Some(Some(found)) if policy.is(found, service) => State::Right,
             Some(_) => State::Differs,
         }
+    }
+
+    /// What is kept of a policy with the labels of a Service.
+    pub fn found(&self, policy: &NamespacedName) -> Option<&Found> {
+        self.policies.get(policy)?.as_ref()
+    }
+
+    /// Whether a namespace is there, and not being deleted.
+    pub fn is_open(&self, namespace: &str) -> bool {
+        self.namespaces.get(namespace).is_some_and(|namespace| !namespace.is_terminating)
     }
 
     /// Whether a policy of this name is there.
@@ -180,7 +190,7 @@ impl Surroundings for Snapshot {
         all.map(|(name, it)| (name.clone(), it.clone())).collect()
     }
 
-    fn gateway(&self, name: &NamespacedName) -> Option<Option<Selector>> {
+    fn gateway(&self, name: &NamespacedName) -> Option<Gateway> {
         self.gateways.get(name).cloned()
     }
 

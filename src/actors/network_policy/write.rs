@@ -5,11 +5,15 @@ use std::collections::BTreeSet;
 
 use cluster::{ApiError, Context, DeleteOptions, Deleted, Lock, Resource, Wrote, object::NamespacedName};
 use futures::{StreamExt as _, stream};
+use serde_json::Value;
+use tokio::task::yield_now;
 
 use super::{
-    NetworkPolicies, label,
+    NetworkPolicies, name,
+    others::Others,
     plan::Plan,
-    policy::{Found, Policy},
+    policy::{Direction, Found, Policy},
+    turns::Turns,
 };
 
 /// Requests of one pass side by side ("Better than upstream" 13).
@@ -35,27 +39,45 @@ enum Fate {
     Failed(String),
 }
 
+/// What the writes of one pass share.
+struct Pass<'p> {
+    context: &'p Context,
+    owner: &'p NamespacedName,
+    plan: &'p Plan,
+    others: &'p Others,
+}
+
 impl NetworkPolicies {
     /// Brings the policies of a Service about. Names that belong to another Service are changed in the plan.
     pub(super) async fn write(&self, context: &Context, owner: &NamespacedName, plan: &mut Plan) -> Written {
-        self.evade(owner, plan);
+        let others = Others::default();
+        self.evade(owner, plan, &others).await;
+        let pass = Pass { context, owner, plan, others: &others };
         let mut written = Written::default();
-        let wanted = &plan.desired.policies;
-        let differs = |policy: &&Policy| {
-            self.known.policies.store().with(&policy.name, |found| policy.is(&found.fields, owner)) != Some(true)
-        };
-        let mut fates = stream::iter(wanted.iter().filter(differs))
-            .map(|policy| self.bring_about(context, owner, policy))
-            .buffer_unordered(SIDE_BY_SIDE);
+        let wanted = &pass.plan.desired.policies;
+        let (mut turns, mut differing) = (Turns::new(yield_now), Vec::new());
+        for policy in wanted {
+            let is = |found: &Found| policy.is(found, owner);
+            if self.known.policies.store().with(&policy.name, |found| is(&found.fields)) != Some(true) {
+                differing.push(policy);
+            }
+            turns.piece().await;
+        }
+        let mut fates =
+            stream::iter(differing).map(|policy| self.bring_about(&pass, policy)).buffer_unordered(SIDE_BY_SIDE);
         while let Some(fate) = fates.next().await {
             written.add(fate);
         }
         drop(fates);
 
-        let all = self.known.policies_of(owner);
         let names: BTreeSet<&NamespacedName> = wanted.iter().map(|policy| &policy.name).collect();
-        let is_stale = |policy: &&NamespacedName| !names.contains(policy) && !plan.failing.keeps(policy, owner, &all);
-        let stale: Vec<&NamespacedName> = all.iter().filter(is_stale).collect();
+        let mut stale = Vec::new();
+        for policy in self.known.policies_of(owner) {
+            if !names.contains(&policy) && !self.keeps(&pass, &policy) {
+                stale.push(policy);
+            }
+            turns.piece().await;
+        }
         if stale.is_empty() {
             return written;
         }
@@ -64,62 +86,79 @@ impl NetworkPolicies {
             return written;
         }
         let mut fates =
-            stream::iter(stale).map(|name| self.delete(context, owner, name)).buffer_unordered(SIDE_BY_SIDE);
+            stream::iter(&stale).map(|name| self.delete(context, owner, name)).buffer_unordered(SIDE_BY_SIDE);
         while let Some(fate) = fates.next().await {
             written.add(fate);
         }
         written
     }
 
+    /// Whether a policy that is known may come from what cannot be read at present.
+    fn keeps(&self, pass: &Pass<'_>, policy: &NamespacedName) -> bool {
+        let found = self.known.policies.store().with(policy, |found| found.fields.clone());
+        found.is_some_and(|found| self.keeps_found(pass, policy, &found))
+    }
+
+    fn keeps_found(&self, pass: &Pass<'_>, policy: &NamespacedName, found: &Found) -> bool {
+        pass.plan.failing.keeps(policy, found, &|namespace| self.known.is_open(namespace))
+    }
+
     /// Takes other names for policies whose names another Service has and wants (spec 40 §7.11).
-    fn evade(&self, owner: &NamespacedName, plan: &mut Plan) {
+    async fn evade(&self, owner: &NamespacedName, plan: &mut Plan, others: &Others) {
+        let mut turns = Turns::new(yield_now);
         for policy in &mut plan.desired.policies {
             let other = self.known.policies.store().with(&policy.name, |found| found.fields.owner.clone());
-            let Some(other) = other.filter(|other| other != owner) else { continue };
-            let wants_it = match self.plan(&other) {
-                Ok(plan) => plan.desired.policies.iter().any(|theirs| theirs.name == policy.name),
-                Err(_) => true,
-            };
-            if wants_it {
-                policy.name.name = label::evading(&policy.name.name, owner);
+            if let Some(other) = other.filter(|other| other != owner)
+                && self.wants(others, &other, &policy.name).await
+            {
+                policy.name.name = name::evading(&policy.name.name, owner);
             }
+            turns.piece().await;
         }
         plan.desired.policies.sort_by(|one, other| one.name.cmp(&other.name));
     }
 
-    async fn bring_about(&self, context: &Context, owner: &NamespacedName, policy: &Policy) -> Fate {
+    /// Whether another Service wants a policy of this name.
+    async fn wants(&self, others: &Others, other: &NamespacedName, policy: &NamespacedName) -> bool {
+        let plan = || async {
+            let plan = self.plan(other).await.ok()?;
+            Some(plan.desired.policies.into_iter().map(|policy| policy.name).collect())
+        };
+        others.want(other, policy, plan).await
+    }
+
+    async fn bring_about(&self, pass: &Pass<'_>, policy: &Policy) -> Fate {
         let is_known = self.known.policies.store().with(&policy.name, |_| ()).is_some();
         let result = match is_known {
-            true => self.patch(context, owner, policy).await,
-            false => self.create(context, owner, policy).await,
+            true => self.patch(pass, policy).await,
+            false => self.create(pass, policy).await,
         };
         result.unwrap_or_else(|error| Fate::Failed(format!("policy {}: {error}", policy.name)))
     }
 
-    async fn create(&self, context: &Context, owner: &NamespacedName, policy: &Policy) -> Result<Fate, ApiError> {
+    async fn create(&self, pass: &Pass<'_>, policy: &Policy) -> Result<Fate, ApiError> {
         let asked = self.target.clock().monotonic();
-        let at = at(&policy.name);
-        match self.target.create(context, &at, &policy.created(owner)).await {
+        let (at, wanted) = (at(&policy.name), policy.created(pass.owner));
+        match self.target.create(pass.context, &at, &wanted).await {
             Ok(answer) => {
-                self.known.policies.wrote(&answer, &owner.to_string(), asked);
-                Ok(Fate::Written)
+                self.known.policies.wrote(&answer, &pass.owner.to_string(), asked);
+                Ok(Fate::of_answer(&answer, &wanted))
             }
             // One without our labels, which is adopted, or one that the watch has not told of yet.
-            Err(error) if error.is_already_exists() => self.patch(context, owner, policy).await,
+            Err(error) if error.is_already_exists() => self.patch(pass, policy).await,
             Err(error) => Err(error),
         }
     }
 
     /// Changes one that is there, by what it is now.
-    async fn patch(&self, context: &Context, owner: &NamespacedName, policy: &Policy) -> Result<Fate, ApiError> {
-        let (at, asked) = (at(&policy.name), self.target.clock().monotonic());
-        let Some(live) = self.target.find(context, &at).await? else { return Ok(Fate::Overtaken) };
+    async fn patch(&self, pass: &Pass<'_>, policy: &Policy) -> Result<Fate, ApiError> {
+        let (owner, asked) = (pass.owner, self.target.clock().monotonic());
+        let at = at(&policy.name);
+        let Some(live) = self.target.find(pass.context, &at).await? else { return Ok(Fate::Overtaken) };
         let found = Found::of(&live);
-        let is_of_other = |found: &Found| {
-            let wants_it = |plan: super::plan::Plan| plan.desired.policies.iter().any(|it| it.name == policy.name);
-            found.owner != *owner && self.plan(&found.owner).map_or(true, wants_it)
-        };
-        if found.as_ref().is_some_and(is_of_other) {
+        if let Some(found) = found.as_ref().filter(|found| found.owner != *owner)
+            && self.wants(pass.others, &found.owner, &policy.name).await
+        {
             self.known.policies.found(&live, asked);
             return Ok(Fate::Overtaken);
         }
@@ -128,11 +167,19 @@ impl NetworkPolicies {
         }
         let mut after = live.clone();
         policy.write_to(&mut after, owner);
+        let is_shared = |found: &Found| {
+            policy.direction == Direction::Ingress
+                && found.owner == *owner
+                && self.keeps_found(pass, &policy.name, found)
+        };
+        if found.as_ref().is_some_and(is_shared) {
+            pass.plan.failing.keep_peers(&live, &mut after);
+        }
         let asked = self.target.clock().monotonic();
-        match self.target.patch_to(context, &at, &live, &after, Lock::None).await {
+        match self.target.patch_to(pass.context, &at, &live, &after, Lock::None).await {
             Ok(Wrote::Updated(answer)) => {
                 self.known.policies.wrote(&answer, &owner.to_string(), asked);
-                Ok(Fate::Written)
+                Ok(Fate::of_answer(&answer, &after))
             }
             Ok(_) => {
                 self.known.policies.found(&live, asked);
@@ -156,6 +203,16 @@ impl NetworkPolicies {
             Err(error) => return Fate::Failed(format!("policy {name}: {error}")),
         }
         Fate::Written
+    }
+}
+
+// === impl Fate ===
+
+impl Fate {
+    /// The patch is bound to no version, and others change what is admitted: an answer that is not what was wanted is drift of
+    /// which no event tells any more. The back-off keeps a fight with a webhook slow.
+    fn of_answer(answer: &Value, wanted: &Value) -> Self {
+        if Found::of(answer) == Found::of(wanted) { Self::Written } else { Self::Overtaken }
     }
 }
 

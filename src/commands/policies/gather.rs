@@ -9,11 +9,14 @@ use cluster::{
 use kit::{Deadline, Lane};
 
 use super::super::CommandError;
-use crate::actors::network_policy::{
-    plan::plan,
-    policy::{SERVICE_NAME, SERVICE_NAMESPACE},
-    rules::Rules,
-    snapshot::Snapshot,
+use crate::{
+    actors::network_policy::{
+        plan::plan,
+        policy::{SERVICE_NAME, SERVICE_NAMESPACE},
+        rules::Rules,
+        snapshot::Snapshot,
+    },
+    api::selector::Selector,
 };
 
 /// How long all requests together may take.
@@ -67,9 +70,7 @@ impl Gathering<'_> {
             return Ok(());
         }
         let selectors = self.snapshot.gateway_selectors().into_iter();
-        let pairs = |(key, value): (&String, &String)| format!("{key}={value}");
-        let selectors: Vec<String> =
-            selectors.map(|it| it.labels.iter().map(pairs).collect::<Vec<_>>().join(",")).collect();
+        let selectors: Vec<String> = selectors.filter_map(Selector::to_query).collect();
         for selector in selectors {
             self.list(&core("Pod", "pods"), None, ListQuery { label_selector: Some(selector), ..metadata() }).await?;
         }

@@ -13,7 +13,7 @@ pub(super) use self::gather::gather;
 use super::{CommandError, DIFFERENT, Said, input::Source, output::one_line};
 use crate::{
     actors::network_policy::{
-        label,
+        name,
         plan::{Plan, plan},
         policy::{Direction, Policy},
         rules::Rules,
@@ -138,7 +138,7 @@ pub(super) fn show(snapshot: &Snapshot, services: &[NamespacedName], rules: &Rul
 /// The policy under the name it has while another Service has its own (spec 40 §7.11), if it is there under that.
 fn evading(snapshot: &Snapshot, service: &NamespacedName, policy: &Policy) -> Policy {
     let mut evading = policy.clone();
-    evading.name.name = label::evading(&policy.name.name, service);
+    evading.name.name = name::evading(&policy.name.name, service);
     let is_taken = snapshot.owner_of(&policy.name).is_some_and(|owner| owner != service);
     if is_taken && snapshot.has_policy(&evading.name) { evading } else { policy.clone() }
 }
@@ -189,8 +189,12 @@ fn row(snapshot: &Snapshot, service: &NamespacedName, policy: &Policy, shown: Sh
 fn left(snapshot: &Snapshot, service: &NamespacedName, plan: &Plan, wanted: &[Policy]) -> Vec<Row> {
     let wanted: BTreeSet<_> = wanted.iter().map(|policy| &policy.name).collect();
     let there = snapshot.policies_of(service);
+    let is_kept = |name: &NamespacedName| {
+        let is_open = |namespace: &str| snapshot.is_open(namespace);
+        snapshot.found(name).is_some_and(|found| plan.failing.keeps(name, found, &is_open))
+    };
     let row = |name: &NamespacedName| {
-        let (state, why) = match plan.failing.keeps(name, service, &there) {
+        let (state, why) = match is_kept(name) {
             true => ("kept", "It may come from what cannot be read at present."),
             false => ("obsolete", "Nothing asks for it any more: the controller deletes it."),
         };

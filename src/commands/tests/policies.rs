@@ -117,7 +117,7 @@ spec: {podSelector: {}}
     assert!(taken.contains("taken     in   ns         ingress-to-web-tcp-8080\n"), "{taken}");
     assert!(taken.contains("(Service ns/other has this name; while it needs it, ours gets a hash at its end.)"));
 
-    let evading = crate::actors::network_policy::label::evading(name, &NamespacedName::new("ns", "web"));
+    let evading = crate::actors::network_policy::name::evading(name, &NamespacedName::new("ns", "web"));
     let both = shown(&[policy(name, "other"), policy(&evading, "web")]);
     assert!(both.contains(&format!("differs   in   ns         {evading}\n")) && !both.contains("obsolete"), "{both}");
 }

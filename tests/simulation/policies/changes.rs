@@ -1,6 +1,9 @@
 //! What makes policies come, go and return.
 
+use std::time::Duration;
+
 use serde_json::json;
+use sim::Fault;
 
 use super::{
     BLUE, OWN, WEB, begin, cart, cart_with_ports, has, labels, names, namespace, policy, put, set_label, settings,
@@ -224,5 +227,59 @@ fn what_says_nothing_of_connections_causes_no_pass() {
         seconds(10).await;
         assert_eq!(passes(), before);
         assert_eq!((world.writes(), names(&world).len()), (Vec::new(), 2));
+    });
+}
+
+/// spec 40 §8.3: a change between our read and our patch is drift, too
+#[test]
+fn what_somebody_edits_while_a_policy_is_patched_returns() {
+    world(1, |world| async move {
+        start(&world, settings()).await;
+        put(&world, cart(&[]));
+        has(&world, &OWN).await;
+        // Nothing but the answer tells of it.
+        world.sim.set_faults(|info| match (&*info.verb, &*info.resource) {
+            ("watch", "networkpolicies") => Fault::Hang,
+            ("patch", "networkpolicies") => Fault::Delay(Duration::from_secs(2)),
+            _ => Fault::None,
+        });
+        world.stop().await;
+        begin(&world, settings()).await;
+        world.sim.edit("services", "shop", "cart", |live| live["spec"]["selector"] = json!({ "app": "cart2" }));
+        seconds(1).await;
+        let edit = |live: &mut serde_json::Value| live["spec"]["policyTypes"] = json!(["Ingress", "Egress"]);
+        world.sim.edit("networkpolicies.networking.k8s.io", "shop", "ingress-to-cart-tcp-8443", edit);
+        seconds(10).await;
+        let policy = policy(&world, OWN[0]);
+        assert_eq!(policy["spec"]["podSelector"]["matchLabels"], json!({ "app": "cart2" }));
+        assert_eq!(policy["spec"]["policyTypes"], json!(["Ingress"]));
+        let patches = world.writes().iter().filter(|write| write.starts_with("patch")).count();
+        assert_eq!(patches, 3, "one for each policy, and one that repairs");
+    });
+}
+
+/// spec 40 §7.11: however many names two Services have in common
+#[test]
+fn services_with_hundreds_of_names_in_common_have_their_policies() {
+    const CLIENTS: usize = 200;
+    world(1, |world| async move {
+        namespace(&world, "a", &[]);
+        namespace(&world, "a-b", &[]);
+        for number in 0..CLIENTS {
+            namespace(&world, &format!("x{number}"), &[("team", "blue")]);
+        }
+        start(&world, settings()).await;
+        for (home, name) in [("a-b", "c"), ("a", "b-c")] {
+            let mut service = cart(&[BLUE]);
+            (service["metadata"]["namespace"], service["metadata"]["name"]) = (json!(home), json!(name));
+            put(&world, service);
+        }
+        let count = |home: &str, name: &str| super::policies_of(&world, home, name).len();
+        let all = 2 * (CLIENTS + 1);
+        world.eventually("all of both", || count("a-b", "c") == all && count("a", "b-c") == all).await;
+        seconds(5).await;
+        world.sim.clear_requests();
+        seconds(60).await;
+        assert_eq!(world.writes(), [""; 0]);
     });
 }

@@ -92,12 +92,12 @@ fn the_way_out_of_the_ingress_controller_waits_for_its_namespace() {
 
 // --- Istio
 
-fn istio(world: &World) {
+pub(super) fn istio(world: &World) {
     put(world, istio_definition("v1beta1", "VirtualService", "virtualservices"));
     put(world, istio_definition("v1beta1", "Gateway", "gateways"));
 }
 
-fn gateway(world: &World, name: &str, app: &str) {
+pub(super) fn gateway(world: &World, name: &str, app: &str) {
     put(
         world,
         json!({
@@ -107,7 +107,7 @@ fn gateway(world: &World, name: &str, app: &str) {
     );
 }
 
-fn virtual_service(world: &World, gateways: &[&str], host: &str) {
+pub(super) fn virtual_service(world: &World, gateways: &[&str], host: &str) {
     put(
         world,
         json!({
@@ -121,7 +121,7 @@ fn virtual_service(world: &World, gateways: &[&str], host: &str) {
     );
 }
 
-const HOST: &str = "cart.shop.svc.cluster.local";
+pub(super) const HOST: &str = "cart.shop.svc.cluster.local";
 
 fn gateway_pods(world: &World) {
     for namespace in ["istio-a", "istio-b"] {
@@ -250,6 +250,65 @@ fn istio_may_come_later_and_stays_after_a_restart() {
         begin(&world, settings()).await;
         seconds(60).await;
         assert_eq!(world.writes(), [""; 0]);
+        has(&world, &[&OWN[..], &ISTIO].concat()).await;
+    });
+}
+
+/// spec 40 §7.10: of any number of Gateways, named or not
+#[test]
+fn gateways_may_have_any_number_of_selectors() {
+    world(1, |world| async move {
+        istio(&world);
+        gateway_pods(&world);
+        for number in 0..100 {
+            gateway(&world, &format!("idle{number}"), &format!("idle{number}"));
+        }
+        start(&world, settings()).await;
+        put(&world, cart(&[]));
+        gateway(&world, "gw", "gw");
+        virtual_service(&world, &["gw"], HOST);
+        has(&world, &[&OWN[..], &ISTIO].concat()).await;
+        let pods = |world: &World| world.asked().iter().filter(|request| request.starts_with("list pods")).count();
+        assert_eq!(pods(&world), 1, "{:?}", world.asked());
+
+        // Very many that are named: the pods of the last one are found as those of the first.
+        super::namespace(&world, "istio-c", &[]);
+        pod(&world, "istio-c", "gateway", json!({ "app": "g99" }));
+        for number in 0..100 {
+            gateway(&world, &format!("g{number}"), &format!("g{number}"));
+        }
+        let names: Vec<String> = (0..100).map(|number| format!("g{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).chain(["gw"]).collect();
+        virtual_service(&world, &names, HOST);
+        let third = ["shop/ingress-to-cart-tcp-8443-from-istio-c", "istio-c/egress-to-shop-cart-tcp-8443-from-istio"];
+        has(&world, &[&OWN[..], &ISTIO, &third].concat()).await;
+        pod(&world, "istio-a", "other", json!({ "app": "g98" }));
+        world.sim.remove("pods", "istio-c", "gateway");
+        world.sim.remove("pods", "istio-b", "gateway");
+        // Both have pods in one namespace now: the second way out has a suffix.
+        let out = |name: &str| name.starts_with("istio-a/egress-to-shop-cart-tcp-8443-from-istio");
+        world
+            .eventually("both in istio-a", || {
+                let names = super::names(&world);
+                names.len() == 5 && names.iter().filter(|name| out(name)).count() == 2
+            })
+            .await;
+    });
+}
+
+/// spec 40 §7.10: it costs no square of their number to take leadership
+#[test]
+fn gateways_by_the_thousand_are_taken_up_at_once() {
+    world(1, |world| async move {
+        istio(&world);
+        gateway_pods(&world);
+        for number in 0..3_000 {
+            gateway(&world, &format!("g{number}"), &format!("g{number}"));
+        }
+        gateway(&world, "gw", "gw");
+        start(&world, settings()).await;
+        put(&world, cart(&[]));
+        virtual_service(&world, &["gw"], HOST);
         has(&world, &[&OWN[..], &ISTIO].concat()).await;
     });
 }

@@ -1,10 +1,13 @@
 //! Policies that follow client pods (`onlyForMatchingPods`).
 
+use std::time::Duration;
+
 use gardener_resource_manager::api::config::NetworkPolicyController;
 use serde_json::{Value, json};
+use sim::{Fault, Seen};
 
-use super::{BLUE, OWN, P, WEB, cart, has, namespace, pod, put, settings, start};
-use crate::world::{seconds, world};
+use super::{BLUE, OWN, P, WEB, begin, cart, has, namespace, pod, put, settings, start};
+use crate::world::{World, seconds, world};
 
 fn gated() -> NetworkPolicyController {
     NetworkPolicyController { only_for_matching_pods: true, ..settings() }
@@ -83,4 +86,98 @@ fn a_template_brings_the_policies_before_its_pods() {
             has(&world, &OWN).await;
         });
     }
+}
+
+/// A Deployment whose pods are clients of `shop/cart`.
+fn deployment(world: &World) {
+    let template = json!({
+        "metadata": { "labels": to("cart-tcp-8443", "allowed") },
+        "spec": { "containers": [{ "name": "c", "image": "i" }] },
+    });
+    let spec = json!({ "selector": { "matchLabels": to("cart-tcp-8443", "allowed") }, "template": template });
+    let metadata = json!({ "namespace": "shop", "name": "client" });
+    put(world, json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec }));
+}
+
+/// spec 40 §7.6, T-11: all that says who is a client is known before the first pass
+#[test]
+fn gated_policies_of_a_template_outlive_a_restart() {
+    world(1, |world| async move {
+        start(&world, gated()).await;
+        put(&world, cart(&[]));
+        deployment(&world);
+        has(&world, &OWN).await;
+        world.stop().await;
+        world.sim.clear_requests();
+        // Its list comes last.
+        world.sim.set_faults(|info| {
+            let is_it = info.resource == "deployments" && info.verb == "list";
+            if is_it { Fault::DelayAnswer(Duration::from_secs(20)) } else { Fault::None }
+        });
+        begin(&world, gated()).await;
+        seconds(60).await;
+        assert_eq!(world.writes(), [""; 0]);
+        has(&world, &OWN).await;
+    });
+}
+
+/// spec 40 §4: the right to see templates may not be granted
+#[test]
+fn gated_policies_need_no_right_to_see_templates() {
+    world(1, |world| async move {
+        world.sim.set_faults(|info| {
+            let is_it = info.resource == "deployments" && info.user.starts_with("grm");
+            if is_it { Fault::FailBefore(Seen::forbidden(info)) } else { Fault::None }
+        });
+        start(&world, gated()).await;
+        put(&world, cart(&[]));
+        pod(&world, "shop", "one", to("cart-tcp-8443", "allowed"));
+        has(&world, &OWN).await;
+        world.sim.remove("pods", "shop", "one");
+        has(&world, &[]).await;
+    });
+}
+
+/// spec 40 §5.3: a client concerns its own namespace, and those who select it
+#[test]
+fn gated_client_wakes_the_services_it_concerns_only() {
+    world(1, |world| async move {
+        for name in ["web", "other", "third"] {
+            namespace(&world, name, &[("team", if name == "web" { "blue" } else { "red" })]);
+        }
+        start(&world, gated()).await;
+        let selectors = |team: &str| json!([{ "matchLabels": { "team": team } }]).to_string();
+        let put_in = |home: &str, annotations: &[(&str, &str)]| {
+            let mut service = cart(annotations);
+            service["metadata"]["namespace"] = json!(home);
+            put(&world, service);
+        };
+        let probes = ("from-probes-allowed-ports", r#"[{"port":9090}]"#);
+        let alias = ("pod-label-selector-namespace-alias", "all");
+        // Their actors stay: each has a policy.
+        let open = ("from-world-to-ports", "[]");
+        put_in("shop", &[open, probes, alias, ("namespace-selectors", &selectors("blue"))]);
+        put_in("other", &[open, probes, alias, ("namespace-selectors", &selectors("red"))]);
+        put_in("third", &[open, probes, alias]);
+        seconds(5).await;
+        let passes = || {
+            let actors = world.universe.env.census.snapshot();
+            let of = |home: &str| {
+                let path = format!("networkpolicy/{home}/cart");
+                actors.iter().find(|actor| actor.path == path).map_or(0, |actor| actor.finished)
+            };
+            ["shop", "other", "third"].map(of)
+        };
+        let before = passes();
+        pod(&world, "web", "one", to("all-probes", "allowed"));
+        seconds(5).await;
+        let after = passes();
+        assert!(before.iter().all(|passes| *passes > 0) && after[0] > before[0], "{before:?} {after:?}");
+        assert_eq!(after[1..], before[1..]);
+        pod(&world, "third", "one", to("probes", "allowed"));
+        seconds(5).await;
+        let last = passes();
+        assert!(last[2] > after[2], "{after:?} {last:?}");
+        assert_eq!(last[0], after[0]);
+    });
 }

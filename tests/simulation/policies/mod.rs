@@ -1,7 +1,8 @@
 //! NetworkPolicies of Services (spec 40) in their surroundings.
 //!
 //! `ports`: which policies a Service has, and how they look. `changes`: what makes them come, go and return. `exposure`:
-//! Ingresses and gateways. `gating`: policies that follow client pods. `shell`: requests, start, what cannot be read. `random`: lives.
+//! Ingresses and gateways. `gating`: policies that follow client pods. `shell`: requests, start, what cannot be read. `sources`: what those that
+//! cannot be read keep. `random`: lives.
 
 mod changes;
 mod exposure;
@@ -9,6 +10,7 @@ mod gating;
 mod ports;
 mod random;
 mod shell;
+mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
 

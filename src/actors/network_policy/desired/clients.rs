@@ -3,38 +3,31 @@
 use super::{
     super::{
         label::{self, ALLOWED, Key},
+        name::Peers,
         policy::{Direction, Opening},
         port::Port,
         text::Sentence,
     },
-    Desired, View,
+    Piece, View, Wanted,
 };
 use crate::api::selector::{Labels, Selector};
 
 /// A pair of policies for each port and each namespace.
-pub(super) fn add(view: &View<'_>, wanted: &mut Desired) {
-    for (alias, port) in view.service.port_groups() {
+pub(super) fn pieces<'v>(view: &'v View<'_>) -> impl Iterator<Item = Piece> + 'v {
+    view.service.port_groups().into_iter().flat_map(move |(alias, port)| {
         let base = label::base(&view.name.name, alias, &port);
-        let id = label::id(&view.name.name, alias, &port);
-        let own = label::to_own(&base);
-        add_pair(view, wanted, view.home(), &own, &id, &port);
-        if view.clients.is_empty() {
-            continue;
-        }
+        let own = (view.home(), label::to_own(&base));
         let shared = label::to_shared(&base, view.home(), view.service.alias.as_deref());
-        for namespace in &view.clients {
-            add_pair(view, wanted, namespace, &shared, &id, &port);
-        }
-    }
+        let others = view.clients.iter().map(move |namespace| (namespace.as_str(), shared.clone()));
+        let all = std::iter::once(own).chain(others);
+        all.map(move |(namespace, key)| pair(view, namespace, &key, alias, &port))
+    })
 }
 
-fn add_pair(view: &View<'_>, wanted: &mut Desired, namespace: &str, key: &Key, id: &str, port: &Port) {
+fn pair(view: &View<'_>, namespace: &str, key: &Key, alias: Option<&str>, port: &Port) -> Piece {
     let effective = key.effective();
     if !(view.has_client)(namespace, &effective) {
-        return;
-    }
-    if key.is_shortened() {
-        wanted.shortened.push(key.clone());
+        return Piece::new();
     }
     let home = view.home();
     let clients = Selector::of_labels(Labels::from([(effective, ALLOWED.to_owned())]));
@@ -46,12 +39,11 @@ fn add_pair(view: &View<'_>, wanted: &mut Desired, namespace: &str, key: &Key, i
         clients: clients.clone(),
         is_ingress_controller: false,
     };
-    let (ingress, egress) = match namespace == home {
-        true => (format!("ingress-to-{id}"), format!("egress-to-{id}")),
-        false => (format!("ingress-to-{id}-from-{namespace}"), format!("egress-to-{home}-{id}")),
-    };
+    let name = |direction| view.policy_name(direction, Peers::Clients(alias), namespace).of(port);
     let from = Opening::pods(&clients, namespace, home, port.clone(), sentence(Direction::Ingress));
-    wanted.policies.push(view.policy(Direction::Ingress, home, ingress, view.pods(), from));
+    let ingress = view.policy(name(Direction::Ingress), Direction::Ingress, view.pods(), from);
     let to = Opening::pods(&view.pods(), home, namespace, port.clone(), sentence(Direction::Egress));
-    wanted.policies.push(view.policy(Direction::Egress, namespace, egress, clients.clone(), to));
+    let egress = view.policy(name(Direction::Egress), Direction::Egress, clients, to);
+    let shortened = key.is_shortened().then(|| key.clone());
+    vec![Wanted { policy: ingress, shortened }, Wanted { policy: egress, shortened: None }]
 }

@@ -2,36 +2,40 @@
 
 use super::{
     super::{
-        label,
+        name::Peers,
         policy::{Direction, Opening},
+        port::Port,
         text::Sentence,
     },
-    Backend, Desired, View,
+    Backend, Piece, Route, View, Wanted,
 };
 
 /// A pair of policies for each port and each namespace in which the gateway has pods.
-pub(super) fn add(view: &View<'_>, wanted: &mut Desired) {
+pub(super) fn pieces<'v>(view: &'v View<'_>) -> impl Iterator<Item = Piece> + 'v {
+    let known = view.service.targets();
+    view.routes.iter().flat_map(move |route| {
+        let numbers = route.ports.iter().map(|number| Backend::Number(*number));
+        let ports: Vec<Port> = numbers.filter_map(|number| known.of(&number)).collect();
+        ports
+            .into_iter()
+            .flat_map(move |port| route.namespaces.iter().map(move |namespace| pair(view, route, namespace, &port)))
+    })
+}
+
+fn pair(view: &View<'_>, route: &Route, namespace: &str, port: &Port) -> Piece {
     let home = view.home();
-    for route in &view.routes {
-        let Some(port) = view.port_of(&Backend::Number(route.port)) else { continue };
-        let id = label::id(&view.name.name, None, &port);
-        for namespace in &route.namespaces {
-            let sentence = |direction| Sentence::Pods {
-                direction,
-                service: view.name.clone(),
-                port: port.clone(),
-                namespace: namespace.clone(),
-                clients: route.gateway.clone(),
-                is_ingress_controller: false,
-            };
-            let (ingress, egress) = match namespace == home {
-                true => (format!("ingress-to-{id}-from-istio"), format!("egress-to-{id}-from-istio")),
-                false => (format!("ingress-to-{id}-from-{namespace}"), format!("egress-to-{home}-{id}-from-istio")),
-            };
-            let from = Opening::pods(&route.gateway, namespace, home, port.clone(), sentence(Direction::Ingress));
-            wanted.policies.push(view.policy(Direction::Ingress, home, ingress, view.pods(), from));
-            let to = Opening::pods(&view.pods(), home, namespace, port.clone(), sentence(Direction::Egress));
-            wanted.policies.push(view.policy(Direction::Egress, namespace, egress, route.gateway.clone(), to));
-        }
-    }
+    let sentence = |direction| Sentence::Pods {
+        direction,
+        service: view.name.clone(),
+        port: port.clone(),
+        namespace: namespace.to_owned(),
+        clients: route.gateway.clone(),
+        is_ingress_controller: false,
+    };
+    let name = |direction| view.policy_name(direction, Peers::Gateway, namespace).of(port);
+    let from = Opening::pods(&route.gateway, namespace, home, port.clone(), sentence(Direction::Ingress));
+    let ingress = view.policy(name(Direction::Ingress), Direction::Ingress, view.pods(), from);
+    let to = Opening::pods(&view.pods(), home, namespace, port.clone(), sentence(Direction::Egress));
+    let egress = view.policy(name(Direction::Egress), Direction::Egress, route.gateway.clone(), to);
+    [ingress, egress].map(|policy| Wanted { policy, shortened: None }).into()
 }

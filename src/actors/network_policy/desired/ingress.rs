@@ -4,39 +4,41 @@ use std::collections::BTreeSet;
 
 use super::{
     super::{
-        label,
+        name::Peers,
         policy::{Direction, Opening},
+        port::Port,
         text::Sentence,
     },
-    Desired, View,
+    IngressController, Piece, View, Wanted,
 };
 
 /// A pair of policies for each port; only the way in while the ingress controller's namespace is not there.
-pub(super) fn add(view: &View<'_>, wanted: &mut Desired) {
-    let Some(controller) = &view.ingress_controller else { return };
-    let ports: BTreeSet<_> = view.backends.iter().filter_map(|backend| view.port_of(backend)).collect();
+pub(super) fn pieces<'v>(view: &'v View<'_>) -> impl Iterator<Item = Piece> + 'v {
+    view.ingress_controller.iter().flat_map(move |controller| {
+        let known = view.service.targets();
+        let ports: BTreeSet<Port> = view.backends.iter().filter_map(|backend| known.of(backend)).collect();
+        ports.into_iter().map(move |port| pair(view, controller, &port))
+    })
+}
+
+fn pair(view: &View<'_>, controller: &IngressController<'_>, port: &Port) -> Piece {
     let (home, edge) = (view.home(), controller.namespace);
-    for port in ports {
-        let id = label::id(&view.name.name, None, &port);
-        let sentence = |direction| Sentence::Pods {
-            direction,
-            service: view.name.clone(),
-            port: port.clone(),
-            namespace: edge.to_owned(),
-            clients: controller.pods.clone(),
-            is_ingress_controller: true,
-        };
-        let from = Opening::pods(controller.pods, edge, home, port.clone(), sentence(Direction::Ingress));
-        let name = format!("ingress-to-{id}-from-ingress-controller");
-        wanted.policies.push(view.policy(Direction::Ingress, home, name, view.pods(), from));
-        if !controller.is_there {
-            continue;
-        }
-        let name = match edge == home {
-            true => format!("egress-to-{id}-from-ingress-controller"),
-            false => format!("egress-to-{home}-{id}-from-ingress-controller"),
-        };
+    let sentence = |direction| Sentence::Pods {
+        direction,
+        service: view.name.clone(),
+        port: port.clone(),
+        namespace: edge.to_owned(),
+        clients: controller.pods.clone(),
+        is_ingress_controller: true,
+    };
+    let name = |direction| view.policy_name(direction, Peers::IngressController, edge).of(port);
+    let from = Opening::pods(controller.pods, edge, home, port.clone(), sentence(Direction::Ingress));
+    let ingress = view.policy(name(Direction::Ingress), Direction::Ingress, view.pods(), from);
+    let mut pair = vec![Wanted { policy: ingress, shortened: None }];
+    if controller.is_there {
         let to = Opening::pods(&view.pods(), home, edge, port.clone(), sentence(Direction::Egress));
-        wanted.policies.push(view.policy(Direction::Egress, edge, name, controller.pods.clone(), to));
+        let egress = view.policy(name(Direction::Egress), Direction::Egress, controller.pods.clone(), to);
+        pair.push(Wanted { policy: egress, shortened: None });
     }
+    pair
 }

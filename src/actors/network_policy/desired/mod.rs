@@ -1,22 +1,22 @@
 //! The policies of a Service: a pure function of it and of what is around it (spec 40 §7).
 //!
-//! A file per kind of client: [`clients`], [`world`], [`ingress`], [`gateways`]. Each says which policies it wants; here
-//! those of one name become one, and what cannot become one gets another name (§7.11).
+//! A file per kind of client: [`clients`], [`world`], [`ingress`], [`gateways`]. Each says which policies it wants, in pieces that
+//! are computed one by one; here those of one name become one, and what cannot become one gets another name (§7.11).
 
 mod clients;
 mod gateways;
 mod ingress;
 mod world;
 
-pub use world::name as world_name;
+use std::rc::Rc;
 
 use cluster::object::NamespacedName;
 
 use super::{
-    label::{self, Key},
+    label::Key,
+    name::{self, Name, Peers},
     policy::{Direction, Opening, Policy},
-    port::Port,
-    service::{Service, ServicePort},
+    service::Service,
 };
 use crate::api::selector::Selector;
 
@@ -60,11 +60,11 @@ pub struct IngressController<'a> {
     pub is_there: bool,
 }
 
-/// A port that a gateway routes to.
+/// Ports that a gateway routes to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Route {
-    /// The Service's port.
-    pub port: u16,
+    /// The Service's ports.
+    pub ports: Rc<[u16]>,
     /// The gateway's pods.
     pub gateway: Selector,
     /// Where they are, without namespaces that are being deleted; in order.
@@ -80,21 +80,47 @@ pub struct Desired {
     pub shortened: Vec<Key>,
 }
 
+/// A policy that a kind of client wants.
+#[derive(Debug)]
+pub struct Wanted {
+    policy: Policy,
+    /// Its client label, if that was too long.
+    shortened: Option<Key>,
+}
+
+/// The policies of one port and one namespace.
+pub type Piece = Vec<Wanted>;
+
 /// The policies a Service should have.
 pub fn desired(view: &View<'_>) -> Desired {
-    let mut wanted = Desired::default();
-    if view.service.is_terminating || view.service.selector.is_empty() {
-        return wanted;
-    }
-    clients::add(view, &mut wanted);
-    world::add(view, &mut wanted);
-    ingress::add(view, &mut wanted);
-    gateways::add(view, &mut wanted);
-    wanted.policies = united(wanted.policies);
-    wanted.shortened.sort();
-    wanted.shortened.dedup();
-    wanted
+    Desired::of(pieces(view).flatten().collect())
 }
+
+/// What its policies are made from. Each piece is computed when it is asked for: there may be very many.
+pub fn pieces<'v>(view: &'v View<'_>) -> impl Iterator<Item = Piece> + 'v {
+    let has_none = view.service.is_terminating || view.service.selector.is_empty();
+    let view = Some(view).filter(|_| !has_none);
+    view.into_iter().flat_map(|view| {
+        let simple = world::pieces(view).into_iter().chain(clients::pieces(view));
+        simple.chain(ingress::pieces(view)).chain(gateways::pieces(view))
+    })
+}
+
+// === impl Desired ===
+
+impl Desired {
+    /// Of all that the kinds of clients want.
+    pub fn of(wanted: Vec<Wanted>) -> Self {
+        let (policies, shortened): (Vec<Policy>, Vec<Option<Key>>) =
+            wanted.into_iter().map(|wanted| (wanted.policy, wanted.shortened)).unzip();
+        let mut shortened: Vec<Key> = shortened.into_iter().flatten().collect();
+        shortened.sort();
+        shortened.dedup();
+        Self { policies: united(policies), shortened }
+    }
+}
+
+// === impl View ===
 
 impl View<'_> {
     /// Where the Service is.
@@ -107,27 +133,16 @@ impl View<'_> {
         Selector::of_labels(self.service.selector.clone())
     }
 
-    fn policy(
-        &self,
-        direction: Direction,
-        namespace: &str,
-        name: String,
-        subject: Selector,
-        opening: Opening,
-    ) -> Policy {
-        Policy { name: NamespacedName::new(namespace, name), direction, subject, openings: vec![opening] }
+    fn policy_name<'n>(&'n self, direction: Direction, peers: Peers<'n>, namespace: &'n str) -> Name<'n> {
+        Name { service: self.name, direction, peers, namespace }
     }
 
-    /// The first port of the Service that a backend means (spec 40 §7.9).
-    fn port_of(&self, backend: &Backend) -> Option<Port> {
-        let is_meant = |port: &&ServicePort| match backend {
-            Backend::Number(number) => port.number == *number,
-            Backend::Name(name) => port.name == *name,
-        };
-        let port = self.service.ports.iter().find(is_meant)?;
-        Some(Port { protocol: Some(port.protocol), port: Some(port.target.clone()), end: None })
+    fn policy(&self, name: NamespacedName, direction: Direction, subject: Selector, opening: Opening) -> Policy {
+        Policy { name, direction, subject, openings: vec![opening] }
     }
 }
+
+// === impl Backend ===
 
 impl Backend {
     /// As an Ingress names it.
@@ -163,7 +178,7 @@ fn united(mut wanted: Vec<Policy>) -> Vec<Policy> {
     let mut plain: Option<NamespacedName> = None;
     for policy in &mut united {
         if plain.as_ref() == Some(&policy.name) {
-            policy.name.name = format!("{}-{}", policy.name.name, label::short_hash(&subject_text(policy)));
+            policy.name.name = name::beside(&policy.name.name, &subject_text(policy));
         } else {
             plain = Some(policy.name.clone());
         }

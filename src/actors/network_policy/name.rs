@@ -1,0 +1,210 @@
+//! Names of policies (spec 40 §7.5): what builds a name also says of a name whether it can have built it, and for which port.
+
+use cluster::object::NamespacedName;
+
+use super::{
+    label,
+    policy::Direction,
+    port::{Port, PortRef, Protocol},
+};
+
+/// All of a policy's name but its port.
+#[derive(Debug, Clone, Copy)]
+pub struct Name<'a> {
+    /// The Service.
+    pub service: &'a NamespacedName,
+    /// Which traffic the policy is about.
+    pub direction: Direction,
+    /// Who is on the other side.
+    pub peers: Peers<'a>,
+    /// The namespace of the other side.
+    pub namespace: &'a str,
+}
+
+/// Who is on the other side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peers<'a> {
+    /// Pods with a client label; with the alias that opens the port, if there is one.
+    Clients(Option<&'a str>),
+    /// The ingress controller.
+    IngressController,
+    /// The pods of a gateway of Istio.
+    Gateway,
+}
+
+const FROM: &str = "-from-";
+
+/// The name of the policy that lets everyone in.
+pub fn world(service: &NamespacedName) -> NamespacedName {
+    NamespacedName::new(&*service.namespace, format!("ingress-to-{}-from-world", service.name))
+}
+
+/// The name of a policy whose own name another Service has and wants (spec 40 §7.11).
+pub fn evading(name: &str, service: &NamespacedName) -> String {
+    suffixed(name, &service.to_string())
+}
+
+/// The name of a policy that selects other pods than one of its Service that has the name (spec 40 §7.11).
+pub fn beside(name: &str, subject: &str) -> String {
+    suffixed(name, subject)
+}
+
+fn suffixed(name: &str, told_apart_by: &str) -> String {
+    format!("{name}-{}", label::short_hash(told_apart_by))
+}
+
+/// The names that a policy of the Service can have had before it got a suffix: its own, and that without [`evading`] and
+/// without [`beside`].
+pub fn plain_forms<'a>(name: &'a str, service: &NamespacedName) -> Vec<&'a str> {
+    let evading = format!("-{}", label::short_hash(&service.to_string()));
+    let mut forms: Vec<&str> = std::iter::once(name).chain(name.strip_suffix(&*evading)).collect();
+    forms.extend(forms.clone().into_iter().filter_map(without_hash));
+    forms
+}
+
+fn without_hash(name: &str) -> Option<&str> {
+    let (plain, hash) = name.rsplit_once('-')?;
+    let is_hash =
+        hash.len() == label::DIGITS && hash.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'));
+    is_hash.then_some(plain)
+}
+
+/// `<protocol>-<port>`.
+pub(super) fn of_port(port: &Port) -> String {
+    let protocol = port.protocol.map_or("tcp", Protocol::in_names);
+    let number = port.port.as_ref().map(ToString::to_string).unwrap_or_default();
+    format!("{protocol}-{number}")
+}
+
+/// The namespaces that may stand at the end of the name of a policy for the way in.
+pub fn namespaces_in(name: &str) -> impl Iterator<Item = &str> {
+    name.match_indices(FROM).filter_map(|(at, from)| name.get(at + from.len()..)).filter(|rest| !rest.is_empty())
+}
+
+// === impl Name ===
+
+impl Name<'_> {
+    /// The policy for a port.
+    pub fn of(&self, port: &Port) -> NamespacedName {
+        let (before, after) = self.around_port();
+        NamespacedName::new(self.place(), format!("{before}{}{after}", of_port(port)))
+    }
+
+    /// The port for which [`Self::of`] gives this name; without the end of a range, of which names say nothing.
+    pub fn port_of(&self, name: &str) -> Option<Port> {
+        let (before, after) = self.around_port();
+        let (protocol, port) = name.strip_prefix(&*before)?.strip_suffix(&*after)?.split_once('-')?;
+        let protocol = Protocol::ALL.into_iter().find(|known| known.in_names() == protocol)?;
+        Some(Port { protocol: Some(protocol), port: Some(PortRef::read(port).ok()?), end: None })
+    }
+
+    /// The namespace of the policy.
+    pub fn place(&self) -> &str {
+        match self.direction {
+            Direction::Ingress => &self.service.namespace,
+            Direction::Egress => self.namespace,
+        }
+    }
+
+    fn around_port(&self) -> (String, String) {
+        let NamespacedName { namespace: home, name } = self.service;
+        let is_home = self.namespace == home;
+        let before = match self.direction {
+            Direction::Ingress => format!("ingress-to-{name}-"),
+            Direction::Egress if is_home => format!("egress-to-{name}-"),
+            Direction::Egress => format!("egress-to-{home}-{name}-"),
+        };
+        let via = match self.peers {
+            Peers::Clients(Some(alias)) => format!("-via-{alias}"),
+            _ => String::new(),
+        };
+        let from = match (self.peers, self.direction) {
+            (Peers::IngressController, _) => Some("ingress-controller"),
+            (Peers::Gateway, Direction::Egress) => Some("istio"),
+            (Peers::Gateway, Direction::Ingress) if is_home => Some("istio"),
+            (Peers::Gateway | Peers::Clients(_), Direction::Ingress) if !is_home => Some(self.namespace),
+            (Peers::Gateway | Peers::Clients(_), _) => None,
+        };
+        let from = from.map(|from| format!("{FROM}{from}")).unwrap_or_default();
+        (before, format!("{via}{from}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service() -> NamespacedName {
+        NamespacedName::new("shop", "cart")
+    }
+
+    /// spec 40 §7.5
+    #[test]
+    fn name_of_a_policy_says_for_which_port_it_was_built() {
+        let service = service();
+        let named = |text: &str| Port { protocol: Some(Protocol::Udp), port: PortRef::read(text).ok(), end: None };
+        let ways = [
+            (Direction::Ingress, "shop", Peers::Clients(None), "shop/ingress-to-cart-udp-", ""),
+            (Direction::Egress, "shop", Peers::Clients(None), "shop/egress-to-cart-udp-", ""),
+            (Direction::Ingress, "web", Peers::Clients(Some("p")), "shop/ingress-to-cart-udp-", "-via-p-from-web"),
+            (Direction::Egress, "web", Peers::Clients(Some("p")), "web/egress-to-shop-cart-udp-", "-via-p"),
+            (
+                Direction::Ingress,
+                "e",
+                Peers::IngressController,
+                "shop/ingress-to-cart-udp-",
+                "-from-ingress-controller",
+            ),
+            (
+                Direction::Egress,
+                "e",
+                Peers::IngressController,
+                "e/egress-to-shop-cart-udp-",
+                "-from-ingress-controller",
+            ),
+            (
+                Direction::Egress,
+                "shop",
+                Peers::IngressController,
+                "shop/egress-to-cart-udp-",
+                "-from-ingress-controller",
+            ),
+            (Direction::Ingress, "g", Peers::Gateway, "shop/ingress-to-cart-udp-", "-from-g"),
+            (Direction::Egress, "g", Peers::Gateway, "g/egress-to-shop-cart-udp-", "-from-istio"),
+            (Direction::Ingress, "shop", Peers::Gateway, "shop/ingress-to-cart-udp-", "-from-istio"),
+            (Direction::Egress, "shop", Peers::Gateway, "shop/egress-to-cart-udp-", "-from-istio"),
+        ];
+        for (direction, namespace, peers, before, after) in ways {
+            let name = Name { service: &service, direction, peers, namespace };
+            for port in ["8443", "quic", "a-via-b"] {
+                let built = name.of(&named(port));
+                assert_eq!(built.to_string(), format!("{before}{port}{after}"));
+                assert_eq!(name.port_of(&built.name), Some(named(port)));
+            }
+            for other in ["x-8443", "udp-0", "udp-65536", "udp-", "udp-Q", "udp-a--b", "udp-longer-than-a-name-may-be"]
+            {
+                let (before, _) = before.rsplit_once("udp-").expect("it is there");
+                let (_, before) = before.split_once('/').expect("it is there");
+                assert_eq!(name.port_of(&format!("{before}{other}{after}")), None, "{other}");
+            }
+        }
+    }
+
+    /// spec 40 §7.11
+    #[test]
+    fn name_with_a_suffix_has_the_forms_without_it() {
+        let service = service();
+        let plain = "egress-to-shop-cart-tcp-8443-from-istio";
+        let beside = beside(plain, "app=gw");
+        let evading = evading(&beside, &service);
+        assert_eq!(plain_forms(plain, &service), [plain]);
+        assert_eq!(plain_forms(&beside, &service), [&*beside, plain]);
+        assert!(plain_forms(&evading, &service).contains(&plain));
+    }
+
+    #[test]
+    fn name_of_a_way_in_ends_with_its_namespace() {
+        let found: Vec<&str> = namespaces_in("ingress-to-a-from-b-tcp-1-from-web").collect();
+        assert_eq!(found, ["b-tcp-1-from-web", "web"]);
+    }
+}

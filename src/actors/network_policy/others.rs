@@ -1,0 +1,60 @@
+//! What other Services want, for one pass: each is planned once, however many names it has in common with the Service.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::Future,
+};
+
+use cluster::object::NamespacedName;
+use tokio::sync::Mutex;
+
+/// Names of policies.
+type Names = BTreeSet<NamespacedName>;
+
+/// The names of policies that other Services want; `None` if that cannot be said.
+#[derive(Default)]
+pub(super) struct Others(Mutex<BTreeMap<NamespacedName, Option<Names>>>);
+
+// === impl Others ===
+
+impl Others {
+    /// Whether another Service wants a policy of this name; in doubt it does. `plan` says which policies it wants.
+    pub(super) async fn want<F: Future<Output = Option<Names>>>(
+        &self,
+        other: &NamespacedName,
+        policy: &NamespacedName,
+        plan: impl FnOnce() -> F,
+    ) -> bool {
+        let mut known = self.0.lock().await;
+        if !known.contains_key(other) {
+            let names = plan().await;
+            known.insert(other.clone(), names);
+        }
+        known.get(other).and_then(Option::as_ref).is_none_or(|names| names.contains(policy))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// spec 40 §7.11
+    #[tokio::test]
+    async fn services_with_names_in_common_are_planned_once() {
+        let (others, planned) = (Others::default(), Cell::new(0));
+        let name = |number: usize| NamespacedName::new(format!("x{number}"), "egress-to-a-b-c-tcp-1");
+        let plan = || async {
+            planned.set(planned.get() + 1);
+            tokio::task::yield_now().await;
+            Some((0..500).map(name).collect())
+        };
+        let other = NamespacedName::new("a", "b-c");
+        let names: Vec<_> = (0..1_000).map(name).collect();
+        let wants = futures::future::join_all(names.iter().map(|name| others.want(&other, name, plan))).await;
+        assert_eq!((planned.get(), wants.iter().filter(|wants| **wants).count()), (1, 500));
+        let unknown = NamespacedName::new("a", "unknown");
+        assert!(others.want(&unknown, &name(0), || async { None }).await);
+    }
+}

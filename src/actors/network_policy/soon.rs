@@ -1,0 +1,111 @@
+//! Follows the pods of Gateways that changed, and wakes the Services behind them: those of all that changed in a turn together,
+//! each once, with pauses. There may be thousands of Gateways, and a VirtualService may have thousands of Gateways and Services.
+
+use std::{
+    cell::{Cell, OnceCell, RefCell},
+    collections::BTreeSet,
+    rc::{Rc, Weak},
+};
+
+use cluster::object::NamespacedName;
+use kit::Wake;
+use tokio::task::yield_now;
+
+use super::{gateway_pods::GatewayPods, known::Known, turns::Turns};
+
+/// What changed, and whom to wake.
+pub(super) struct Soon {
+    known: Weak<Known>,
+    pods: OnceCell<Weak<GatewayPods>>,
+    wake: Box<dyn Fn(&NamespacedName, Wake<()>)>,
+    pending: RefCell<Pending>,
+    is_under_way: Cell<bool>,
+}
+
+/// What changed since the last time.
+#[derive(Default)]
+struct Pending {
+    /// Gateways that are named by others than before, or whose pods are others.
+    changed: BTreeSet<NamespacedName>,
+    /// Gateways whose Services are woken.
+    gateways: BTreeSet<NamespacedName>,
+    services: BTreeSet<NamespacedName>,
+    wake: Wake<()>,
+}
+
+// === impl Soon ===
+
+impl Soon {
+    /// Wakes Services of what is known.
+    pub(super) fn new(known: &Rc<Known>, wake: impl Fn(&NamespacedName, Wake<()>) + 'static) -> Rc<Self> {
+        let (known, wake) = (Rc::downgrade(known), Box::new(wake));
+        let (pods, pending, is_under_way) = (OnceCell::new(), RefCell::default(), Cell::default());
+        Rc::new(Self { known, pods, wake, pending, is_under_way })
+    }
+
+    /// From now on these pods are followed.
+    pub(super) fn follow_in(&self, pods: &Rc<GatewayPods>) {
+        // Nobody else sets it.
+        let _ = self.pods.set(Rc::downgrade(pods));
+    }
+
+    /// The pods of these Gateways may be others than before, or needed, or not needed any more.
+    pub(super) fn changed<'g>(self: &Rc<Self>, gateways: impl IntoIterator<Item = &'g NamespacedName>, wake: Wake<()>) {
+        self.pending.borrow_mut().changed.extend(gateways.into_iter().cloned());
+        self.add(wake);
+    }
+
+    /// These Services are to be looked at.
+    pub(super) fn services(self: &Rc<Self>, services: impl IntoIterator<Item = NamespacedName>, wake: Wake<()>) {
+        self.pending.borrow_mut().services.extend(services);
+        self.add(wake);
+    }
+
+    /// Those behind these Gateways are.
+    pub(super) fn gateways(self: &Rc<Self>, gateways: impl IntoIterator<Item = NamespacedName>, wake: Wake<()>) {
+        self.pending.borrow_mut().gateways.extend(gateways);
+        self.add(wake);
+    }
+
+    fn add(self: &Rc<Self>, wake: Wake<()>) {
+        self.pending.borrow_mut().wake.merge(wake);
+        if !self.is_under_way.replace(true) {
+            let soon = self.clone();
+            actix::spawn(async move { soon.run().await });
+        }
+    }
+
+    async fn run(&self) {
+        loop {
+            yield_now().await;
+            let pending = self.pending.take();
+            let Some(known) = self.known.upgrade().filter(|_| !pending.wake.is_empty()) else { break };
+            self.wake_behind(&known, pending).await;
+        }
+        self.is_under_way.set(false);
+    }
+
+    async fn wake_behind(&self, known: &Known, pending: Pending) {
+        let mut turns = Turns::new(yield_now);
+        for gateway in pending.changed {
+            if let Some(pods) = self.pods.get().and_then(Weak::upgrade) {
+                pods.set(&gateway, known.needed_selector(&gateway));
+            }
+            turns.piece().await;
+        }
+        let (mut services, mut routes) = (pending.services, BTreeSet::new());
+        for gateway in pending.gateways {
+            for name in known.routes_by(&gateway) {
+                if routes.insert(name.clone()) {
+                    services.extend(known.services_of(&name));
+                }
+                turns.piece().await;
+            }
+            turns.piece().await;
+        }
+        for service in services {
+            (self.wake)(&service, pending.wake.clone());
+            turns.piece().await;
+        }
+    }
+}
