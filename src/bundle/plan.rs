@@ -52,6 +52,9 @@ pub struct Plan {
     pub added: Vec<ResourceRef>,
     /// Old references nothing in the bundle asks for any more; sorted by key string. They are to be deleted.
     pub removed: Vec<ResourceRef>,
+    /// Old references nothing seems to ask for, though that is not certain ([`Input::incomplete`]); sorted by key string. They
+    /// are among [`Plan::references`].
+    pub kept: Vec<ResourceRef>,
     /// Old references whose manifest is in Ignore mode now; sorted by key string. They are to be released (spec 10
     /// §14).
     pub released: Vec<ResourceRef>,
@@ -158,13 +161,15 @@ pub fn plan(input: Input<'_>) -> Plan {
     let not_found = index.not_found().into_iter().cloned();
     // What a manifest without a name, say, was meant to describe is not known: it may be an old object.
     if incomplete || plan.objects.iter().any(|object| object.error.is_some()) {
-        plan.references.extend(not_found)
+        plan.kept.extend(not_found);
+        plan.references.extend(plan.kept.iter().cloned());
     } else {
         plan.removed.extend(not_found)
     }
     sort_references(&mut plan.references);
     sort_references(&mut plan.added);
     sort_references(&mut plan.removed);
+    sort_references(&mut plan.kept);
     sort_references(&mut plan.released);
     plan
 }

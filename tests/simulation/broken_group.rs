@@ -108,13 +108,18 @@ fn a_start_beside_a_broken_group_does_not_forget_what_left_the_bundle() {
         stopped_with_a_broken_group(&world, &[config_map("a", "v")]).await;
         world.secret("one", &[config_map("a", "w")]);
         world.start().await;
-        world.eventually("a is changed", || world.value("a").as_deref() == Some("w") && world.is_applied("one")).await;
+        world.eventually("a is changed", || world.value("a").as_deref() == Some("w")).await;
         seconds(5).await;
+        let (status, reason, message) = world.condition("one", "ResourcesApplied").unwrap();
+        assert_eq!((status.as_str(), reason.as_str()), ("Progressing", "DeletionPending"));
+        let head = "Could not clean all old resources: 1 error occurred: deletion of old resource \
+                    \"example.org/v1/Widget/shoot/kept\" is still pending: unable to retrieve";
+        assert!(message.starts_with(head), "{message}");
         world.stop().await;
         break_group(&world);
         world.start().await;
         seconds(30).await;
-        assert!(has_widget(&world));
+        assert!(has_widget(&world) && !world.is_applied("one"));
         world.sim.clear_faults();
         seconds(130).await;
 

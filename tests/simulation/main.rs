@@ -5,6 +5,7 @@
 //! are what happens in it.
 
 mod answers;
+mod api_server_starts;
 mod autoscaling;
 mod bad_input;
 mod broken_group;

@@ -214,6 +214,13 @@ impl World {
         }
     }
 
+    /// Whether the watches of the program have come as far as readiness asks.
+    pub(crate) fn synced(&self) -> Result<(), String> {
+        let programs = self.programs.borrow();
+        let root = &programs.get(PROGRAM).expect("the program runs").root;
+        root.source_synced().and(root.target_synced()).check()
+    }
+
     /// What the actors of a program show.
     pub(crate) fn actors_of(&self, user: &str) -> Vec<ActorState> {
         self.programs.borrow().get(user).map(|program| program.census.snapshot()).unwrap_or_default()

@@ -3,8 +3,9 @@
 //! Their names end in an API group. When one changes, discovery looks at that group, so that a new kind is known without
 //! asking for it again and again.
 
-use std::{sync::Arc, time::Duration};
+use std::{rc::Rc, sync::Arc, time::Duration};
 
+use kit::Need;
 use serde_json::Value;
 
 use super::{How, Record, Resource, Want, Watch, Watches};
@@ -30,17 +31,26 @@ pub struct Definitions {
 // === impl Definitions ===
 
 impl Definitions {
-    /// Opens both watches. A cluster without APIServices is as good as any, so nobody waits for those.
+    /// Opens both watches. The process is ready without them: a cluster without APIServices is as good as any, and who may list
+    /// neither gets on without (spec 70, trap 6).
     pub fn open(watches: &Watches) -> Self {
         let kind = |group, kind, plural| Resource::new(group, "v1", kind, plural, false);
         let custom = kind("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions");
         let services = kind("apiregistration.k8s.io", "APIService", "apiservices");
         // The names of these are `version.group`.
         follow_groups(watches, Want::new(services, Definition::of).unawaited());
-        Self { custom: follow_groups(watches, Want::new(custom, Definition::of)) }
+        Self { custom: follow_groups(watches, Want::new(custom, Definition::of).unawaited()) }
     }
 
-    /// Whether a kind is defined by a CustomResourceDefinition.
+    /// For duties that ask [`Self::is_custom`]: the first list is there, or the right to it is missing.
+    pub fn need(&self) -> Need {
+        let mut need = self.custom.need();
+        let (is_listed, watch) = (need.ready.clone(), self.custom.clone());
+        need.ready = Rc::new(move || is_listed() || watch.is_forbidden());
+        need
+    }
+
+    /// Whether a kind is defined by a CustomResourceDefinition. Without the right to list those none is.
     pub fn is_custom(&self, resource: &Resource) -> bool {
         let name = NamespacedName::new("", format!("{}.{}", resource.plural, resource.group));
         self.custom.store().with(&name, |_| ()).is_some()

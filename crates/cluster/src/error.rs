@@ -9,10 +9,7 @@ use serde_json::Value;
 
 pub(super) use self::texts::without_objects;
 use self::texts::{LEFT_OUT, plain_text, without_content, without_keys};
-use crate::{
-    answers,
-    object::{GroupKind, GroupVersionKind},
-};
+use crate::{Target, answers, object::GroupVersionKind};
 
 /// A request did not succeed. Clonable, so that those who share a request share its error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,12 +34,10 @@ pub enum ApiError {
     /// This process may not write (any more).
     #[error("not sent: {0}")]
     Fenced(&'static str),
-    /// The server does not serve the kind in this version.
+    /// The server does not serve the kind in this version, as the version's own document says. It may serve it in another
+    /// one: that it is gone, only [`ProvedAbsent`](super::ProvedAbsent) tells.
     #[error("no matches for kind \"{}\" in version \"{}\"", .0.kind, .0.api_version())]
     NoMatch(GroupVersionKind),
-    /// The server does not serve the kind in any version.
-    #[error("no matches for kind \"{}\" in group \"{}\"", .0.kind, .0.group)]
-    NoKind(GroupKind),
     /// Whether the server serves the kind cannot be told at present.
     #[error("unable to retrieve the complete list of server APIs: {0}")]
     Discovery(String),
@@ -80,6 +75,8 @@ pub struct Status {
     pub retry_after_seconds: u64,
     /// The `Retry-After` header.
     pub retry_after: Option<Duration>,
+    /// Whether it was the answer to a request about another object than the one it names.
+    pub of_another: bool,
 }
 
 /// One finding of an error answer.
@@ -105,7 +102,6 @@ impl ApiError {
             | Self::NotSent
             | Self::Fenced(_)
             | Self::NoMatch(_)
-            | Self::NoKind(_)
             | Self::Discovery(_)
             | Self::Decode(_)
             | Self::TooLarge(_)
@@ -122,16 +118,38 @@ impl ApiError {
         self.status().is_some_and(|status| status.code == code && status.reason == reason)
     }
 
-    /// The object (or for a creation its namespace) does not exist. Not true when the *kind* is not served: then nothing
-    /// is known of the object.
+    /// The object (or for a creation its namespace) does not exist: the answer names it (facts §2). Not true when the *kind*
+    /// is not served, or when the answer is about another object: then nothing is known of this one.
     pub fn is_not_found(&self) -> bool {
-        self.is_answer(404, "NotFound") && !self.is_not_served()
+        let names_it = |status: &Status| !status.kind.is_empty() && !status.name.is_empty() && !status.of_another;
+        self.is_answer(404, "NotFound") && self.status().is_some_and(names_it)
     }
 
-    /// The server knows no such path: the group, version or resource is not served (any more) (api-facts §2).
+    /// A 404 that names no object: the group, version or resource may not be served (any more), or somebody on the way knows
+    /// no such path. It proves nothing: [`Discovery::look_up`](super::Discovery::look_up) does.
     pub fn is_not_served(&self) -> bool {
         let of_path = |status: &Status| status.kind.is_empty() && status.name.is_empty();
         self.status().is_some_and(|status| status.code == 404 && of_path(status))
+    }
+
+    /// An API server's own words for a path that it does not know (facts §2); not those of a proxy.
+    pub(super) fn is_unknown_path(&self) -> bool {
+        let is_own = |status: &Status| status.reason == "NotFound" || status.message == "404 page not found";
+        self.is_not_served() && self.status().is_some_and(is_own)
+    }
+
+    /// As the answer to a request about this object: a 404 that names another one, e.g. because an admission webhook passes on
+    /// what it met itself, says nothing of this one.
+    pub(super) fn about(self, at: &Target) -> Self {
+        match self {
+            Self::Status(mut status) => {
+                let is_kind = |kind: &str| status.kind.eq_ignore_ascii_case(kind);
+                let names_it = status.name == at.name && (is_kind(&at.resource.plural) || is_kind(&at.resource.kind));
+                status.of_another = !names_it;
+                Self::Status(status)
+            }
+            other => other,
+        }
     }
 
     /// Somebody else changed the object, or a precondition did not hold; not [`Self::is_already_exists`]. A uid in a patch
@@ -166,9 +184,9 @@ impl ApiError {
         self.code() == Some(401)
     }
 
-    /// The kind is not served, as far as discovery or the server's answer tell.
+    /// The kind is not served in this version: [`Self::NoMatch`].
     pub fn is_no_match(&self) -> bool {
-        matches!(self, Self::NoMatch(_) | Self::NoKind(_)) || self.is_not_served()
+        matches!(self, Self::NoMatch(_))
     }
 
     /// A page token or the version of a watch is too old: start again with a list.
@@ -193,12 +211,7 @@ impl ApiError {
             Self::Timeout | Self::Decode(_) | Self::TooLarge(_) => true,
             Self::Transport { sent, .. } => *sent,
             Self::Status(status) => status.code >= 500,
-            Self::NotSent
-            | Self::Fenced(_)
-            | Self::NoMatch(_)
-            | Self::NoKind(_)
-            | Self::Discovery(_)
-            | Self::BadRequest(_) => false,
+            Self::NotSent | Self::Fenced(_) | Self::NoMatch(_) | Self::Discovery(_) | Self::BadRequest(_) => false,
         }
     }
 
@@ -274,6 +287,7 @@ impl Status {
             retry_after_seconds: details["retryAfterSeconds"].as_u64().unwrap_or_default(),
             causes: details["causes"].as_array().into_iter().flatten().map(cause).collect(),
             retry_after: None,
+            of_another: false,
         }
     }
 }
@@ -285,214 +299,4 @@ impl std::fmt::Display for Status {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    type Predicate = fn(&ApiError) -> bool;
-
-    fn answer(code: u16, body: &Value) -> ApiError {
-        let code = StatusCode::from_u16(code).unwrap();
-        ApiError::Status(Status::from_answer(code, None, body.to_string().as_bytes(), false).into())
-    }
-
-    fn status(code: u16, reason: &str, kind: &str) -> ApiError {
-        answer(
-            code,
-            &json!({"kind": "Status", "reason": reason, "message": "m", "details": {"kind": kind, "name": "n"}}),
-        )
-    }
-
-    /// api-facts §1, §2, §4
-    #[test]
-    fn answers_are_told_apart() {
-        let cases: [(ApiError, &[Predicate]); 8] = [
-            (status(404, "NotFound", "configmaps"), &[ApiError::is_not_found]),
-            (status(404, "NotFound", "namespaces"), &[ApiError::is_not_found]),
-            (status(409, "Conflict", "configmaps"), &[ApiError::is_conflict]),
-            (status(409, "AlreadyExists", "configmaps"), &[ApiError::is_already_exists]),
-            (status(422, "Invalid", "ConfigMap"), &[ApiError::is_invalid]),
-            (status(403, "Forbidden", "configmaps"), &[ApiError::is_forbidden]),
-            (status(410, "Expired", ""), &[ApiError::is_expired]),
-            (status(500, "InternalError", ""), &[ApiError::outcome_unknown]),
-        ];
-        let predicates: [Predicate; 8] = [
-            ApiError::is_not_found,
-            ApiError::is_conflict,
-            ApiError::is_already_exists,
-            ApiError::is_invalid,
-            ApiError::is_forbidden,
-            ApiError::is_expired,
-            ApiError::is_no_match,
-            ApiError::outcome_unknown,
-        ];
-
-        for (error, expected) in cases {
-            for predicate in predicates {
-                let expected = expected.iter().any(|other| std::ptr::fn_addr_eq(*other, predicate));
-                assert_eq!(predicate(&error), expected, "{error:?}");
-            }
-        }
-    }
-
-    /// api-facts §4: the server checks the uid of a patch where it checks what may not change
-    #[test]
-    fn another_uid_in_a_patch_is_a_conflict_and_nothing_invalid() {
-        let finding = |field: &str| json!({"reason": "FieldValueInvalid", "message": "Invalid value", "field": field});
-        let refused = |causes: Value| {
-            answer(422, &json!({"kind": "Status", "reason": "Invalid", "message": "m", "details": {"causes": causes}}))
-        };
-
-        let of_uid = refused(json!([finding("metadata.uid"), finding("metadata.uid")]));
-        assert_eq!((of_uid.is_conflict(), of_uid.is_invalid()), (true, false));
-
-        for causes in [json!([]), json!([finding("metadata.uid"), finding("spec.a")])] {
-            let invalid = refused(causes);
-            assert_eq!((invalid.is_conflict(), invalid.is_invalid()), (false, true));
-        }
-    }
-
-    /// api-facts §2: a missing kind is not a missing object
-    #[test]
-    fn an_unknown_path_is_no_missing_object() {
-        let text = Status::from_answer(StatusCode::NOT_FOUND, None, b"404 page not found\n", false);
-        let generic = json!({"kind": "Status", "reason": "NotFound", "details": {},
-            "message": "the server could not find the requested resource"});
-
-        for error in [ApiError::Status(text.into()), answer(404, &generic)] {
-            assert!(error.is_no_match());
-            assert!(!error.is_not_found());
-        }
-    }
-
-    #[test]
-    fn the_text_is_the_servers() {
-        let body =
-            json!({"kind": "Status", "code": 404, "reason": "NotFound", "message": "configmaps \"x\" not found"});
-
-        assert_eq!(answer(404, &body).to_string(), "configmaps \"x\" not found");
-
-        let plain = Status::from_answer(StatusCode::SERVICE_UNAVAILABLE, None, b"service unavailable\n", false);
-        assert_eq!(plain.to_string(), "service unavailable");
-        let empty = Status::from_answer(StatusCode::BAD_GATEWAY, None, b"", false);
-        assert_eq!(empty.to_string(), "the API server answered 502 Bad Gateway");
-    }
-
-    /// api-facts §5: the whole object stands in the message
-    #[test]
-    fn an_object_in_a_message_is_left_out() {
-        let message =
-            r#" "" is invalid: patch: Invalid value: "{\"data\":{\"password\":\"c2VjcmV0\"}}": illegal base64"#;
-        let repeated = r#"Invalid value: "{\"data\":{\"password\":\"c2VjcmV0\"}}": illegal base64"#;
-        let cause = json!({"reason": "FieldValueInvalid", "message": repeated, "field": "patch"});
-        let body = json!({"kind": "Status", "reason": "Invalid", "message": message, "details": {"causes": [cause]}});
-
-        let error = answer(422, &body);
-
-        assert_eq!(error.to_string(), " \"\" is invalid: patch: Invalid value: (left out)");
-        assert!(!format!("{error:?}").contains("c2VjcmV0"));
-    }
-
-    /// Texts of a kube-apiserver (the values made up), and of webhooks.
-    #[test]
-    fn of_messages_about_secrets_only_names_stay() {
-        let long = "x".repeat(254);
-        let table = [
-            (r#"secrets "a" not found"#, r#"secrets "a" not found"#),
-            (
-                r#"secrets "a" is forbidden: User "system:serviceaccount:ns:me" cannot get resource "secrets" in API group "" in the namespace "ns""#,
-                r#"secrets "a" is forbidden: User "system:serviceaccount:ns:me" cannot get resource "secrets" in API group "" in the namespace "ns""#,
-            ),
-            (
-                r#"Secret "a" is invalid: data[hunter2]: Invalid value: "hunter2": a valid config key must consist of"#,
-                r#"Secret "a" is invalid: data[(left out)]: Invalid value: (left out): a valid config key must consist of"#,
-            ),
-            (
-                r#"Secret "a" is invalid: type: Invalid value: "hunter2": field is immutable"#,
-                r#"Secret "a" is invalid: type: Invalid value: (left out): field is immutable"#,
-            ),
-            (
-                r#"strict decoding error: unknown field "data.hunter2""#,
-                "strict decoding error: unknown field (left out)",
-            ),
-            (
-                r#"admission webhook "w.example.com" denied the request: namespace "hunter2" is too short"#,
-                r#"admission webhook "w.example.com" denied the request: namespace (left out) is too short"#,
-            ),
-            (
-                r#"admission webhook "w.example.com": data[hunter2] is missing"#,
-                r#"admission webhook "w.example.com": data[(left out)] is missing"#,
-            ),
-            (r#"a "hunter2\" x"#, "a (left out)"),
-            (&format!(r#"User "{long}" x"#), "User (left out) x"),
-        ];
-
-        for (message, expected) in table {
-            assert_eq!(without_objects(message, true), expected);
-            assert_eq!(without_objects(message, false), message);
-        }
-    }
-
-    /// spec 00 decision 14: an object is left out, and what stands before it is masked like any other text.
-    #[test]
-    fn a_repeated_object_is_left_out_from_its_first_mention_on() {
-        let no_kind = r#"Object 'Kind' is missing in '{"a":1}'; patch: Invalid value: "x""#;
-        let several = r#"Secret "a" is invalid: [data[hunter2]: Invalid value: "hunter2", patch: Invalid value: "{}"]"#;
-
-        for secret in [false, true] {
-            assert_eq!(without_objects(no_kind, secret), "Object 'Kind' is missing in (left out)");
-        }
-        let expected =
-            r#"Secret "a" is invalid: [data[(left out)]: Invalid value: (left out), patch: Invalid value: (left out)"#;
-        assert_eq!(without_objects(several, true), expected);
-    }
-
-    #[test]
-    fn an_object_in_a_cause_is_left_out_of_secrets_too() {
-        let message = r#"Object 'Kind' is missing in '{"data":{},"hunter":2}'"#;
-        let body = json!({"kind": "Status", "details": {"causes": [{"message": message, "field": "a"}]}});
-
-        for secret in [false, true] {
-            assert_eq!(Status::from_object(&body, secret).causes[0].message, "Object 'Kind' is missing in (left out)");
-        }
-    }
-
-    #[test]
-    fn causes_about_secrets_hold_no_values_and_no_data_keys() {
-        let cause =
-            json!({"reason": "FieldValueInvalid", "message": "Invalid value: \"hunter2\"", "field": "data[hunter2]"});
-        let body = json!({"kind": "Status", "reason": "Invalid", "message": "m", "details": {"causes": [cause]}});
-
-        let status = Status::from_object(&body, true);
-
-        assert!(!format!("{status:?}").contains("hunter2"), "{status:?}");
-        assert!(format!("{:?}", Status::from_object(&body, false)).contains("hunter2"));
-    }
-
-    #[test]
-    fn a_terminating_namespace_is_seen_in_the_causes() {
-        let causes = json!([{"reason": "NamespaceTerminating", "message": "m", "field": "metadata.namespace"}]);
-        let error = answer(403, &json!({"kind": "Status", "reason": "Forbidden", "details": {"causes": causes}}));
-
-        assert!(error.is_namespace_terminating());
-        assert!(error.is_forbidden());
-    }
-
-    #[test]
-    fn kinds_that_are_not_served_have_the_texts_of_the_specification() {
-        let versioned = ApiError::NoMatch(GroupVersionKind::new("g.io", "v1", "X"));
-        let any = ApiError::NoKind(GroupKind::new("g.io", "X"));
-
-        assert_eq!(versioned.to_string(), "no matches for kind \"X\" in version \"g.io/v1\"");
-        assert_eq!(any.to_string(), "no matches for kind \"X\" in group \"g.io\"");
-    }
-
-    #[test]
-    fn all_details_of_a_status_are_kept() {
-        let details = json!({"group": "apps", "uid": "u", "retryAfterSeconds": 7});
-        let status = Status::from_object(&json!({"kind": "Status", "details": details}), false);
-
-        assert_eq!((status.group.as_str(), status.uid.as_str(), status.retry_after_seconds), ("apps", "u", 7));
-    }
-}
+mod tests;

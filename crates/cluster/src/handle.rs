@@ -357,16 +357,23 @@ impl Cluster {
 
     /// Sends an object. Who owns which field is not of interest in the answer: it comes without `managedFields`.
     async fn written(&self, ctx: &Context, at: &Target, call: Call) -> Result<Value, ApiError> {
-        let call = call.about_secret(at.resource.is_secret());
-        let object = self.perform(ctx, &at.resource, &call).await?.slim()?;
+        let is_review = at.resource.plural.ends_with("reviews");
+        let object = self.answered(ctx, at, call).await?.slim()?;
         // A review is answered and not stored: it may have no metadata.
-        if at.resource.plural.ends_with("reviews") && object.is_object() { Ok(object) } else { whole(object) }
+        if is_review && object.is_object() { Ok(object) } else { whole(object) }
     }
 
     async fn object(&self, ctx: &Context, at: &Target, call: Call) -> Result<Value, ApiError> {
-        let call = call.about_secret(at.resource.is_secret());
-        let object = self.perform(ctx, &at.resource, &call).await?.json()?;
+        let object = self.answered(ctx, at, call).await?.json()?;
         if object.is_object() { Ok(object) } else { Err(ApiError::Decode("it is no object".into())) }
+    }
+
+    async fn answered(&self, ctx: &Context, at: &Target, call: Call) -> Result<Answer, ApiError> {
+        let call = call.about_secret(at.resource.is_secret());
+        // What a creation misses is its namespace, or what its body names.
+        let is_about_it = call.method != Method::POST;
+        let answer = self.perform(ctx, &at.resource, &call).await;
+        answer.map_err(|error| if is_about_it { error.about(at) } else { error })
     }
 
     async fn perform(&self, ctx: &Context, resource: &Resource, call: &Call) -> Result<Answer, ApiError> {

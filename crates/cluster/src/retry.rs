@@ -45,7 +45,6 @@ impl Attempts {
             | ApiError::NotSent
             | ApiError::Fenced(_)
             | ApiError::NoMatch(_)
-            | ApiError::NoKind(_)
             | ApiError::Discovery(_)
             | ApiError::Decode(_)
             | ApiError::TooLarge(_)

@@ -37,8 +37,9 @@ pub(super) fn health() -> Answer {
 impl State {
     /// `/api` and `/apis`, plain or aggregated.
     pub(super) fn groups(&self, core: bool, request: &Request) -> Result<Answer, Failure> {
-        let kinds: Vec<_> = self.registry.all().cloned().collect();
-        if !negotiate_discovery(&request.accept)? {
+        let is_aggregated = negotiate_discovery(&request.accept)?;
+        let kinds: Vec<_> = self.registry.all().filter(|kind| self.is_listed(kind, is_aggregated)).cloned().collect();
+        if !is_aggregated {
             let mut document = if core { discovery::api_versions() } else { discovery::group_list(&kinds) };
             for (group, version) in self.dead_versions().iter().filter(|_| !core) {
                 let entry = json!({"groupVersion": format!("{group}/{version}"), "version": version});

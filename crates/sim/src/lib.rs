@@ -8,7 +8,7 @@
 //! Start reading at `state.rs`: [`Sim`] owns one `State` behind a lock, `service.rs` brings requests to it, `route.rs` finds
 //! who answers them. Reading: `list.rs`, `watch.rs`, `documents.rs`. Writing: `create.rs`, `update.rs`, `delete.rs`,
 //! `subresources.rs`, `tokens.rs`, on top of `storage.rs` (objects, revisions, history). What the server does by itself:
-//! `agenda.rs`, `controllers/`. What tests do to it: `fault.rs`, `record.rs`, `fixtures.rs`.
+//! `agenda.rs`, `controllers/`. What tests do to it: `fault.rs`, `starting.rs`, `record.rs`, `fixtures.rs`.
 //!
 //! Pure rules: `kinds.rs` and `registry.rs` (what is served), `body.rs` and `typed.rs` (reading objects), `encode.rs` and
 //! `render.rs` (writing them), `defaults.rs`, `validate.rs`, `selector.rs`, `patch/`, `managed_fields.rs`, `discovery.rs`,
@@ -41,6 +41,7 @@ mod route;
 mod schema;
 mod selector;
 mod service;
+mod starting;
 mod state;
 mod status;
 mod storage;
@@ -70,6 +71,7 @@ pub use fault::{EventFault, EventInfo, Fault, NONSENSE, Process, Seen, WatchEnd}
 pub use fixtures::PutError;
 pub use record::Recorded;
 pub use request::RequestInfo;
+pub use starting::Start;
 pub use state::Reviewed;
 pub use status::Failure;
 
@@ -81,6 +83,7 @@ use record::Journal;
 use registry::Registry;
 use request::Request;
 use service::ApiService;
+use starting::Starting;
 use state::{ServerClock, State};
 use storage::Storage;
 use watchers::Watches;
@@ -207,6 +210,7 @@ impl Sim {
             behaviour: options.behaviour,
             reviewer: None,
             mutation: None,
+            starting: None,
             unsettled: BTreeSet::new(),
         };
         let shared = Arc::new(Shared {
@@ -275,6 +279,13 @@ impl Sim {
     /// Ends all watches that are open now.
     pub fn break_watches(&self, end: WatchEnd) {
         self.shared.state().watches.end(None, end);
+    }
+
+    /// The server is started anew, with all that is stored: its watches break, and for a while it serves less (facts §7).
+    pub fn restart(&self, start: Start) {
+        let mut state = self.shared.state();
+        state.starting = Some(Starting::now(start));
+        state.watches.end(None, WatchEnd::Disconnect);
     }
 
     /// How many watches are open.

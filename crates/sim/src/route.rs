@@ -25,6 +25,9 @@ pub(super) enum Reply {
 impl State {
     /// Carries out a request. `read_as_of` makes reads stale.
     pub(super) fn handle(&mut self, request: &Request, read_as_of: Option<u64>) -> Result<Reply, Refusal> {
+        if let Some(answer) = self.while_starting(request) {
+            return Ok(Reply::Body(answer?));
+        }
         let answer = match &request.target {
             Target::Resource => return self.resource(request, read_as_of),
             Target::Version => documents::version(),

@@ -18,6 +18,7 @@ use super::{
     registry::Registry,
     render::{self, Form},
     request::Request,
+    starting::Starting,
     status::Failure,
     storage::{Change, Key, Object, Storage},
     watchers::Watches,
@@ -38,6 +39,8 @@ pub(super) struct State {
     pub(super) behaviour: Behaviour,
     pub(super) reviewer: Option<Reviewer>,
     pub(super) mutation: Option<Mutation>,
+    /// A start that has not come to its end.
+    pub(super) starting: Option<Starting>,
     /// Objects whose next write takes a version even if it changes nothing.
     pub(super) unsettled: BTreeSet<Key>,
 }

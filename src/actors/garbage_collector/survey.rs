@@ -3,7 +3,7 @@
 //! Candidates come first, so that a reference made in between is seen. If one list fails, nothing is known, and nothing is
 //! deleted (spec 33 T5, T6).
 
-use cluster::{ApiError, Cluster, Context, ListQuery, Resource};
+use cluster::{ApiError, Cluster, Context, ListQuery, Resource, Serving};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -84,43 +84,52 @@ impl<'a> Survey<'a> {
         let scopes = namespace.map_or_else(|| self.scopes(), |namespace| vec![Some(namespace.to_owned())]);
         let (mut positions, mut doubtful, mut asked) = (Vec::new(), Vec::new(), 0);
         for holder in holders() {
-            for scope in &scopes {
-                if candidates.known.is_empty() {
-                    return Ok(Vec::new());
+            match self.take_out(candidates, &holder, &scopes, &mut positions).await {
+                Ok(()) => {}
+                Err(error) if may_be_absence(&error) => {
+                    asked = self.cluster.discovery().asked();
+                    doubtful.push((holder, error));
                 }
-                let query = ListQuery { metadata_only: true, ..ListQuery::default() };
-                let take_out = |object: &Value| {
-                    candidates.take_out(references::identities(object));
-                };
-                match self.each(&holder, scope.clone(), &query, take_out).await {
-                    Ok(version) => {
-                        positions.push(Position { resource: holder.clone(), scope: scope.clone(), version });
-                    }
-                    Err(error) if may_be_absence(&error) => {
-                        asked = self.cluster.discovery().asked();
-                        doubtful.push((holder, error));
-                        break;
-                    }
-                    Err(error) => return Err(failed(&holder, error)),
-                }
+                Err(error) => return Err(failed(&holder, error)),
             }
         }
-        if candidates.known.is_empty() {
-            return Ok(Vec::new());
+        // That a list is answered with 404 or 403 does not say that the kind is not served.
+        for (holder, error) in doubtful {
+            if candidates.known.is_empty() {
+                return Ok(Vec::new());
+            }
+            let kind = holder.group_version_kind();
+            let serving = self.cluster.discovery().look_up(&kind, asked).await;
+            match serving.map_err(|unknown| failed(&holder, unknown))? {
+                Serving::Absent(_) => {}
+                Serving::Served(other) if other.version != holder.version => {
+                    let listed = self.take_out(candidates, &other, &scopes, &mut positions).await;
+                    listed.map_err(|error| failed(&other, error))?;
+                }
+                Serving::Served(_) => return Err(failed(&holder, error)),
+            }
         }
-        self.check_absence(doubtful, asked).await?;
-        Ok(positions)
+        Ok(if candidates.known.is_empty() { Vec::new() } else { positions })
     }
 
-    /// Makes sure that the API server positively does not serve these kinds. That a list is answered with 404 or 403 does not
-    /// say so: discovery must have been asked later (once for all of them) and not name the kind.
-    async fn check_absence(&self, doubtful: Vec<(Resource, ApiError)>, asked: u64) -> Result<(), SurveyError> {
-        for (kind, error) in doubtful {
-            match self.cluster.discovery().mapping_after(&kind.group_version_kind(), asked).await {
-                Err(ApiError::NoMatch(_)) => {}
-                Err(unknown) => return Err(failed(&kind, unknown)),
-                Ok(_) => return Err(failed(&kind, error)),
+    /// Takes out what the objects of one kind refer to, until no candidate is left.
+    async fn take_out(
+        &self,
+        candidates: &mut Candidates,
+        holder: &Resource,
+        scopes: &[Option<String>],
+        positions: &mut Vec<Position>,
+    ) -> Result<(), ApiError> {
+        for scope in scopes {
+            if candidates.known.is_empty() {
+                return Ok(());
             }
+            let query = ListQuery { metadata_only: true, ..ListQuery::default() };
+            let take_out = |object: &Value| {
+                candidates.take_out(references::identities(object));
+            };
+            let version = self.each(holder, scope.clone(), &query, take_out).await?;
+            positions.push(Position { resource: holder.clone(), scope: scope.clone(), version });
         }
         Ok(())
     }
@@ -160,7 +169,7 @@ impl SurveyError {
 
 /// Rights come before paths: a kind that is not served is answered with 403 where rights are given for what there is.
 fn may_be_absence(error: &ApiError) -> bool {
-    error.is_no_match() || error.is_not_found() || error.is_forbidden()
+    error.is_not_served() || error.is_not_found() || error.is_forbidden()
 }
 
 fn failed(holder: &Resource, error: ApiError) -> SurveyError {

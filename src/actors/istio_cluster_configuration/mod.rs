@@ -14,11 +14,11 @@ pub mod rule;
 use std::{collections::BTreeSet, rc::Rc, time::Duration};
 
 use cluster::{
-    ApiError, Cluster, Context, DeleteOptions, Deleted, How, Index, Lock, Projected, Record as _, Resource, StoreState,
-    Want, Watch, Watches,
+    ApiError, Cluster, Context, DeleteOptions, Deleted, How, Index, Lock, Projected, Record as _, Resource, Want, Watch,
+    Watches,
     object::{self, NamespacedName},
 };
-use kit::{Causes, Controller, Duty, Failure, Outcome, Pass, Supervised, Wake};
+use kit::{Causes, Controller, Duty, Failure, Listening, Outcome, Pass, Supervised, Wake};
 use serde_json::Value;
 
 use self::{
@@ -60,6 +60,8 @@ struct Configuration {
     by_service: Index<NamespacedName>,
     by_export: Index<Box<str>>,
     by_source: Index<Box<str>>,
+    /// Says that there is no Istio.
+    _telling: Listening,
 }
 
 /// A source namespace, the key of an actor.
@@ -95,7 +97,11 @@ fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
     let by_source = filters.index(|_, filter| filter.fields.source.iter().cloned().collect());
     Some(Box::new(move |ground| {
         let target = ground.target.cluster.clone();
+        let telling = rules.on_absence(|| {
+            tracing::info!("No watches will be added because Istio CRDs are not installed");
+        });
         let controller = Rc::new(Configuration {
+            _telling: telling,
             permits,
             resync,
             target,
@@ -165,10 +171,9 @@ impl Configuration {
     }
 
     fn is_evidence(&self) -> bool {
-        let is_fresh_or_off = |state: StoreState, is_fresh: bool| state == StoreState::Off || is_fresh;
         self.services.is_fresh()
             && self.namespaces.is_fresh()
-            && is_fresh_or_off(self.rules.store().state(), self.rules.is_fresh())
+            && (self.rules.is_fresh() || self.rules.absence().is_some())
     }
 
     /// Creates the filter, or changes the one that is there (spec 42 §5.5). Whether it is as it should be then: the patch is

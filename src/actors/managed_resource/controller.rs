@@ -3,7 +3,7 @@
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use cluster::{Cluster, Index, Recorder, Watch, Watches};
-use kit::{Controller, Duty, Env, Failure, Outcome, Pass, Supervised, WeakSupervised};
+use kit::{Controller, Duty, Env, Failure, Need, Outcome, Pass, Supervised, WeakSupervised};
 use tokio::task::JoinHandle;
 
 use super::shared::{HealthSettings, ManagedResources, Settings};
@@ -49,6 +49,8 @@ pub(super) struct Inputs {
     pub(super) index: Index<NamespacedName>,
     /// Events on ManagedResources.
     pub(super) recorder: Recorder,
+    /// Whether that can be asked.
+    pub(super) definitions: Need,
     /// Whether a kind is defined by a CustomResourceDefinition.
     pub(super) is_custom: super::known::IsCustom,
 }
@@ -108,6 +110,7 @@ impl ManagedResources {
             source: inputs.source,
             target: inputs.target,
             bundles: inputs.bundles,
+            definitions: inputs.definitions,
             health_recorder: inputs.recorder.for_component(HEALTH_NAME),
             recorder: inputs.recorder,
             awaiting_kinds: RefCell::default(),
@@ -156,7 +159,8 @@ impl Controller for ManagedResources {
         let duty = |name, permits, causes, period| {
             let needs = self.bundles.need();
             let duty = Duty::new(name, permits).about((keys::GROUP, keys::KIND));
-            duty.causes(causes).max_back_off(period).deadline(period).needs(needs)
+            // Each opens watches, which depend on whether a kind is custom.
+            duty.causes(causes).max_back_off(period).deadline(period).needs(needs).needs(self.definitions.clone())
         };
         let causes = CHANGED.with(SECRET).with(DRIFT).with(KIND).with(SCALED).with(REVALIDATE);
         vec![

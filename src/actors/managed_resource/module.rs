@@ -35,6 +35,7 @@ fn install(config: &Config, ground: &Ground) -> Option<Lead> {
             secrets,
             index,
             recorder: ground.source.events.for_component(NAME),
+            definitions: definitions.need(),
             is_custom: Rc::new(move |resource| definitions.is_custom(resource)),
         };
         let settings = Settings { cluster_id: ground.cluster_id().to_owned(), ..settings };

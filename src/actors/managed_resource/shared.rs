@@ -8,7 +8,7 @@ use std::{
 };
 
 use cluster::{ApiError, Cluster, Context, Record as _, Recorder, Watch};
-use kit::{Causes, Env, Failure, Pass};
+use kit::{Causes, Env, Failure, Need, Pass};
 use tokio::time::Instant;
 
 use super::{
@@ -94,6 +94,7 @@ pub(super) struct ManagedResources {
     pub(super) target: Cluster,
     pub(super) bundles: Watch<BundleRecord>,
     pub(super) secrets: Secrets,
+    pub(super) definitions: Need,
     pub(super) objects: ManagedObjects,
     pub(super) autoscalers: Autoscalers,
     pub(super) recorder: Recorder,

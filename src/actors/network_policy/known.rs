@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cluster::{Index, Projected, Record as _, Resource, StoreState, Want, Watch, Watches, object::NamespacedName};
+use cluster::{Index, Projected, Record as _, Resource, Want, Watch, Watches, object::NamespacedName};
 use kit::Duty;
 
 use super::{
@@ -95,13 +95,12 @@ impl Known {
 
     /// Whether policies may be deleted because of what is known.
     pub(super) fn is_evidence(&self, service: &NamespacedName) -> bool {
-        let is_served_and_stale = |state: StoreState, is_fresh: bool| state != StoreState::Off && !is_fresh;
         self.services.is_fresh_for(service)
             && self.namespaces.is_fresh()
             && self.ingresses.as_ref().is_none_or(Watch::is_fresh)
             && self.clients.as_ref().is_none_or(Clients::is_fresh)
-            && !is_served_and_stale(self.virtual_services.store().state(), self.virtual_services.is_fresh())
-            && !is_served_and_stale(self.gateways.store().state(), self.gateways.is_fresh())
+            && (self.virtual_services.is_fresh() || self.virtual_services.absence().is_some())
+            && (self.gateways.is_fresh() || self.gateways.absence().is_some())
     }
 
     /// The policies that belong to a Service.

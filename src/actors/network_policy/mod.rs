@@ -44,7 +44,7 @@ use std::{
 };
 
 use cluster::{Cluster, Context, How, Recorder, Reference, object::NamespacedName};
-use kit::{Causes, Controller, Duty, Failure, Observers, Outcome, Pass, Supervised, Wake, WeakSupervised};
+use kit::{Causes, Controller, Duty, Failure, Listening, Observers, Outcome, Pass, Supervised, Wake, WeakSupervised};
 
 use self::{
     gateway_pods::GatewayPods,
@@ -97,6 +97,8 @@ struct NetworkPolicies {
     observers: Rc<dyn Observers>,
     /// Services of which something cannot be read.
     failing: RefCell<BTreeSet<NamespacedName>>,
+    /// Says that there is no Istio.
+    _telling: Listening,
 }
 
 /// What an actor has told already.
@@ -138,7 +140,11 @@ fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
             })
         });
         soon.follow_in(&gateway_pods);
+        let telling = known.virtual_services.on_absence(|| {
+            tracing::info!("VirtualService watch will not be added because Istio CRDs are not installed");
+        });
         let controller = Rc::new(NetworkPolicies {
+            _telling: telling,
             permits,
             resync,
             rules,

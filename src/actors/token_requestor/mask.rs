@@ -32,11 +32,7 @@ pub fn masked(error: ApiError, token: &str) -> ApiError {
         ApiError::Decode(text) => ApiError::Decode(hide(&text)),
         ApiError::TooLarge(text) => ApiError::TooLarge(hide(&text)),
         ApiError::BadRequest(text) => ApiError::BadRequest(hide(&text)),
-        silent @ (ApiError::Timeout
-        | ApiError::NotSent
-        | ApiError::Fenced(_)
-        | ApiError::NoMatch(_)
-        | ApiError::NoKind(_)) => silent,
+        silent @ (ApiError::Timeout | ApiError::NotSent | ApiError::Fenced(_) | ApiError::NoMatch(_)) => silent,
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use cluster::{ApiError, Cluster, Context, ListQuery, Resource, Side};
+use cluster::{ApiError, Cluster, Context, ListQuery, Located, Resource, Serving, Side};
 use kit::{Clock, Deadline, Lane, Random};
 use serde_json::Value;
 
@@ -85,9 +85,10 @@ fn context() -> Context {
 
 /// The object, or `None` if it does not exist; also if its kind is not served.
 async fn find(cluster: &Cluster, resource: &Resource, key: &NamespacedName) -> Result<Option<Value>, DiffError> {
-    match cluster.get(&context(), &resource.at(&key.namespace, &key.name)).await {
-        Ok(object) => Ok(Some(object)),
-        Err(error) if error.is_not_found() || error.is_no_match() => Ok(None),
+    let (kind, name) = (resource.group_version_kind(), (key.namespace.as_str(), key.name.as_str()));
+    match cluster.locate(&context(), &kind, name, 0).await {
+        Ok(Located::At(_, object)) => Ok(Some(object)),
+        Ok(Located::Nowhere(_)) => Ok(None),
         Err(source) => Err(DiffError::Read { what: format!("{} {key}", resource.kind), source }),
     }
 }
@@ -336,14 +337,27 @@ impl Clusters {
         let wanted = bundle.documents.iter().filter_map(GroupVersionKind::of);
         let old = bundle.mr.status.resources.iter().map(ResourceRef::group_version_kind);
         let mut kinds = Kinds::new();
-        for kind in wanted.chain(old) {
+        let failed =
+            |kind: &GroupVersionKind, source| DiffError::Read { what: format!("how the target serves {kind}"), source };
+        for kind in wanted {
             if kinds.contains_key(&kind) {
                 continue;
             }
             let resource = match self.target.discovery().mapping(&kind).await {
                 Ok(resource) => Some(resource),
-                Err(ApiError::NoMatch(_) | ApiError::NoKind(_)) => None,
-                Err(source) => return Err(DiffError::Read { what: format!("how the target serves {kind}"), source }),
+                Err(ApiError::NoMatch(_)) => None,
+                Err(source) => return Err(failed(&kind, source)),
+            };
+            kinds.insert(kind, resource);
+        }
+        // What is there already may be served in another version than the one in which it was applied.
+        for kind in old {
+            if kinds.contains_key(&kind) {
+                continue;
+            }
+            let resource = match self.target.discovery().serving(&kind).await.map_err(|source| failed(&kind, source))? {
+                Serving::Served(resource) => Some(resource),
+                Serving::Absent(_) => None,
             };
             kinds.insert(kind, resource);
         }
@@ -357,10 +371,9 @@ impl Clusters {
         }
         let kind = GroupVersionKind::new("autoscaling", "v1", "HorizontalPodAutoscaler");
         let failed = |source| DiffError::Read { what: "HorizontalPodAutoscalers".to_owned(), source };
-        let resource = match self.target.discovery().mapping(&kind).await {
-            Ok(resource) => resource,
-            Err(error) if error.is_no_match() => return Ok(BTreeSet::new()),
-            Err(source) => return Err(failed(source)),
+        let resource = match self.target.discovery().serving(&kind).await.map_err(failed)? {
+            Serving::Served(resource) => resource,
+            Serving::Absent(_) => return Ok(BTreeSet::new()),
         };
         let mut scaled = BTreeSet::new();
         let mut pages = self.target.pages(context(), resource, None, ListQuery::default());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cluster::{
-    ApiError, Cluster, Context, ListQuery, Resource,
+    ApiError, Cluster, Context, ListQuery, Resource, Serving,
     object::{NamespacedName, field_mut},
 };
 use kit::{Deadline, Lane};
@@ -93,16 +93,21 @@ impl Gathering<'_> {
         match self.cluster.find(&self.context, &at).await {
             Ok(Some(object)) => Ok(self.snapshot.add(&object)),
             Ok(None) => Ok(false),
-            Err(error) if error.is_no_match() => Ok(false),
+            Err(error) if self.is_absent(&at.resource, &error).await => Ok(false),
             Err(error) => Err(CommandError::Usage(format!("cannot read {at}: {error}"))),
         }
+    }
+
+    /// Whether a request failed because the kind is not served: the answer alone does not tell.
+    async fn is_absent(&self, kind: &Resource, error: &ApiError) -> bool {
+        let look_up = async || self.cluster.discovery().look_up(&kind.group_version_kind(), 0).await;
+        error.is_not_served() && matches!(look_up().await, Ok(Serving::Absent(_)))
     }
 
     /// Lists a kind, in one namespace or in all. A kind that is not served has no objects.
     async fn list(&mut self, kind: &Resource, scope: Option<String>, query: ListQuery) -> Result<(), CommandError> {
         let mut pages = self.cluster.pages(self.context.clone(), kind.clone(), scope, query);
         while let Some(page) = pages.next().await {
-            let is_absent = |error: &ApiError| error.is_no_match() || error.is_not_found();
             match page {
                 Ok(page) => page.items.into_iter().for_each(|mut object| {
                     // Metadata comes under a kind of its own.
@@ -110,7 +115,7 @@ impl Gathering<'_> {
                     *field_mut(&mut object, &["kind"]) = kind.kind.to_string().into();
                     self.snapshot.add(&object);
                 }),
-                Err(error) if is_absent(&error) => return Ok(()),
+                Err(error) if self.is_absent(kind, &error).await => return Ok(()),
                 Err(error) => return Err(CommandError::Usage(format!("cannot list {}: {error}", kind.plural))),
             }
         }

@@ -323,8 +323,19 @@ fn failure(lookup: &Lookup, error: &ApiError) -> Failure {
 }
 
 fn api_status(status: &Status) -> ApiStatus {
-    let Status { code, reason, message, name, group, kind, uid, causes, retry_after_seconds, retry_after: _ } =
-        status.clone();
+    let Status {
+        code,
+        reason,
+        message,
+        name,
+        group,
+        kind,
+        uid,
+        causes,
+        retry_after_seconds,
+        retry_after: _,
+        of_another: _,
+    } = status.clone();
     let cause = |cause: cluster::Cause| Cause { reason: cause.reason, message: cause.message, field: cause.field };
     let causes = causes.into_iter().map(cause).collect();
     ApiStatus { code, reason, message, details: Details { name, group, kind, uid, causes, retry_after_seconds } }

@@ -3,6 +3,7 @@
 //! * `replicas.rs`: two replicas under load; the leader is stopped or killed again and again.
 //! * `measure.rs`: when the next leader led and wrote, by the audit log.
 //! * `api_server.rs`: the API server freezes, or is started anew.
+//! * `restarts.rs`: it is started anew again and again, in the middle of deletions.
 //! * `ready.rs`: how soon a process is ready.
 //! * `load.rs`: a steady writer, and whether what it wrote has had its effect.
 //!
@@ -13,6 +14,7 @@ mod load;
 mod measure;
 mod ready;
 mod replicas;
+mod restarts;
 
 use serde_json::{Value, json};
 

@@ -47,6 +47,7 @@ fn in_a_cluster_without_workers_the_remaining_kinds_count() {
                 Fault::FailBefore(Seen::Answer(Failure { code: 200, body, content_type, retry_after: None }))
             }
             (_, "apps" | "batch") => not_served(),
+            (path, _) if ["/apis/apps", "/apis/batch"].iter().any(|group| path.starts_with(group)) => not_served(),
             _ => Fault::None,
         });
         start(&world).await;
@@ -94,19 +95,48 @@ fn a_discovery_that_is_not_found_is_no_proof_of_absence() {
         world.sim.set_faults(move |info| {
             let is_list = info.verb == "list" && info.resource == "prometheuses";
             let is_down = lists.fetch_add(usize::from(is_list), Relaxed) > 0;
-            if is_down && ["/api", "/apis"].contains(&info.path.as_str()) { not_served() } else { Fault::None }
+            if is_down && info.resource.is_empty() { not_served() } else { Fault::None }
         });
         start(&world).await;
         seconds(60).await;
 
         assert!(is_there(&world, "ConfigMap", NAMESPACE, "a"));
         let expected = "failed listing objects of gvk monitoring.coreos.com/v1, Kind=PrometheusList: \
-                        unable to retrieve the complete list of server APIs: ";
+                        unable to retrieve the complete list of server APIs: monitoring.coreos.com/v1: the API server";
         assert!(last_error(&world).starts_with(expected), "{}", last_error(&world));
         world.sim.clear_faults();
         seconds(300).await;
         assert!(!is_there(&world, "ConfigMap", NAMESPACE, "a"));
     });
+}
+
+/// decision 38; spec 33 T5: an API server that starts lists no custom objects, and says that their kind is not there
+#[test]
+fn a_reference_of_a_custom_resource_counts_while_the_api_server_starts() {
+    let usual = sim::Start::default();
+    let (long, short) = (std::time::Duration::from_secs(60), std::time::Duration::from_millis(1));
+    let starts = [
+        usual,
+        sim::Start { installing: long, ..usual },
+        sim::Start { installing: short, discovering: long, unready: long },
+    ];
+    for api_server in starts {
+        world(1, |world| async move {
+            world.sim.put(prometheuses()).expect("a definition");
+            seconds(1).await;
+            for name in ["used", "unused"] {
+                collectable(&world, "ConfigMap", NAMESPACE, name);
+            }
+            put(&world, "Prometheus", NAMESPACE, "p", workload("Prometheus", &refers_to("configmap", "used")));
+            seconds(OLD).await;
+            world.sim.restart(api_server);
+            start(&world).await;
+            seconds(600).await;
+
+            let left = ["used", "unused"].map(|name| is_there(&world, "ConfigMap", NAMESPACE, name));
+            assert_eq!((left, last_error(&world).as_str()), ([true, false], ""));
+        });
+    }
 }
 
 /// spec 33 scenario 18; spec 33, better 2: rights are often given for what is served only, and the server looks at them first

@@ -1,12 +1,17 @@
 //! Ingresses, and gateways of Istio.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use sim::Start;
+use tracing::Level;
 
 use super::{
-    BLUE, OWN, begin, cart, cart_with_ports, has, namespace, pod, policy, put, settings, start, terminate,
+    BLUE, OWN, begin, cart, cart_with_ports, has, namespace, pod, policy, put, set_label, settings, start, terminate,
     with_ingress_controller,
 };
 use crate::{
+    logged::logged,
     objects::istio_definition,
     world::{World, seconds, world},
 };
@@ -160,6 +165,62 @@ fn a_destination_opens_to_the_pods_of_its_gateways() {
         terminate(&world, "istio-a");
         has(&world, &[OWN[0], OWN[1], ISTIO[1], ISTIO[3]]).await;
     });
+}
+
+/// decision 38; spec 40 scenario 38: an API server that starts does not serve Istio's kinds yet, and says so wrongly
+#[test]
+fn gateways_keep_their_policies_while_the_api_server_starts() {
+    let usual = Start::default();
+    let lingering = [
+        usual,
+        Start { installing: Duration::from_secs(20), ..usual },
+        Start { discovering: Duration::from_secs(20), unready: Duration::from_secs(20), ..usual },
+    ];
+    for api_server in lingering {
+        for is_program_started_too in [false, true] {
+            world(1, |world| async move {
+                istio(&world);
+                gateway_pods(&world);
+                start(&world, settings()).await;
+                put(&world, cart(&[]));
+                gateway(&world, "gw", "gw");
+                virtual_service(&world, &["gw"], HOST);
+                has(&world, &[&OWN[..], &ISTIO].concat()).await;
+                if is_program_started_too {
+                    world.stop().await;
+                }
+                world.sim.clear_requests();
+                world.sim.restart(api_server);
+                if is_program_started_too {
+                    world.start().await;
+                }
+                seconds(10).await;
+                set_label(&world, "shop", "touched", json!("yes"));
+                put(&world, cart(&[BLUE]));
+                seconds(120).await;
+                let writes = world.writes();
+                assert!(!writes.iter().any(|write| write.starts_with("delete networkpolicies")), "{writes:?}");
+
+                // It is no dead controller.
+                virtual_service(&world, &["other"], HOST);
+                gateway(&world, "other", "nobody");
+                has(&world, &OWN).await;
+            });
+        }
+    }
+}
+
+/// spec 40 §5.5, spec 42 §2
+#[test]
+fn it_is_said_that_istio_is_not_served() {
+    let (_, log) = logged(Level::INFO, || {
+        world(1, |world| async move {
+            start(&world, settings()).await;
+            seconds(60).await;
+        });
+    });
+    let text = "VirtualService watch will not be added because Istio CRDs are not installed";
+    assert_eq!(log.matches(text).count(), 1, "{log}");
 }
 
 /// spec 40 scenario 35

@@ -1,6 +1,9 @@
 //! The server's discovery documents as a table of kinds. Pure.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::Value;
 
@@ -35,12 +38,8 @@ impl Served {
     }
 
     /// The resource of a kind in the first version that has it.
-    pub(super) fn preferred(&self, kind: &GroupKind) -> Result<Resource, ApiError> {
-        if let Some(found) = self.versions(&kind.group).find_map(|version| version.resource(&kind.kind)) {
-            return Ok(found.clone());
-        }
-        let unknown = self.versions(&kind.group).find_map(Version::unknown);
-        Err(unknown.unwrap_or_else(|| ApiError::NoKind(kind.clone())))
+    pub(super) fn preferred(&self, kind: &GroupKind) -> Option<Resource> {
+        self.versions(&kind.group).find_map(|version| version.resource(&kind.kind)).cloned()
     }
 
     /// All resources.
@@ -60,6 +59,58 @@ impl Served {
         self
     }
 
+    /// The versions that lack kinds which were known before, though they are not stale. That is no proof that the server
+    /// serves those no more (facts §7).
+    pub(super) fn lost_since(&self, before: &Self) -> Vec<(Arc<str>, Arc<str>)> {
+        let versions =
+            before.0.iter().flat_map(|(group, versions)| versions.iter().map(move |version| (group, version)));
+        let is_lost = |(group, old): &(&Arc<str>, &Version)| {
+            let new = self.versions(group).find(|new| new.name == old.name);
+            let has = |resource: &Resource| new.is_some_and(|new| new.resource(&resource.kind).is_some());
+            new.is_none_or(|new| new.stale.is_none()) && !old.resources.iter().all(has)
+        };
+        versions.filter(is_lost).map(|(group, version)| (group.clone(), version.name.clone())).collect()
+    }
+
+    /// The version as it was before, stale for this reason.
+    pub(super) fn keep(&mut self, group: &Arc<str>, version: &str, before: &Self, why: ApiError) {
+        let why = match why {
+            ApiError::Discovery(why) => why,
+            other => other.to_string(),
+        };
+        if let Some(old) = before.version(group, version) {
+            self.put(group, Version { stale: Some(why), ..old.clone() });
+        }
+    }
+
+    /// A version as its own document has it, in place of what was known; a new one comes last. Whether that is another one.
+    pub(super) fn put(&mut self, group: &Arc<str>, version: Version) -> bool {
+        let versions = self.0.entry(group.clone()).or_default();
+        match versions.iter_mut().find(|known| known.name == version.name) {
+            // The documents list resources in different orders.
+            Some(known) if known.stale == version.stale && known.sorted() == version.sorted() => return false,
+            Some(known) => *known = version,
+            None => versions.push(version),
+        }
+        true
+    }
+
+    /// The version is not served. Whether it was.
+    pub(super) fn remove(&mut self, group: &str, version: &str) -> bool {
+        let Some(versions) = self.0.get_mut(group) else { return false };
+        let before = versions.len();
+        versions.retain(|known| &*known.name != version);
+        let is_changed = versions.len() < before;
+        if versions.is_empty() {
+            self.0.remove(group);
+        }
+        is_changed
+    }
+
+    pub(super) fn version(&self, group: &str, version: &str) -> Option<&Version> {
+        self.versions(group).find(|known| &*known.name == version)
+    }
+
     fn versions(&self, group: &str) -> impl Iterator<Item = &Version> {
         self.0.get(group).into_iter().flatten()
     }
@@ -68,8 +119,12 @@ impl Served {
 // === impl Version ===
 
 impl Version {
-    fn resource(&self, kind: &str) -> Option<&Resource> {
+    pub(super) fn resource(&self, kind: &str) -> Option<&Resource> {
         self.resources.iter().find(|resource| &*resource.kind == kind)
+    }
+
+    fn sorted(&self) -> BTreeSet<&Resource> {
+        self.resources.iter().collect()
     }
 
     /// The error for a miss in a version that is stale: it may be there.
@@ -133,6 +188,12 @@ pub(super) fn legacy_groups(document: &Value) -> Result<Vec<GroupVersions>, ApiE
             Ok((text(group, "name").into(), versions.into_iter().map(Arc::from).collect()))
         })
         .collect()
+}
+
+/// The names of a group's versions, from `APIVersions` (`/api`) or `APIGroup` (`/apis/<group>`).
+pub(super) fn version_names(document: &Value) -> Result<Vec<Arc<str>>, ApiError> {
+    let names = list(document, "versions")?.iter();
+    Ok(names.filter_map(|version| version.as_str().or_else(|| version["version"].as_str())).map(Arc::from).collect())
 }
 
 /// The resources of an `APIResourceList`, without subresources.

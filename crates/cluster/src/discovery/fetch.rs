@@ -24,7 +24,7 @@ const ROOTS: [&str; 2] = ["/api", "/apis"];
 /// For each document.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Documents of older servers fetched side by side.
-const SIDE_BY_SIDE: usize = 8;
+pub(super) const SIDE_BY_SIDE: usize = 8;
 
 /// The last aggregated document of each root with its entity tag: asked for again, the server answers 304.
 #[derive(Default)]
@@ -91,6 +91,6 @@ async fn fetch_version(transport: &Transport, root: &str, group: &Arc<str>, vers
 }
 
 /// Beside the gate: there are few, and everybody waits for them.
-async fn get(transport: &Transport, call: &Call) -> Result<Answer, ApiError> {
+pub(super) async fn get(transport: &Transport, call: &Call) -> Result<Answer, ApiError> {
     transport.perform(call, Deadline::after(LIMIT), async || Ok(Admission::default())).await
 }

@@ -2,8 +2,10 @@
 //!
 //! `documents` reads the server's documents into [`Served`]; this file caches it, fetches it anew when a kind is missed
 //! or somebody has seen a change, and tells those who wait. A group that cannot be asked keeps its last good answer, so
-//! a broken aggregated API takes nothing away from anybody else.
+//! a broken aggregated API takes nothing away from anybody else. `absence` proves that a kind is not served: before that no
+//! kind is forgotten, and none that was never known counts as absent (spec 10 §13.1).
 
+mod absence;
 mod documents;
 mod fetch;
 mod list_kinds;
@@ -17,8 +19,9 @@ use std::{
 };
 
 use futures::{
-    FutureExt as _,
+    FutureExt as _, StreamExt as _,
     future::{LocalBoxFuture, Shared, WeakShared},
+    stream,
 };
 use tokio::{
     sync::{Notify, watch},
@@ -27,14 +30,23 @@ use tokio::{
 
 use crate::object::{GroupKind, GroupVersionKind};
 
-pub use self::list_kinds::is_list_kind;
-use self::{documents::Served, fetch::Cached};
+use self::{
+    absence::{Answer, Verdict},
+    documents::{Served, Version},
+    fetch::{Cached, SIDE_BY_SIDE},
+};
+pub use self::{
+    absence::{ProvedAbsent, Serving},
+    list_kinds::is_list_kind,
+};
 use super::{ApiError, Resource, transport::Transport};
 
 /// A group is asked for anew at most this often.
 const PER_GROUP: Duration = Duration::from_secs(10);
 /// A document younger than this answers every question.
 const YOUNG: Duration = Duration::from_secs(1);
+/// Answers of versions are kept for so long.
+const REMEMBERED: Duration = Duration::from_secs(60);
 
 /// The kinds of one cluster; cheap to clone.
 #[derive(Clone)]
@@ -44,11 +56,25 @@ struct Inner {
     transport: Rc<Transport>,
     state: RefCell<State>,
     running: RefCell<Option<WeakShared<Refresh>>>,
+    /// Questions for versions that are under way.
+    asking: RefCell<BTreeMap<VersionKey, WeakShared<Asking>>>,
     version: watch::Sender<u64>,
     requested: Notify,
 }
 
 type Refresh = LocalBoxFuture<'static, Result<(), ApiError>>;
+type Asking = LocalBoxFuture<'static, ()>;
+/// A group and one of its versions.
+type VersionKey = (Arc<str>, Arc<str>);
+
+/// How old an answer of a version may be.
+#[derive(Clone, Copy)]
+enum Age {
+    /// It was asked for after this moment, see [`Discovery::asked`].
+    After(u64),
+    /// It answers the questions of [`PER_GROUP`]; that it cannot be told, those of [`YOUNG`].
+    Recent,
+}
 
 #[derive(Default)]
 struct State {
@@ -58,10 +84,10 @@ struct State {
     failure: Option<ApiError>,
     /// When the last fetch began.
     began: Option<Instant>,
-    /// How many fetches have begun.
+    /// How many fetches and questions for versions have begun.
     begun: u64,
-    /// The number of the last fetch that came to its end; others may have been dropped before.
-    ended: u64,
+    /// The last answers of versions that were asked for themselves.
+    verdicts: BTreeMap<VersionKey, Verdict>,
     /// When a fetch last began for the sake of a group; entries older than [`PER_GROUP`] are dropped.
     asked: BTreeMap<Arc<str>, Instant>,
     /// When a change of a group last made it be asked for at once; entries as old are dropped, too.
@@ -80,6 +106,7 @@ impl Discovery {
             transport,
             state: RefCell::default(),
             running: RefCell::default(),
+            asking: RefCell::default(),
             version: watch::Sender::new(0),
             requested: Notify::new(),
         }))
@@ -88,36 +115,117 @@ impl Discovery {
     /// How the server serves a kind in a version. A miss asks the server, at most every 10 s per group.
     ///
     /// # Errors
-    /// [`ApiError::NoMatch`] if it is not served; [`ApiError::Discovery`] or the failure of the request if that cannot
-    /// be told.
+    /// [`ApiError::NoMatch`] if the version's own document says that it is not served; [`ApiError::Discovery`] or the failure
+    /// of the request if that cannot be told.
     pub async fn mapping(&self, kind: &GroupVersionKind) -> Result<Resource, ApiError> {
-        self.find(&kind.group, |served| served.resource(kind)).await
+        match self.find(&kind.group, |served| served.resource(kind)).await {
+            Err(ApiError::NoMatch(_)) => {
+                let answer = self.answer(&version_key(kind), Age::Recent).await?;
+                of_kind(answer.version.as_ref(), kind).ok_or_else(|| ApiError::NoMatch(kind.clone()))
+            }
+            result => result,
+        }
     }
 
-    /// A moment, for [`Self::mapping_after`]: how often the server was asked so far.
+    /// How the server serves a kind: in this version, or else in another one, or not at all. A miss asks the server, at most
+    /// every 10 s per version.
+    ///
+    /// # Errors
+    /// If it cannot be told.
+    pub async fn serving(&self, kind: &GroupVersionKind) -> Result<Serving, ApiError> {
+        match self.mapping(kind).await {
+            Ok(resource) => Ok(Serving::Served(resource)),
+            Err(ApiError::NoMatch(_)) => self.ask(kind, Age::Recent).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A moment, for [`Self::look_up`]: how often the server was asked so far.
     pub fn asked(&self) -> u64 {
         self.0.state.borrow().begun
     }
 
-    /// As [`Self::mapping`], but from documents that were asked for after that moment: that a kind is not in them proves that
-    /// it was not served then, whatever was known before. Asks the server however short a time ago that was done, unless
-    /// somebody has since; one fetch answers for all kinds.
+    /// As [`Self::serving`], but from answers that were asked for after that moment, whatever is known: for what a 404 means.
+    /// Asks the server however short a time ago that was done, unless somebody has since.
     ///
     /// # Errors
-    /// As those of [`Self::mapping`].
-    pub async fn mapping_after(&self, kind: &GroupVersionKind, asked: u64) -> Result<Resource, ApiError> {
-        while self.0.state.borrow().ended <= asked {
-            // One that runs may have begun before, and two do not run at once.
-            let fetch = self.running().unwrap_or_else(|| self.refresh(&kind.group));
-            fetch.await.ok(); // its error is remembered in the state
-        }
-        self.look(&|served: &Served| served.resource(kind))
+    /// If it cannot be told.
+    pub async fn look_up(&self, kind: &GroupVersionKind, after: u64) -> Result<Serving, ApiError> {
+        self.ask(kind, Age::After(after)).await
     }
 
-    /// How the server serves a kind in the version it prefers. Errors as those of [`Self::mapping`], with
-    /// [`ApiError::NoKind`].
-    pub async fn preferred(&self, kind: &GroupKind) -> Result<Resource, ApiError> {
-        self.find(&kind.group, |served| served.preferred(kind)).await
+    async fn ask(&self, kind: &GroupVersionKind, age: Age) -> Result<Serving, ApiError> {
+        let key = version_key(kind);
+        let answer = self.answer(&key, age).await?;
+        if let Some(found) = of_kind(answer.version.as_ref(), kind) {
+            return Ok(Serving::Served(found));
+        }
+        let known = self.known_preferred(&kind.group_kind()).map(|resource| resource.version);
+        let others: BTreeSet<_> = known.into_iter().chain(answer.all).filter(|version| *version != key.1).collect();
+        for version in others {
+            let answer = self.answer(&(key.0.clone(), version), age).await?;
+            if let Some(found) = of_kind(answer.version.as_ref(), kind) {
+                return Ok(Serving::Served(found));
+            }
+        }
+        Ok(Serving::Absent(ProvedAbsent::new(kind)))
+    }
+
+    /// What the server says of a version itself. Those who ask at once share the question.
+    async fn answer(&self, key: &VersionKey, age: Age) -> Result<Answer, ApiError> {
+        loop {
+            let known = self.0.state.borrow().verdicts.get(key).filter(|verdict| age.allows(verdict)).cloned();
+            if let Some(verdict) = known {
+                return verdict.answer;
+            }
+            // One that is under way may have begun before, and two do not run at once.
+            let running =
+                self.0.asking.borrow().get(key).and_then(WeakShared::upgrade).filter(|it| it.peek().is_none());
+            let asking = running.unwrap_or_else(|| self.begin_asking(key));
+            asking.await;
+        }
+    }
+
+    fn begin_asking(&self, key: &VersionKey) -> Shared<Asking> {
+        let mut state = self.0.state.borrow_mut();
+        state.begun += 1;
+        let (number, before) = (state.begun, state.verdicts.get(key).cloned());
+        drop(state);
+        let (this, of) = (self.clone(), key.clone());
+        let asking = async move {
+            let verdict = Verdict::ask(&this.0.transport, (&of.0, &of.1), number, before).await;
+            this.enter(&of, verdict);
+        };
+        let asking = asking.boxed_local().shared();
+        let weak = asking.downgrade();
+        let mut all = self.0.asking.borrow_mut();
+        all.retain(|_, other| other.upgrade().is_some());
+        all.extend(weak.map(|weak| (key.clone(), weak)));
+        asking
+    }
+
+    /// What a version says of itself counts more than any list.
+    fn enter(&self, key: &VersionKey, verdict: Verdict) {
+        let (group, version) = key;
+        let mut state = self.0.state.borrow_mut();
+        let mut is_changed = false;
+        if let (Ok(answer), Some(served)) = (&verdict.answer, &mut state.served) {
+            is_changed = match answer.version.clone() {
+                Some(version) => served.put(group, version),
+                None => served.remove(group, version),
+            };
+        }
+        let now = Instant::now();
+        state.verdicts.retain(|_, old| now < old.asked + REMEMBERED);
+        state.verdicts.insert(key.clone(), verdict);
+        drop(state);
+        if is_changed {
+            self.changed();
+        }
+    }
+
+    fn changed(&self) {
+        self.0.version.send_modify(|version| *version += 1);
     }
 
     /// What is known of a kind now, without asking the server.
@@ -127,7 +235,7 @@ impl Discovery {
 
     /// How the server serves a kind in the version it prefers, without asking the server.
     pub fn known_preferred(&self, kind: &GroupKind) -> Option<Resource> {
-        self.0.state.borrow().served.as_ref()?.preferred(kind).ok()
+        self.0.state.borrow().served.as_ref()?.preferred(kind)
     }
 
     /// All kinds the server serves, as far as known, by group, in the server's order of versions.
@@ -241,37 +349,82 @@ impl Discovery {
         if let Some(shared) = self.running() {
             return shared;
         }
-        let number = self.0.state.borrow_mut().begin(group, Instant::now());
+        self.0.state.borrow_mut().begin(group, Instant::now());
         let this = self.clone();
-        let shared = async move { this.load(number).await }.boxed_local().shared();
+        let shared = async move { this.load().await }.boxed_local().shared();
         *self.0.running.borrow_mut() = shared.downgrade();
         shared
     }
 
-    async fn load(&self, number: u64) -> Result<(), ApiError> {
+    async fn load(&self) -> Result<(), ApiError> {
         let mut cached = std::mem::take(&mut self.0.state.borrow_mut().cached);
         let fetched = fetch::fetch(&self.0.transport, &mut cached).await;
-        let mut state = self.0.state.borrow_mut();
-        state.cached = cached;
-        state.ended = number;
-        let fresh = match fetched {
+        self.0.state.borrow_mut().cached = cached;
+        let mut fresh = match fetched {
             Ok(fresh) => fresh,
             Err(error) => {
                 // That there are no documents says nothing of a kind.
-                let error = if error.is_no_match() { ApiError::Discovery(error.to_string()) } else { error };
-                state.failure = Some(error.clone());
+                let error = if error.is_not_served() { ApiError::Discovery(error.to_string()) } else { error };
+                self.0.state.borrow_mut().failure = Some(error.clone());
                 return Err(error);
             }
         };
+        let lost = self.0.state.borrow().served.as_ref().map(|before| fresh.lost_since(before)).unwrap_or_default();
+        self.confirm(&mut fresh, lost).await;
+        let mut state = self.0.state.borrow_mut();
         state.failure = None;
         let merged = fresh.keeping(state.served.as_ref());
-        let changed = state.served.as_ref() != Some(&merged);
+        let is_changed = state.served.as_ref() != Some(&merged);
         state.served = Some(merged);
         drop(state);
-        if changed {
-            self.0.version.send_modify(|version| *version += 1);
+        if is_changed {
+            self.changed();
         }
         Ok(())
+    }
+
+    /// Versions that the lists name no more are asked themselves. What cannot be told stays as it was, and is asked for again.
+    async fn confirm(&self, fresh: &mut Served, lost: Vec<VersionKey>) {
+        let after = Age::After(self.asked());
+        let answers = stream::iter(lost).map(|key| async move { (self.answer(&key, after).await, key) });
+        let answers: Vec<_> = answers.buffered(SIDE_BY_SIDE).collect().await;
+        for (answer, (group, version)) in answers {
+            match answer {
+                Ok(Answer { version: Some(version), .. }) => {
+                    fresh.put(&group, version);
+                }
+                Ok(Answer { version: None, .. }) => {
+                    fresh.remove(&group, &version);
+                }
+                Err(error) => {
+                    if let Some(before) = &self.0.state.borrow().served {
+                        fresh.keep(&group, &version, before, error);
+                    }
+                    self.missed(&group);
+                }
+            }
+        }
+    }
+}
+
+/// The version that a kind names.
+fn version_key(kind: &GroupVersionKind) -> VersionKey {
+    (kind.group.as_str().into(), kind.version.as_str().into())
+}
+
+/// The resource of a kind in a version.
+fn of_kind(version: Option<&Version>, kind: &GroupVersionKind) -> Option<Resource> {
+    version.and_then(|version| version.resource(&kind.kind)).cloned()
+}
+
+// === impl Age ===
+
+impl Age {
+    fn allows(self, verdict: &Verdict) -> bool {
+        match self {
+            Self::After(moment) => verdict.number > moment,
+            Self::Recent => verdict.asked.elapsed() < if verdict.answer.is_ok() { PER_GROUP } else { YOUNG },
+        }
     }
 }
 
@@ -298,6 +451,7 @@ impl State {
 
     /// A change was seen: the group may be asked for at once, unless that was so within the last [`PER_GROUP`].
     fn changed(&mut self, group: &str, now: Instant) {
+        self.verdicts.retain(|(of, _), _| &**of != group);
         if self.changed.get(group).is_none_or(|changed| *changed + PER_GROUP <= now) {
             self.changed.insert(group.into(), now);
             self.asked.remove(group);
@@ -309,8 +463,8 @@ impl State {
         self.requested.iter().find(|group| self.may_ask(group, now)).cloned()
     }
 
-    /// A fetch begins: it answers all requests there are. Its number.
-    fn begin(&mut self, group: &str, now: Instant) -> u64 {
+    /// A fetch begins: it answers all requests there are.
+    fn begin(&mut self, group: &str, now: Instant) {
         self.began = Some(now);
         self.begun += 1;
         self.asked.retain(|_, asked| *asked + PER_GROUP > now);
@@ -319,7 +473,6 @@ impl State {
         for requested in std::mem::take(&mut self.requested) {
             self.asked.insert(requested, now);
         }
-        self.begun
     }
 }
 

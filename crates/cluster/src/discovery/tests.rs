@@ -27,16 +27,37 @@ fn groups(versions: &[Value]) -> Value {
     json!({"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": "g.io"}, "versions": versions}]})
 }
 
-/// A server whose `/apis` document can be changed.
+/// A server whose `/apis` document can be changed. It is ready, and its versions say the same as that document.
 fn serving(first: Value) -> (Server, Shared_<Mutex<Value>>) {
     let apis = Shared_::new(Mutex::new(first));
     let shown = apis.clone();
     let server = Server::new(move |seen| match seen.line.as_str() {
+        "GET /readyz" => text(200, "ok"),
         "GET /api" => reply(200, &core()),
         "GET /apis" => reply(200, &shown.lock().unwrap()),
-        _ => text(404, "404 page not found\n"),
+        line => own_document(line, &shown.lock().unwrap()),
     });
     (server, apis)
+}
+
+/// What a path below `/apis` answers according to the aggregated document.
+fn own_document(line: &str, apis: &Value) -> Reply {
+    let versions = apis["items"][0]["versions"].as_array().cloned().unwrap_or_default();
+    if line == "GET /apis/g.io" && !versions.is_empty() {
+        return reply(200, &json!({"kind": "APIGroup", "name": "g.io", "versions": versions}));
+    }
+    let is_asked = |version: &&Value| line == format!("GET /apis/g.io/{}", version["version"].as_str().unwrap());
+    let Some(version) = versions.iter().find(is_asked) else { return text(404, "404 page not found\n") };
+    let resource = |it: &Value| {
+        let namespaced = it["scope"] == "Namespaced";
+        json!({"name": it["resource"], "kind": it["responseKind"]["kind"], "namespaced": namespaced})
+    };
+    let resources: Vec<_> = version["resources"].as_array().unwrap().iter().map(resource).collect();
+    reply(200, &json!({"kind": "APIResourceList", "resources": resources}))
+}
+
+fn absent(kind: &GroupVersionKind) -> Result<Serving, ApiError> {
+    Ok(Serving::Absent(ProvedAbsent::new(kind)))
 }
 
 fn kind(version: &str, kind: &str) -> GroupVersionKind {
@@ -54,7 +75,7 @@ async fn kinds_are_found_in_aggregated_documents() {
 
     assert_eq!(config_map, Ok(Resource::new("", "v1", "ConfigMap", "configmaps", true)));
     assert_eq!(discovery.mapping(&kind("v1", "A")).await, Ok(Resource::new("g.io", "v1", "A", "as", false)));
-    assert_eq!(discovery.preferred(&GroupKind::new("g.io", "A")).await.unwrap().version, "v1".into());
+    assert_eq!(discovery.known_preferred(&GroupKind::new("g.io", "A")).unwrap().version, "v1".into());
     assert_eq!(server.lines(), ["GET /api", "GET /apis"]);
 }
 
@@ -68,26 +89,26 @@ async fn a_missing_kind_is_asked_for_at_most_every_ten_seconds_and_found_when_it
     for _ in 0..100 {
         let missing = discovery.mapping(&kind("v1", "A")).await.unwrap_err();
         assert_eq!(missing.to_string(), "no matches for kind \"A\" in version \"g.io/v1\"");
-        assert!(discovery.preferred(&GroupKind::new("g.io", "A")).await.unwrap_err().is_no_match());
+        assert_eq!(discovery.serving(&kind("v1", "A")).await, absent(&kind("v1", "A")));
     }
-    assert_eq!(server.lines().len(), 2);
+    assert_eq!(server.lines().len(), 5, "two lists; readiness, version and group");
 
     *apis.lock().unwrap() = groups(&[version("v1", &[("A", "as")], "Current")]);
     sleep(PER_GROUP).await;
     assert!(discovery.mapping(&kind("v1", "A")).await.is_ok());
-    assert_eq!(server.lines().len(), 4);
+    assert_eq!(server.lines().len(), 7);
 }
 
 #[tokio::test(start_paused = true)]
 async fn concurrent_misses_share_a_request() {
     let (server, _) = serving(groups(&[]));
     let cluster = server.cluster();
-    let groups: Vec<_> = (0..50).map(|index| GroupVersionKind::new(format!("g{index}"), "v1", "A")).collect();
+    let kinds: Vec<_> = (0..50).map(|index| kind("v1", &format!("A{index}"))).collect();
 
-    let results = futures::future::join_all(groups.iter().map(|kind| cluster.discovery().mapping(kind))).await;
+    let results = futures::future::join_all(kinds.iter().map(|kind| cluster.discovery().mapping(kind))).await;
 
     assert!(results.iter().all(|result| result.as_ref().is_err_and(ApiError::is_no_match)));
-    assert_eq!(server.lines().len(), 2);
+    assert_eq!(server.lines().len(), 5);
 }
 
 /// fault 11
@@ -110,7 +131,7 @@ async fn a_requested_refresh_tells_those_who_wait() {
     assert_eq!(begin.elapsed(), YOUNG, "the miss just before does not put it off");
     assert!(discovery.version() > before);
     assert!(discovery.known(&kind("v1", "A")).is_some());
-    assert_eq!(server.lines().len(), 4);
+    assert_eq!(server.lines().len(), 7);
 
     *apis.lock().unwrap() = groups(&[]);
     discovery.refresh_requested("g.io");
@@ -175,8 +196,8 @@ async fn while_the_server_is_down_known_kinds_are_found_and_others_are_unknown()
 
 /// spec 33 T5: that a kind was not served is no proof that it is not
 #[tokio::test(start_paused = true)]
-async fn what_is_asked_after_a_moment_is_not_answered_from_older_documents() {
-    let (server, apis) = serving(groups(&[version("v1", &[], "Current")]));
+async fn what_is_asked_after_a_moment_is_not_answered_from_older_answers() {
+    let (server, apis) = serving(groups(&[version("v1", &[("C", "cs")], "Current")]));
     let cluster = server.cluster();
     let discovery = cluster.discovery();
     let (a, b) = (kind("v1", "A"), kind("v1", "B"));
@@ -185,35 +206,157 @@ async fn what_is_asked_after_a_moment_is_not_answered_from_older_documents() {
     *apis.lock().unwrap() = groups(&[version("v1", &[("A", "as")], "Current")]);
     assert!(discovery.mapping(&a).await.is_err(), "it was asked for a moment ago");
 
-    assert!(discovery.mapping_after(&a, moment).await.is_ok());
-    assert_eq!(discovery.mapping_after(&b, moment).await, Err(ApiError::NoMatch(b.clone())));
-    assert_eq!(server.lines().len(), 4, "one fetch answers for both");
-    assert_eq!(discovery.mapping_after(&b, discovery.asked()).await, Err(ApiError::NoMatch(b)));
-    assert_eq!(server.lines().len(), 6);
+    let found = Serving::Served(Resource::new("g.io", "v1", "A", "as", false));
+    assert_eq!(discovery.look_up(&a, moment).await, Ok(found));
+    assert_eq!(discovery.look_up(&b, moment).await, absent(&b));
+    assert_eq!(server.lines().len(), 8, "one question answers for both");
+    assert_eq!(discovery.look_up(&b, discovery.asked()).await, absent(&b));
+    assert_eq!(server.lines().len(), 11);
+    assert!(discovery.known(&a).is_some(), "what a version says of itself counts");
 }
 
 /// spec 33 T5
 #[tokio::test(start_paused = true)]
-async fn a_fetch_that_began_before_a_moment_or_never_ended_answers_nothing_about_it() {
+async fn a_question_that_began_before_a_moment_or_never_ended_answers_nothing_about_it() {
     let server = Server::new(|seen| match seen.line.as_str() {
-        "GET /api" => late(1, reply(200, &core())),
-        _ => reply(200, &groups(&[version("v1", &[], "Current")])),
+        "GET /readyz" => late(1, text(200, "ok")),
+        _ => text(404, "404 page not found\n"),
     });
     let cluster = server.cluster();
     let (discovery, a) = (cluster.discovery(), kind("v1", "A"));
     let asked_while_it_runs = async {
         sleep(Duration::from_millis(500)).await;
-        discovery.mapping_after(&a, discovery.asked()).await
+        discovery.look_up(&a, discovery.asked()).await
     };
 
-    let (_, after) = tokio::join!(discovery.mapping(&a), asked_while_it_runs);
-    assert!(after.unwrap_err().is_no_match());
-    assert_eq!(server.lines(), ["GET /api", "GET /apis", "GET /api", "GET /apis"]);
+    let (_, after) = tokio::join!(discovery.look_up(&a, 0), asked_while_it_runs);
+    assert_eq!(after, absent(&a));
+    let question = ["GET /readyz", "GET /apis/g.io/v1", "GET /apis/g.io"];
+    assert_eq!(server.lines(), [question, question].concat());
 
     let moment = discovery.asked();
-    tokio::time::timeout(Duration::from_millis(500), discovery.mapping_after(&a, moment)).await.unwrap_err();
-    assert!(discovery.mapping_after(&a, moment).await.unwrap_err().is_no_match());
-    assert_eq!(server.lines()[4..], ["GET /api", "GET /api", "GET /apis"]);
+    tokio::time::timeout(Duration::from_millis(500), discovery.look_up(&a, moment)).await.unwrap_err();
+    assert_eq!(discovery.look_up(&a, moment).await, absent(&a));
+}
+
+/// decision 38; spec 10 §13.1; facts §7: the lists and the documents of versions of a server that starts prove nothing
+#[tokio::test(start_paused = true)]
+async fn absence_is_proved_by_a_server_that_is_ready_and_by_the_version_itself() {
+    let unready = "[+]ping ok\n[-]poststarthook/start-apiextensions-controllers failed: reason withheld\n";
+    let served = json!({"kind": "APIResourceList", "resources": [{"name": "as", "kind": "A", "namespaced": true}]});
+    let a = kind("v1", "A");
+    let cases = [
+        ((500, unready), (503, "starting"), false),
+        ((500, unready), (404, "404 page not found\n"), false),
+        ((404, "404 page not found\n"), (404, "404 page not found\n"), false),
+        ((401, ""), (404, "404 page not found\n"), false),
+        ((200, "ok"), (503, "service unavailable\n"), false),
+        ((200, "ok"), (500, ""), false),
+        ((200, "ok"), (404, "<html>not found</html>"), false),
+        ((200, "ok"), (404, ""), false),
+        ((200, "ok"), (404, "404 page not found\n"), true),
+        ((200, "ok"), (200, r#"{"kind": "APIResourceList", "resources": []}"#), true),
+        ((200, "ok"), (200, "{}"), false),
+        ((200, "ok"), (200, &served.to_string()), false),
+    ];
+    for (readyz, own, is_proof) in cases {
+        let (own, body) = (own.0, own.1.to_owned());
+        let server = Server::new(move |seen| match seen.line.as_str() {
+            "GET /readyz" => text(readyz.0, readyz.1),
+            "GET /api" => reply(200, &core()),
+            "GET /apis" => reply(200, &groups(&[])),
+            "GET /apis/g.io/v1" => text(own, &body),
+            _ => text(404, "404 page not found\n"),
+        });
+        let cluster = server.cluster();
+        let discovery = cluster.discovery();
+
+        let found = discovery.serving(&a).await;
+        assert_eq!(found == absent(&a), is_proof, "{readyz:?} {own}: {found:?}");
+        assert_eq!(discovery.mapping(&a).await.is_err_and(|error| error.is_no_match()), is_proof, "{readyz:?} {own}");
+    }
+}
+
+/// decision 38: what is known is not forgotten because a list lacks it
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_a_list_lacks_is_known_until_its_version_says_otherwise() {
+    let apis = Shared_::new(Mutex::new(groups(&[version("v1", &[("A", "as")], "Current")])));
+    let (is_ready, own) = (Shared_::new(AtomicBool::new(false)), Shared_::new(AtomicBool::new(true)));
+    let (shown, ready, there) = (apis.clone(), is_ready.clone(), own.clone());
+    let server = Server::new(move |seen| match seen.line.as_str() {
+        "GET /readyz" => {
+            if ready.load(Ordering::Relaxed) {
+                text(200, "ok")
+            } else {
+                text(500, "")
+            }
+        }
+        "GET /api" => reply(200, &core()),
+        "GET /apis" => reply(200, &shown.lock().unwrap()),
+        line if there.load(Ordering::Relaxed) => {
+            own_document(line, &groups(&[version("v1", &[("A", "as")], "Current")]))
+        }
+        _ => text(404, "404 page not found\n"),
+    });
+    let cluster = server.cluster();
+    let discovery = cluster.discovery().clone();
+    let a = kind("v1", "A");
+    discovery.mapping(&a).await.unwrap();
+    let version = discovery.version();
+    let running = discovery.clone();
+    let fetching = async { tokio::time::timeout(Duration::from_secs(60), running.clone().run()).await };
+
+    *apis.lock().unwrap() = groups(&[]);
+    discovery.refresh_requested("g.io");
+    fetching.await.unwrap_err();
+    assert!(discovery.known(&a).is_some(), "the server is not ready");
+    let other = discovery.mapping(&kind("v1", "B")).await.unwrap_err();
+    assert!(!other.is_no_match() && other.to_string().ends_with("the API server is not ready (500)"), "{other}");
+    is_ready.store(true, Ordering::Relaxed);
+    tokio::time::timeout(Duration::from_secs(60), discovery.clone().run()).await.unwrap_err();
+    assert!(discovery.known(&a).is_some(), "its version says that it is there");
+    assert!(discovery.mapping(&kind("v1", "B")).await.unwrap_err().is_no_match());
+
+    own.store(false, Ordering::Relaxed);
+    discovery.refresh_requested("g.io");
+    tokio::time::timeout(Duration::from_secs(60), discovery.clone().run()).await.unwrap_err();
+    assert_eq!(discovery.known(&a), None);
+    assert!(discovery.version() > version);
+}
+
+/// spec 10 §13.1: another version that is served comes before the proof
+#[tokio::test(start_paused = true)]
+async fn a_kind_is_found_in_another_version_that_only_the_group_names() {
+    let (server, apis) = serving(groups(&[]));
+    let cluster = server.cluster();
+    let (discovery, old) = (cluster.discovery(), kind("v1beta1", "A"));
+    assert_eq!(discovery.serving(&old).await, absent(&old));
+    *apis.lock().unwrap() =
+        groups(&[version("v2", &[("B", "bs")], "Current"), version("v1", &[("A", "as")], "Current")]);
+
+    let found = Serving::Served(Resource::new("g.io", "v1", "A", "as", false));
+    assert_eq!(discovery.look_up(&old, discovery.asked()).await, Ok(found));
+    assert!(discovery.mapping(&old).await.unwrap_err().is_no_match());
+}
+
+/// spec 10 §13.1: without the right to ask whether the server is ready, a start must be over
+#[tokio::test(start_paused = true)]
+async fn without_the_right_to_readyz_absence_must_last() {
+    let server = Server::new(|seen| match seen.line.as_str() {
+        "GET /readyz" => crate::testing::status(403, "Forbidden", "cannot get path \"/readyz\""),
+        "GET /api" => reply(200, &core()),
+        "GET /apis" => reply(200, &groups(&[])),
+        _ => text(404, "404 page not found\n"),
+    });
+    let cluster = server.cluster();
+    let (discovery, a) = (cluster.discovery(), kind("v1", "A"));
+
+    let error = discovery.serving(&a).await.unwrap_err();
+    assert!(error.to_string().contains("/readyz"), "{error}");
+    sleep(Duration::from_secs(5)).await;
+    assert!(discovery.serving(&a).await.is_err());
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(discovery.serving(&a).await, absent(&a));
 }
 
 /// spec 33 T5: a proxy that knows no path says nothing of any kind
@@ -223,17 +366,24 @@ async fn documents_that_are_not_found_are_no_proof_of_absence() {
     let cluster = server.cluster();
     let (discovery, a) = (cluster.discovery(), kind("v1", "A"));
 
-    for result in [discovery.mapping(&a).await, discovery.mapping_after(&a, discovery.asked()).await] {
-        let error = result.unwrap_err();
-        assert!(!error.is_no_match(), "{error}");
-        assert_eq!(error.to_string(), "unable to retrieve the complete list of server APIs: 404 page not found");
-    }
+    let error = discovery.mapping(&a).await.unwrap_err();
+    assert!(!error.is_no_match(), "{error}");
+    assert_eq!(error.to_string(), "unable to retrieve the complete list of server APIs: 404 page not found");
+    let error = discovery.look_up(&a, discovery.asked()).await.unwrap_err();
+    let expected = "unable to retrieve the complete list of server APIs: g.io/v1: the API server is not ready (404)";
+    assert_eq!(error.to_string(), expected);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unchanged_document_is_not_sent_again() {
     let server = Server::new(|seen| {
+        if seen.line == "GET /readyz" {
+            return text(200, "ok");
+        }
         let known = seen.headers.get("if-none-match").is_some_and(|tag| tag == "\"1\"");
+        if seen.line.starts_with("GET /apis/") {
+            return own_document(&seen.line, &groups(&[version("v1", &[], "Current")]));
+        }
         let document = if seen.line == "GET /api" { core() } else { groups(&[version("v1", &[], "Current")]) };
         if known { text(304, "") } else { answer(200, &[("etag", "\"1\"")], document.to_string()) }
     });
@@ -245,7 +395,7 @@ async fn an_unchanged_document_is_not_sent_again() {
     sleep(PER_GROUP).await;
 
     assert!(discovery.mapping(&kind("v1", "A")).await.unwrap_err().is_no_match());
-    assert_eq!((server.lines().len(), discovery.version()), (4, version));
+    assert_eq!((server.lines().len(), discovery.version()), (10, version));
     assert!(discovery.known(&GroupVersionKind::new("", "v1", "ConfigMap")).is_some());
 }
 
@@ -273,10 +423,9 @@ async fn servers_without_aggregated_documents_are_asked_one_by_one() {
     let cluster = server.cluster();
     let discovery = cluster.discovery();
 
-    assert_eq!(
-        discovery.preferred(&GroupKind::new("g.io", "A")).await,
-        Ok(Resource::new("g.io", "v1", "A", "as", true))
-    );
+    discovery.mapping(&kind("v2", "A")).await.unwrap();
+    let preferred = discovery.known_preferred(&GroupKind::new("g.io", "A"));
+    assert_eq!(preferred, Some(Resource::new("g.io", "v1", "A", "as", true)));
     assert!(discovery.mapping(&GroupVersionKind::new("", "v1", "ConfigMap")).await.is_ok());
     let broken = discovery.mapping(&kind("v0", "A")).await.unwrap_err();
     assert!(broken.to_string().ends_with("g.io/v0: service unavailable"), "{broken}");
@@ -293,8 +442,8 @@ async fn a_404_of_the_path_requests_a_refresh() {
 
     let error = cluster.get(&crate::testing::ctx(), &resource.at("", "x")).await.unwrap_err();
 
-    assert!(error.is_no_match());
-    assert!(cluster.discovery().mapping(&kind("v1", "A")).await.is_err());
+    assert!(error.is_not_served());
+    assert!(cluster.discovery().mapping(&kind("v1", "A")).await.unwrap_err().is_no_match());
 }
 
 /// fault 11

@@ -19,6 +19,7 @@ use super::{
     member::Member,
     reader::{Sink, Standing},
     scope::{Again, Narrowed, Scope, Task},
+    serving::Unserved,
 };
 use crate::object::NamespacedName;
 
@@ -58,8 +59,8 @@ pub(super) struct Feed {
     running: Cell<bool>,
     /// Follows discovery while all readers are content with a kind that is not served.
     pub(super) serving: RefCell<Option<Task>>,
-    /// Whether the kind is known not to be served, if anybody looks.
-    pub(super) unserved: Cell<bool>,
+    /// Why the kind is not watched, if it is known not to be served and all readers are content with that.
+    pub(super) unserved: RefCell<Option<Unserved>>,
     scopes_made: Cell<u64>,
     /// The records of all readers, as the census shows them.
     records: Cell<usize>,
@@ -94,7 +95,7 @@ impl Feed {
             begun: Cell::default(),
             running: Cell::default(),
             serving: RefCell::default(),
-            unserved: Cell::default(),
+            unserved: RefCell::default(),
             records: Cell::default(),
             shown_heard: Cell::default(),
             cell,
@@ -211,7 +212,7 @@ impl Feed {
             return;
         }
         self.serving.take();
-        self.unserved.set(false);
+        self.unserved.replace(None);
         if !self.running.get() {
             self.run();
         }
@@ -238,6 +239,11 @@ impl Feed {
         self.running.get()
     }
 
+    /// Whether the kind is not watched because it is known not to be served.
+    pub(super) fn is_unserved(&self) -> bool {
+        self.unserved.borrow().is_some()
+    }
+
     /// Lists and watches a scope.
     pub(super) fn follow(self: &Rc<Self>, scope: &Rc<Scope>) {
         scope.run(self.task(self.clone().course(scope.clone())));
@@ -249,8 +255,9 @@ impl Feed {
     }
 
     /// The kind is served, or not.
-    pub(super) fn set_served(self: &Rc<Self>, served: bool) {
-        self.unserved.set(!served);
+    pub(super) fn set_unserved(self: &Rc<Self>, unserved: Option<Unserved>) {
+        let served = unserved.is_none();
+        self.unserved.replace(unserved);
         if served && !self.running.get() {
             self.run();
         } else if !served && self.running.get() {
@@ -367,7 +374,7 @@ impl Feed {
     }
 
     fn standing(&self, member: &Member) -> Standing {
-        if self.unserved.get() {
+        if self.is_unserved() {
             return Standing::Off;
         }
         self.with_scopes_of(member, |scopes| {
@@ -390,7 +397,7 @@ impl Feed {
         self.cell.update(now, |cell| {
             cell.activity = if error.is_some() {
                 Activity::Failing
-            } else if self.unserved.get() {
+            } else if self.is_unserved() {
                 Activity::Waiting
             } else if states.contains(&StoreState::Starting) {
                 Activity::Starting
@@ -438,7 +445,7 @@ impl Feed {
         if let Some(narrowed) = &*self.narrowed.borrow() {
             line.push_str(&format!(", in {} namespaces only", narrowed.scopes.len()));
         }
-        if self.unserved.get() {
+        if self.is_unserved() {
             line.push_str(", not served");
         }
         line

@@ -1,8 +1,8 @@
 //! The handle of a watch.
 
-use std::{rc::Rc, time::Duration};
+use std::{cell::Cell, rc::Rc, time::Duration};
 
-use kit::{Need, Signal};
+use kit::{Listening, Need, Signal};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -12,9 +12,10 @@ use super::{
     index::Keeper,
     member::Member,
     reader::{Reader, Sink},
+    serving::Unserved,
 };
 use crate::{
-    Record, Resource, Side, Store, StoreState,
+    ProvedAbsent, Record, Resource, Side, Store, StoreState,
     object::{self, NamespacedName},
 };
 
@@ -75,6 +76,29 @@ impl<R: Record> Watch<R> {
         is_heard_of && !self.store().has_unreadable() && self.store().state() != StoreState::Off
     }
 
+    /// The proof that there are no objects because their kind is not served, while that is so and all readers are content with
+    /// it. [`StoreState::Off`] proves nothing: the kind may be served in another version.
+    pub fn absence(&self) -> Option<ProvedAbsent> {
+        match &*self.feed.unserved.borrow() {
+            Some(Unserved::Absent(proof)) => Some(proof.clone()),
+            Some(Unserved::Elsewhere(_)) | None => None,
+        }
+    }
+
+    /// Tells each time that the kind turns out not to be served, also if that is known already, until the guard goes.
+    pub fn on_absence(&self, tell: impl Fn() + 'static) -> Listening {
+        let (watch, was_absent) = (self.clone(), Cell::new(false));
+        let look = move || {
+            let is_absent = watch.absence().is_some();
+            if is_absent && !was_absent.replace(is_absent) {
+                tell();
+            }
+            was_absent.set(is_absent);
+        };
+        look();
+        self.signal().listen(look)
+    }
+
     /// How far the objects of a namespace can be trusted; `Off` where it is not watched.
     pub fn state_in(&self, namespace: &str) -> StoreState {
         let scope = self.feed.scope_for(&self.member, namespace);
@@ -108,7 +132,7 @@ impl<R: Record> Watch<R> {
         };
         // Without the target the process waits, without the source it is good for nothing (spec 70 §7.1).
         let excused = move || cluster.options().side == Side::Target && cluster.is_silent();
-        let ready = move || feed.unserved.get() || is_listed();
+        let ready = move || feed.is_unserved() || is_listed();
         Need::new(self.feed.name.clone(), ready, self.reader.signal.clone()).explained(why).excused_while(excused)
     }
 

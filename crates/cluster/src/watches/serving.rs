@@ -2,39 +2,71 @@
 
 use std::{rc::Rc, time::Duration};
 
-use super::{super::ApiError, feed::Feed};
+use super::feed::Feed;
+use crate::{ProvedAbsent, Serving};
 
 /// While discovery fails it is asked again after 1 s · 2ⁿ, at most this, stretched by up to 100 %.
 const MAX_BACK_OFF: Duration = Duration::from_secs(120);
 
+/// Why a kind is not watched that readers can do without.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Unserved {
+    /// It is not served in any version: there are no objects.
+    Absent(ProvedAbsent),
+    /// It is not served in the version that is watched, but in this one: what objects there are is not known.
+    Elsewhere(String),
+}
+
 impl Feed {
     /// Watches the kind as long as discovery knows it. Asks for it until there is an answer; later only hears of changes:
-    /// those of definitions, where they are watched, and those that the answers to requests for the kind make known.
+    /// those of definitions, where they are watched, and those that the answers to requests for the kind make known. A watch
+    /// that runs ends by a proof only (spec 10 §13.1).
     pub(super) fn follow_discovery(self: &Rc<Self>) {
         let this = Rc::downgrade(self);
         let (discovery, random) = (self.cluster.discovery().clone(), self.env.random.clone());
         let kind = self.key.resource.group_version_kind();
         let task = self.task(async move {
             let mut changes = discovery.subscribe();
-            let mut back_off = Duration::from_secs(1);
             loop {
-                match discovery.mapping(&kind).await {
-                    Ok(_) | Err(ApiError::NoMatch(_) | ApiError::NoKind(_)) => break,
-                    Err(error) => tracing::debug!(%kind, %error, "whether a kind is served is not known yet"),
-                }
-                tokio::time::sleep(random.jitter(back_off, 1.0)).await;
-                back_off = (back_off * 2).min(MAX_BACK_OFF);
-            }
-            loop {
-                let served = discovery.known(&kind).is_some();
+                let mut back_off = Duration::from_secs(1);
+                let serving = loop {
+                    match discovery.serving(&kind).await {
+                        Ok(serving) => break serving,
+                        Err(error) => tracing::debug!(%kind, %error, "whether a kind is served is not known yet"),
+                    }
+                    tokio::time::sleep(random.jitter(back_off, 1.0)).await;
+                    back_off = (back_off * 2).min(MAX_BACK_OFF);
+                };
+                let unserved = match serving {
+                    Serving::Served(resource) if *resource.version == *kind.version => None,
+                    Serving::Served(resource) => Some(Unserved::Elsewhere(resource.api_version())),
+                    Serving::Absent(proof) => Some(Unserved::Absent(proof)),
+                };
                 let Some(feed) = this.upgrade() else { return };
-                if served != feed.is_running() || served == feed.unserved.get() {
-                    tracing::info!(watch = %feed.name, served, "a kind is watched while it is served");
-                    feed.set_served(served);
+                if unserved.is_none() != feed.is_running() || unserved != *feed.unserved.borrow() {
+                    match &unserved {
+                        None => tracing::info!(watch = %feed.name, "a kind is served, and watched"),
+                        Some(Unserved::Absent(_)) => {
+                            tracing::info!(watch = %feed.name, "a kind is not served, and not watched");
+                        }
+                        Some(Unserved::Elsewhere(version)) => {
+                            tracing::warn!(watch = %feed.name, version, "a kind is served in another version only");
+                        }
+                    }
+                    feed.set_unserved(unserved);
                 }
                 drop(feed);
-                if changes.changed().await.is_err() {
-                    return;
+                loop {
+                    if changes.changed().await.is_err() {
+                        return;
+                    }
+                    let is_known = discovery.known_preferred(&kind.group_kind()).is_some();
+                    let Some(feed) = this.upgrade() else { return };
+                    // Only what was forgotten, or is new, is asked for.
+                    let was_known = !matches!(*feed.unserved.borrow(), Some(Unserved::Absent(_)));
+                    if is_known != was_known || discovery.known(&kind).is_some() != feed.is_running() {
+                        break;
+                    }
                 }
             }
         });

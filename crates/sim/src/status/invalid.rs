@@ -129,6 +129,13 @@ impl Failure {
         Self { retry_after: Some(1), ..Self::plain(429, "Too many requests, please try again later.\n") }
     }
 
+    /// 503 of a server that starts, for a path that it may know later.
+    pub(crate) fn starting() -> Self {
+        let text = "the request has been made before all known HTTP paths have been installed, please try again";
+        let details = Details { retry_after_seconds: Some(5), ..Details::default() };
+        Self { retry_after: Some(5), ..Self::new(503, "ServiceUnavailable", text.to_owned(), Some(details)) }
+    }
+
     /// 503 of a group whose own server is missing.
     pub(crate) fn service_unavailable_text() -> Self {
         Self::plain(503, "service unavailable\n")

@@ -144,3 +144,48 @@ fn ten_thousand_objects_are_no_problem() {
         assert_eq!(listed, 10_000);
     });
 }
+
+/// facts §7.1: what a server that starts does not serve yet, and what it says of that
+#[test]
+fn a_server_that_starts_denies_what_definitions_define() {
+    run(async {
+        let bench = Bench::new();
+        bench.sim.put(thing_definition()).unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let paths =
+            ["/apis/g.io", "/apis/g.io/v1", "/apis/g.io/v1/things", "/apis/none.io/v1", "/apis/apps/v1", "/readyz"];
+        let codes = async || {
+            let mut codes = Vec::new();
+            for path in paths {
+                codes.push(bench.get(path).await.code);
+            }
+            let groups = bench.get("/apis").await.text;
+            (codes, groups.contains("g.io\""))
+        };
+        let (part, parts) = (Duration::from_secs(10), Duration::from_secs(1));
+        let after = (vec![200, 200, 200, 404, 200, 200], true);
+        assert_eq!(codes().await, after);
+
+        bench.sim.restart(Start { installing: part, discovering: part, unready: part });
+        tokio::time::sleep(parts).await;
+        assert_eq!(codes().await, (vec![503, 503, 503, 503, 200, 500], false));
+        tokio::time::sleep(part).await;
+        assert_eq!(codes().await, (vec![200, 404, 200, 404, 200, 500], false));
+        tokio::time::sleep(part).await;
+        assert_eq!(codes().await, (vec![200, 200, 200, 404, 200, 500], true));
+        tokio::time::sleep(part).await;
+        assert_eq!(codes().await, after);
+    });
+}
+
+fn thing_definition() -> Value {
+    let schema = json!({"type": "object"});
+    let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.g.io"},
+        "spec": {
+            "group": "g.io", "scope": "Namespaced", "versions": [version],
+            "names": {"kind": "Thing", "listKind": "ThingList", "plural": "things", "singular": "thing"},
+        },
+    })
+}

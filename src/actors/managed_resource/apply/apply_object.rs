@@ -470,7 +470,7 @@ impl ObjectError {
         if error.is_conflict() {
             return Self { text: error.to_string(), no_match: false };
         }
-        Self { no_match: error.is_no_match(), ..Self::during(display, error) }
+        Self { no_match: error.is_no_match() || error.is_not_served(), ..Self::during(display, error) }
     }
 
     /// Whether the target does not serve the kind.

@@ -220,11 +220,13 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
     memory.ledger = None;
     if let Todo::All { .. } = todo {
         let generation = run.mr().metadata.generation;
+        let left = bundle.uncertain.as_deref().map(|doubt| remove::left_on_doubt(&bundle.plan.kept, doubt));
         let set = status::AppliedSet {
             refs: bundle.plan.references.clone(),
             checksum: bundle.checksum.clone(),
             generation,
             errors: &bundle.errors,
+            left: &left.unwrap_or_default(),
         };
         run.write_status(|status| status::finished(status, set, wall)).await?;
         let keys: BTreeSet<&ObjectKey> = bundle.plan.objects.iter().map(|object| &object.key).collect();
@@ -234,7 +236,7 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         controller.objects.register(&run.pass.key, held);
         // With a kind of which nothing could be told, what left the bundle is still there: that is not the end. Nor is it
         // with one that is served since the pass began: the refs of its objects may have a namespace that they are not in.
-        let complete = !bundle.uncertain && bundle.all_kinds_known();
+        let complete = bundle.uncertain.is_none() && bundle.all_kinds_known();
         memory.applied = complete.then(|| Applied::of(run.mr(), &bundle.secrets).into());
         memory.failed = None;
         memory.announced = None;

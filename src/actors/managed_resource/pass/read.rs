@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use cluster::{ApiError, Resource};
+use cluster::{ApiError, Resource, Serving};
 use kit::{Failure, JobPanicked, Moment};
 
 use super::{
@@ -52,7 +52,7 @@ pub(crate) struct Bundle {
     /// How the target serves the kinds; `None` where it does not, or where that cannot be told.
     kinds: BTreeMap<GroupVersionKind, Option<Resource>>,
     /// See [`Kinds::uncertain`].
-    pub(crate) uncertain: bool,
+    pub(crate) uncertain: Option<String>,
 }
 
 /// A Secret that could not be read, or not be decoded for a reason that is not in its data.
@@ -87,9 +87,9 @@ struct Decoded {
 struct Kinds {
     /// `None` where it does not, or where that cannot be told.
     served: BTreeMap<GroupVersionKind, Option<Resource>>,
-    /// Of some kind it cannot be told whether and how it is served. An object may seem to have left the bundle then,
+    /// Why it cannot be told of some kind whether and how it is served. An object may seem to have left the bundle then,
     /// because its scope is not known (spec 10 §9.3).
-    uncertain: bool,
+    uncertain: Option<String>,
 }
 
 /// Reads and plans.
@@ -183,15 +183,22 @@ fn decode(sources: &[Source]) -> Decoded {
 async fn kinds_of(run: &Run<'_>, decoded: &Decoded) -> Kinds {
     let manifests = decoded.documents.iter().filter_map(|document| GroupVersionKind::of(&document.manifest));
     let old = run.mr().status.resources.iter().map(|reference| reference.group_version_kind());
-    let wanted: BTreeSet<GroupVersionKind> = manifests.chain(old).collect();
+    let manifests: BTreeSet<GroupVersionKind> = manifests.collect();
+    let old: BTreeSet<GroupVersionKind> = old.filter(|kind| !manifests.contains(kind)).collect();
+    let discovery = run.controller.target.discovery();
     let mut kinds = Kinds::default();
-    for kind in wanted {
-        let mapping = run.controller.target.discovery().mapping(&kind).await;
-        if let Err(error) = &mapping {
-            tracing::debug!(kind = %kind, error = %error, "the target does not serve a kind");
-            kinds.uncertain |= !error.is_no_match();
-        }
-        kinds.served.insert(kind, mapping.ok());
+    for kind in manifests {
+        let mapping = discovery.mapping(&kind).await;
+        kinds.enter(kind, mapping.map(Some));
+    }
+    // An object that is there may be served in another version than the one in which it was applied.
+    for kind in old {
+        let serving = discovery.serving(&kind).await;
+        let resource = serving.map(|serving| match serving {
+            Serving::Served(resource) => Some(resource),
+            Serving::Absent(_) => None,
+        });
+        kinds.enter(kind, resource);
     }
     kinds
 }
@@ -215,7 +222,7 @@ fn planned(run: &Run<'_>, secrets: Vec<(String, u64)>, decoded: Decoded, kinds: 
         old: &mr.status.resources,
         equivalences: &equivalences,
         labels: &labels,
-        incomplete: !errors.is_empty() || uncertain,
+        incomplete: !errors.is_empty() || uncertain.is_some(),
         scope: &scope,
     });
     let kept = plan.objects.iter().filter_map(|object| sources.get(object.document).map(|(raw, ..)| *raw)).collect();
@@ -234,6 +241,20 @@ fn scope_of(resource: Option<&Resource>) -> Scope {
         Some(resource) if resource.namespaced => Scope::Namespaced,
         Some(_) => Scope::Cluster,
         None => Scope::Unknown,
+    }
+}
+
+// === impl Kinds ===
+
+impl Kinds {
+    fn enter(&mut self, kind: GroupVersionKind, resource: Result<Option<Resource>, ApiError>) {
+        if let Err(error) = &resource {
+            tracing::debug!(kind = %kind, error = %error, "the target does not serve a kind");
+            if !error.is_no_match() {
+                self.uncertain.get_or_insert_with(|| error.to_string());
+            }
+        }
+        self.served.insert(kind, resource.ok().flatten());
     }
 }
 

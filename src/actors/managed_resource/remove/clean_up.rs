@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cluster::{ApiError, Deleted, ListQuery, Resource, Target};
+use cluster::{ApiError, Deleted, ListQuery, Located, Nowhere, Resource, Target};
 use futures::{StreamExt, stream};
 use kit::{Failure, Outcome};
 use serde_json::Value;
@@ -20,7 +20,12 @@ use super::{
 };
 use crate::{
     actors::health::warnings::{Warnings, field_selector},
-    api::{keys::ORIGIN, managed_resource::ResourceRef, object, origin::Origin},
+    api::{
+        keys::ORIGIN,
+        managed_resource::ResourceRef,
+        object::{self, ObjectKey},
+        origin::Origin,
+    },
     bundle::{identity, order},
 };
 
@@ -85,19 +90,25 @@ pub(crate) async fn report_pending(run: &mut Run<'_>, pending: &[String]) -> Res
     Ok(Outcome::After(LOOK_AGAIN))
 }
 
+/// The items of the message for objects that stay because it cannot be told whether they left the bundle.
+pub(crate) fn left_on_doubt(references: &[ResourceRef], doubt: &str) -> Vec<String> {
+    references.iter().map(|reference| clean::still_pending(&display(reference), Some(doubt), "")).collect()
+}
+
 // === objects ===
 
 /// Deletes objects, workloads before what they need. Gives the items of the message for those that are still there;
 /// `None` if the time slice ended before all were looked at.
 pub(crate) async fn clean_up(run: &Run<'_>, memory: &mut Memory, references: &[ResourceRef]) -> Option<Vec<String>> {
     let begin = run.controller.env.clock.monotonic();
+    let asked = run.controller.target.discovery().asked();
     let mut cleaned = std::mem::take(&mut memory.ledger.get_or_insert_default().cleaned);
     let list: Vec<(_, &ResourceRef)> = references.iter().map(|reference| (reference.key(), reference)).collect();
     for rank in order::deletion_ranks(list, |(key, _)| key) {
         let left: Vec<_> = rank.into_iter().filter(|(key, _)| !cleaned.contains_key(key)).collect();
         let in_time = left.into_iter().take_while(|_| !run.should_yield(begin));
         let looked: Vec<_> = stream::iter(in_time)
-            .map(|(key, reference)| async move { (key, reference, clean_one(run, reference).await) })
+            .map(|(key, reference)| async move { (key, reference, clean_one(run, reference, asked).await) })
             .buffered(SIDE_BY_SIDE)
             .collect()
             .await;
@@ -122,33 +133,46 @@ pub(crate) async fn clean_up(run: &Run<'_>, memory: &mut Memory, references: &[R
     Some(pending)
 }
 
-async fn clean_one(run: &Run<'_>, reference: &ResourceRef) -> Cleaned {
-    let objects = &run.controller.objects;
-    let known = objects.version(&reference.key());
-    match try_clean(run, reference).await {
+async fn clean_one(run: &Run<'_>, reference: &ResourceRef, discovered: u64) -> Cleaned {
+    let known = run.controller.objects.version(&reference.key());
+    match try_clean(run, reference, discovered, known).await {
         Ok(cleaned) => cleaned,
+        Err(error) if error.is_not_found() => gone(run, reference, known, &Nowhere::NotFound),
         // An object with a name that no request can carry cannot be there.
-        Err(error) if error.is_not_found() || error.is_no_match() || matches!(error, ApiError::BadRequest(_)) => {
-            objects.gone(&reference.key(), known, &run.writer);
-            Cleaned::Done
-        }
+        Err(ApiError::BadRequest(_)) => gone(run, reference, known, &Nowhere::NotFound),
         Err(error) => Cleaned::Pending(Some(error.to_string())),
     }
 }
 
-async fn try_clean(run: &Run<'_>, reference: &ResourceRef) -> Result<Cleaned, ApiError> {
+/// The object is not there any more, as was proved. `known` is its version before anybody asked.
+fn gone(run: &Run<'_>, reference: &ResourceRef, known: Option<u64>, why: &Nowhere) -> Cleaned {
+    if let Nowhere::Kind(absent) = why {
+        tracing::info!(object = %display(reference), kind = %absent.kind(), "an object is gone: its kind is not served");
+    }
+    run.controller.objects.gone(&reference.key(), known, &run.writer);
+    Cleaned::Done
+}
+
+/// `discovered` is the moment since which that the kind is not served must have been asked for; `before` is the version of
+/// the object that was known then.
+async fn try_clean(
+    run: &Run<'_>,
+    reference: &ResourceRef,
+    discovered: u64,
+    before: Option<u64>,
+) -> Result<Cleaned, ApiError> {
     let controller = run.controller;
     let asked = controller.env.clock.monotonic();
     let key = reference.key();
-    let resource = controller.target.discovery().mapping(&reference.group_version_kind()).await?;
-    let at = resource.at(namespace_of(&resource, reference), &reference.name);
-    controller.objects.watch(&resource);
+    let kind = reference.group_version_kind();
+    let known = controller.target.discovery().known(&kind);
     let needs_claims = run.mr().spec.delete_persistent_volume_claims && is_stateful_set(reference);
-    if let Evidence::Known(record) = controller.objects.evidence(&key)
+    if let Some(resource) = known
+        && let Evidence::Known(record) = watched(run, &resource, &key)
         && !record.deleting
         && !needs_claims
     {
-        let kind = reference.group_version_kind();
+        let at = resource.at(namespace_of(&resource, reference), &reference.name);
         let excluded = clean::exclusion_of_record(&kind, &record, controller.settings.garbage_collector);
         if excluded.is_some() {
             return Ok(Cleaned::Done);
@@ -157,21 +181,32 @@ async fn try_clean(run: &Run<'_>, reference: &ResourceRef) -> Result<Cleaned, Ap
             return Ok(left);
         }
         match delete(run, reference, &at, &record.uid, &record.resource_version, asked).await {
-            // What is known of the object is old: look at it.
-            Err(error) if error.is_conflict() => {}
+            // What is known of the object, or of its kind, is old: look at it.
+            Err(error) if error.is_conflict() || error.is_not_served() => {}
             result => return result,
         }
     }
     let mut attempt = 0;
     loop {
         attempt += 1;
-        let live = controller.target.get(&run.context, &at).await?;
+        let name = (key.namespace.as_str(), reference.name.as_str());
+        let (at, live) = match controller.target.locate(&run.context, &kind, name, discovered).await? {
+            Located::At(at, live) => (at, live),
+            Located::Nowhere(why) => return Ok(gone(run, reference, before, &why)),
+        };
+        controller.objects.watch(&at.resource);
         match clean_live(run, reference, &at, &live, asked).await {
             // Somebody was faster: the object may be another bundle's by now, or another one.
             Err(error) if error.is_conflict() && attempt < CONFLICTS => {}
             result => return result,
         }
     }
+}
+
+/// What the watch of the kind knows of the object.
+fn watched(run: &Run<'_>, resource: &Resource, key: &ObjectKey) -> Evidence {
+    run.controller.objects.watch(resource);
+    run.controller.objects.evidence(key)
 }
 
 /// Deletes an object that was just read (spec 10 §13.1, steps 2 to 5).

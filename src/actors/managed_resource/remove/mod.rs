@@ -12,5 +12,5 @@ mod own_namespace;
 mod own_refs;
 mod release;
 
-pub(super) use clean_up::{clean_up, delete_bundle, report_pending};
+pub(super) use clean_up::{clean_up, delete_bundle, left_on_doubt, report_pending};
 pub(super) use release::release;

@@ -5,7 +5,7 @@ use crate::{
     api::{managed_resource::ResourceRef, origin::Origin},
     bundle::identity,
 };
-use cluster::ApiError;
+use cluster::Located;
 use futures::{StreamExt, stream};
 
 /// Releases side by side.
@@ -16,8 +16,9 @@ pub(crate) async fn release(run: &Run<'_>, references: &[ResourceRef]) -> Vec<St
     let mut named: Vec<(String, &ResourceRef)> =
         references.iter().map(|reference| (display(reference), reference)).collect();
     named.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let asked = run.controller.target.discovery().asked();
     let results: Vec<Result<(), String>> = stream::iter(named)
-        .map(|(display, reference)| release_one(run, display, reference))
+        .map(|(display, reference)| release_one(run, display, reference, asked))
         .buffered(SIDE_BY_SIDE)
         .collect()
         .await;
@@ -28,18 +29,13 @@ fn display(reference: &ResourceRef) -> String {
     identity::display(&reference.api_version, &reference.kind, &reference.namespace, &reference.name)
 }
 
-async fn release_one(run: &Run<'_>, display: String, reference: &ResourceRef) -> Result<(), String> {
+async fn release_one(run: &Run<'_>, display: String, reference: &ResourceRef, asked: u64) -> Result<(), String> {
     let target = &run.controller.target;
-    let found = async {
-        let resource = target.discovery().mapping(&reference.group_version_kind()).await?;
-        let namespace = if resource.namespaced { reference.key().namespace } else { String::new() };
-        let at = resource.at(namespace, &reference.name);
-        let live = target.get(&run.context, &at).await?;
-        Ok((at, live))
-    };
-    let (at, live) = match found.await {
-        Ok(found) => found,
-        Err(error) if is_gone(&error) => return Ok(()),
+    let (key, kind) = (reference.key(), reference.group_version_kind());
+    let name = (key.namespace.as_str(), reference.name.as_str());
+    let (at, live) = match target.locate(&run.context, &kind, name, asked).await {
+        Ok(Located::At(at, live)) => (at, live),
+        Ok(Located::Nowhere(_)) => return Ok(()),
         Err(error) => return Err(clean::orphan_not_read(&display, &error.to_string())),
     };
     let own = Origin::new(run.controller.settings.cluster_id.clone(), run.pass.key.clone()).to_string();
@@ -48,11 +44,7 @@ async fn release_one(run: &Run<'_>, display: String, reference: &ResourceRef) ->
     };
     match target.merge_patch(&run.context, &at, None, &patch).await {
         Ok(_) => Ok(()),
-        Err(error) if is_gone(&error) => Ok(()),
+        Err(error) if error.is_not_found() => Ok(()),
         Err(error) => Err(clean::orphan_not_patched(&display, &error.to_string())),
     }
-}
-
-fn is_gone(error: &ApiError) -> bool {
-    error.is_not_found() || error.is_no_match()
 }

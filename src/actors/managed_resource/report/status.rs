@@ -51,6 +51,8 @@ pub(crate) struct AppliedSet<'a> {
     pub(crate) generation: i64,
     /// Documents that could not be decoded; the others have been applied.
     pub(crate) errors: &'a [DecodeError],
+    /// Objects that may have left the bundle and are still there: items of the message.
+    pub(crate) left: &'a [String],
 }
 
 // === rows of spec 10 §16 ===
@@ -116,13 +118,15 @@ pub(crate) fn apply_failed(status: &Status, error: &str, created: &[ResourceRef]
     next
 }
 
-/// Rows "applied" and "decoding failed", with the fields that only the final phase sets (spec 10 §9.10).
+/// Rows "applied", "decoding failed", and "deletion pending" where objects were left on doubt (spec 10 §9.3), with the fields that only the final phase sets (spec 10 §9.10).
 pub(crate) fn finished(status: &Status, set: AppliedSet<'_>, now: Timestamp) -> Status {
-    let mut next = if set.errors.is_empty() {
-        with_applied(status, ConditionStatus::True, APPLY_SUCCEEDED, APPLIED_MESSAGE, now)
-    } else {
+    let mut next = if !set.errors.is_empty() {
         let message = decoding_message(set.errors);
         with_applied(status, ConditionStatus::False, DECODING_FAILED, &message, now)
+    } else if !set.left.is_empty() {
+        deletion_pending(status, &aggregate(CLEAN_PREFIX, set.left), now)
+    } else {
+        with_applied(status, ConditionStatus::True, APPLY_SUCCEEDED, APPLIED_MESSAGE, now)
     };
     next.resources = set.refs;
     next.secrets_data_checksum = Some(set.checksum);

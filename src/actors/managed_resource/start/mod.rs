@@ -96,7 +96,7 @@ fn applied(run: &Run<'_>, bundle: &Bundle) -> Option<Applied> {
         && apply::is_applied(run, bundle)
         && !status::is_changed(&mr.status, &bundle.plan.references, &bundle.checksum)
         && bundle.errors.is_empty()
-        && !bundle.uncertain
+        && bundle.uncertain.is_none()
         && bundle.plan.removed.is_empty()
         && bundle.plan.released.is_empty()
         && run.has_finalizer();

@@ -8,7 +8,12 @@ mod sharing;
 mod silence;
 mod unreadable;
 
-use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
 
 use kit::{
     Env,

@@ -164,3 +164,71 @@ fn the_death_of_a_watch_ends_the_process_and_its_end_does_not() {
         watches.stop();
     });
 }
+
+/// decision 38: what is served in another version may have objects, although nothing is watched
+#[test]
+fn a_kind_that_is_served_in_another_version_is_not_absent() {
+    bare(|sim, watches| async move {
+        let discovery = actix::spawn(watches.cluster().discovery().clone().run());
+        sim.put(definition()).unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let old = Resource::new("example.com", "v1beta1", "Widget", "widgets", true);
+        let (elsewhere, nowhere) = (Want::new(old, entry).optional(), Want::new(gadgets(), entry).optional());
+        let (elsewhere, nowhere) = (watches.open(elsewhere), watches.open(nowhere));
+        watches.start();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+
+        for watch in [&elsewhere, &nowhere] {
+            assert_eq!(watch.store().state(), StoreState::Off);
+            assert!((watch.need().ready)() && !watch.is_fresh());
+        }
+        assert_eq!((elsewhere.absence().is_some(), nowhere.absence().is_some()), (false, true));
+        discovery.abort();
+    });
+}
+
+/// decision 38: the watch of a kind goes on while a server that starts denies that it serves it
+#[test]
+fn a_start_of_the_server_ends_no_watch_and_proves_no_absence() {
+    bare(|sim, watches| async move {
+        let discovery = actix::spawn(watches.cluster().discovery().clone().run());
+        sim.put(definition()).unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        sim.put(widget()).unwrap();
+        let watch = watches.open(Want::new(widgets(), entry).optional());
+        watches.start();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!(watch.is_fresh());
+        let is_told = Rc::new(Cell::new(false));
+        let told = is_told.clone();
+        let telling = watch.on_absence(move || told.set(true));
+
+        for start in [
+            sim::Start::default(),
+            sim::Start { installing: Duration::from_secs(30), ..sim::Start::default() },
+            sim::Start {
+                discovering: Duration::from_secs(30),
+                unready: Duration::from_secs(30),
+                ..sim::Start::default()
+            },
+        ] {
+            sim.restart(start);
+            for _ in 0..1200 {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                watches.cluster().discovery().refresh_requested("example.com");
+                assert_eq!((watch.absence(), watch.store().len()), (None, 1));
+            }
+            assert!(watch.is_fresh());
+        }
+        assert!(!is_told.get());
+        sim.remove("customresourcedefinitions.apiextensions.k8s.io", "", NAME);
+        definition_changed(&watches).await;
+        assert!(watch.absence().is_some() && is_told.get());
+        drop(telling);
+        discovery.abort();
+    });
+}
+
+fn gadgets() -> Resource {
+    Resource::new("example.com", "v1", "Gadget", "gadgets", true)
+}

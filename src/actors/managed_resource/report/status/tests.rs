@@ -133,7 +133,13 @@ fn a_failed_apply_remembers_what_it_created() {
 /// spec 10 scenario 1
 #[test]
 fn success_sets_the_final_fields() {
-    let set = AppliedSet { refs: vec![reference("a", "1")], checksum: "abc".to_owned(), generation: 4, errors: &[] };
+    let set = AppliedSet {
+        refs: vec![reference("a", "1")],
+        checksum: "abc".to_owned(),
+        generation: 4,
+        errors: &[],
+        left: &[],
+    };
 
     let status = finished(&Status::default(), set, now());
 

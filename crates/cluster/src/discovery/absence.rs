@@ -1,0 +1,151 @@
+//! The proof that a kind is not served (spec 10 §13.1, decision 38).
+//!
+//! The lists of groups prove nothing: while kube-apiserver starts they lack the groups of its CustomResourceDefinitions. The
+//! document of a version answers 503 then, but for some 10 ms 404 as well (facts §7). So three answers make a proof: `/readyz`
+//! was good, and later the version's document and that of its group did not name the kind.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+
+use super::{
+    super::{
+        ApiError, Resource,
+        transport::{Call, Transport},
+    },
+    documents::{Version, api_version, legacy_resources, version_names},
+    fetch::get,
+};
+use crate::object::{GroupKind, GroupVersionKind};
+
+/// Where nobody says whether the server is ready, a version's absence counts when it has lasted for so long.
+const UNREADY: Duration = Duration::from_secs(10);
+
+/// Proof that the API server serves a kind in no version. Only discovery makes one: who deletes, releases or forgets something
+/// because its kind is not served takes it as an argument, or asks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProvedAbsent(GroupKind);
+
+/// How a kind is served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Serving {
+    /// So: in the version that was asked for, or else in another one.
+    Served(Resource),
+    /// Not at all.
+    Absent(ProvedAbsent),
+}
+
+/// What the server itself says of a version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Answer {
+    /// `None`: it does not serve the version.
+    pub(super) version: Option<Version>,
+    /// All versions of the group.
+    pub(super) all: Vec<Arc<str>>,
+}
+
+/// The last answer of a version.
+#[derive(Debug, Clone)]
+pub(super) struct Verdict {
+    /// The number of the question.
+    pub(super) number: u64,
+    /// When it was asked.
+    pub(super) asked: Instant,
+    /// Since when no answer has named a resource of the version, if whether the server is ready cannot be asked.
+    pub(super) missing_since: Option<Instant>,
+    pub(super) answer: Result<Answer, ApiError>,
+}
+
+/// Whether the server has started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Readiness {
+    Ready,
+    /// The right to ask is missing.
+    Denied,
+}
+
+// === impl ProvedAbsent ===
+
+impl ProvedAbsent {
+    pub(super) fn new(kind: &GroupVersionKind) -> Self {
+        Self(kind.group_kind())
+    }
+
+    /// What is not served.
+    pub fn kind(&self) -> &GroupKind {
+        &self.0
+    }
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    /// Asks the server. `before` is the last verdict of the same version.
+    pub(super) async fn ask(
+        transport: &Transport,
+        (group, version): (&Arc<str>, &Arc<str>),
+        number: u64,
+        before: Option<Self>,
+    ) -> Self {
+        let asked = Instant::now();
+        let (answer, readiness) = match ask(transport, group, version).await {
+            Ok((answer, readiness)) => (Ok(answer), Some(readiness)),
+            Err(error) => {
+                let why = match error {
+                    ApiError::Discovery(why) => why,
+                    other => other.to_string(),
+                };
+                (Err(ApiError::Discovery(format!("{}: {why}", api_version(group, version)))), None)
+            }
+        };
+        let is_missing = answer.as_ref().is_ok_and(|answer| answer.version.is_none());
+        let is_unproved = is_missing && readiness == Some(Readiness::Denied);
+        let missing_since = is_unproved.then(|| before.and_then(|before| before.missing_since).unwrap_or(asked));
+        let answer = match missing_since {
+            Some(since) if asked < since + UNREADY => {
+                let why = "whether the API server is ready may not be asked (/readyz), so it is asked once more";
+                Err(ApiError::Discovery(format!("{}: not found, but {why}", api_version(group, version))))
+            }
+            Some(_) | None => answer,
+        };
+        Self { number, asked, missing_since, answer }
+    }
+}
+
+async fn ask(transport: &Transport, group: &Arc<str>, version: &Arc<str>) -> Result<(Answer, Readiness), ApiError> {
+    // First: what is asked of a server that is ready already.
+    let readiness = readiness(transport).await?;
+    let root = if group.is_empty() { "/api" } else { "/apis" };
+    let path = format!("{root}/{}", api_version(group, version));
+    let version = match found(get(transport, &Call::read(path)).await)? {
+        Some(answer) => Some(legacy_resources(group, version, &answer.json()?)?),
+        None => None,
+    };
+    let path = if group.is_empty() { root.to_owned() } else { format!("{root}/{group}") };
+    let all = match found(get(transport, &Call::read(path)).await)? {
+        Some(answer) => version_names(&answer.json()?)?,
+        None => Vec::new(),
+    };
+    Ok((Answer { version, all }, readiness))
+}
+
+async fn readiness(transport: &Transport) -> Result<Readiness, ApiError> {
+    match get(transport, &Call::read("/readyz".into()).accepting("*/*")).await {
+        Ok(_) => Ok(Readiness::Ready),
+        Err(error) if error.is_forbidden() => Ok(Readiness::Denied),
+        // The text lists all checks.
+        Err(error) => Err(match error.code() {
+            Some(code) => ApiError::Discovery(format!("the API server is not ready ({code})")),
+            None => error,
+        }),
+    }
+}
+
+/// `None` for the 404 of an API server itself; that of a proxy says nothing.
+fn found<T>(answer: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.is_unknown_path() => Ok(None),
+        Err(error) => Err(error),
+    }
+}

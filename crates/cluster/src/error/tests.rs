@@ -1,0 +1,229 @@
+use serde_json::json;
+
+use super::*;
+use crate::Resource;
+
+type Predicate = fn(&ApiError) -> bool;
+
+fn answer(code: u16, body: &Value) -> ApiError {
+    let code = StatusCode::from_u16(code).unwrap();
+    ApiError::Status(Status::from_answer(code, None, body.to_string().as_bytes(), false).into())
+}
+
+fn status(code: u16, reason: &str, kind: &str) -> ApiError {
+    answer(code, &json!({"kind": "Status", "reason": reason, "message": "m", "details": {"kind": kind, "name": "n"}}))
+}
+
+/// api-facts §1, §2, §4
+#[test]
+fn answers_are_told_apart() {
+    let cases: [(ApiError, &[Predicate]); 8] = [
+        (status(404, "NotFound", "configmaps"), &[ApiError::is_not_found]),
+        (status(404, "NotFound", "namespaces"), &[ApiError::is_not_found]),
+        (status(409, "Conflict", "configmaps"), &[ApiError::is_conflict]),
+        (status(409, "AlreadyExists", "configmaps"), &[ApiError::is_already_exists]),
+        (status(422, "Invalid", "ConfigMap"), &[ApiError::is_invalid]),
+        (status(403, "Forbidden", "configmaps"), &[ApiError::is_forbidden]),
+        (status(410, "Expired", ""), &[ApiError::is_expired]),
+        (status(500, "InternalError", ""), &[ApiError::outcome_unknown]),
+    ];
+    let predicates: [Predicate; 8] = [
+        ApiError::is_not_found,
+        ApiError::is_conflict,
+        ApiError::is_already_exists,
+        ApiError::is_invalid,
+        ApiError::is_forbidden,
+        ApiError::is_expired,
+        ApiError::is_no_match,
+        ApiError::outcome_unknown,
+    ];
+
+    for (error, expected) in cases {
+        for predicate in predicates {
+            let expected = expected.iter().any(|other| std::ptr::fn_addr_eq(*other, predicate));
+            assert_eq!(predicate(&error), expected, "{error:?}");
+        }
+    }
+}
+
+/// api-facts §4: the server checks the uid of a patch where it checks what may not change
+#[test]
+fn another_uid_in_a_patch_is_a_conflict_and_nothing_invalid() {
+    let finding = |field: &str| json!({"reason": "FieldValueInvalid", "message": "Invalid value", "field": field});
+    let refused = |causes: Value| {
+        answer(422, &json!({"kind": "Status", "reason": "Invalid", "message": "m", "details": {"causes": causes}}))
+    };
+
+    let of_uid = refused(json!([finding("metadata.uid"), finding("metadata.uid")]));
+    assert_eq!((of_uid.is_conflict(), of_uid.is_invalid()), (true, false));
+
+    for causes in [json!([]), json!([finding("metadata.uid"), finding("spec.a")])] {
+        let invalid = refused(causes);
+        assert_eq!((invalid.is_conflict(), invalid.is_invalid()), (false, true));
+    }
+}
+
+/// api-facts §2: a missing kind is not a missing object
+#[test]
+fn an_unknown_path_is_no_missing_object() {
+    let text = Status::from_answer(StatusCode::NOT_FOUND, None, b"404 page not found\n", false);
+    let generic = json!({"kind": "Status", "reason": "NotFound", "details": {},
+        "message": "the server could not find the requested resource"});
+
+    for error in [ApiError::Status(text.into()), answer(404, &generic)] {
+        assert!(error.is_not_served() && error.is_unknown_path());
+        assert!(!error.is_not_found() && !error.is_no_match());
+    }
+}
+
+/// decision 38: what a proxy does not know, the API server may
+#[test]
+fn an_unknown_path_of_a_proxy_is_no_answer_of_the_api_server() {
+    let page = Status::from_answer(StatusCode::NOT_FOUND, None, b"<html>404 Not Found</html>", false);
+    let error = ApiError::Status(page.into());
+
+    assert!(error.is_not_served());
+    assert!(!error.is_unknown_path() && !error.is_not_found());
+}
+
+/// spec 10 §13.1; facts §2: the answer names resource and object
+#[test]
+fn a_404_about_another_object_is_no_absence_of_this_one() {
+    let at = Resource::new("", "v1", "ConfigMap", "configmaps", true).at("ns", "n");
+    for (kind, name, expected) in [
+        ("configmaps", "n", true),
+        ("ConfigMap", "n", true),
+        ("configmaps", "other", false),
+        ("secrets", "n", false),
+        ("configmaps", "", false),
+        ("", "n", false),
+    ] {
+        let details = json!({"kind": kind, "name": name});
+        let body = json!({"kind": "Status", "reason": "NotFound", "message": "m", "details": details});
+
+        assert_eq!(answer(404, &body).about(&at).is_not_found(), expected, "{kind} {name}");
+    }
+}
+
+#[test]
+fn the_text_is_the_servers() {
+    let body = json!({"kind": "Status", "code": 404, "reason": "NotFound", "message": "configmaps \"x\" not found"});
+
+    assert_eq!(answer(404, &body).to_string(), "configmaps \"x\" not found");
+
+    let plain = Status::from_answer(StatusCode::SERVICE_UNAVAILABLE, None, b"service unavailable\n", false);
+    assert_eq!(plain.to_string(), "service unavailable");
+    let empty = Status::from_answer(StatusCode::BAD_GATEWAY, None, b"", false);
+    assert_eq!(empty.to_string(), "the API server answered 502 Bad Gateway");
+}
+
+/// api-facts §5: the whole object stands in the message
+#[test]
+fn an_object_in_a_message_is_left_out() {
+    let message = r#" "" is invalid: patch: Invalid value: "{\"data\":{\"password\":\"c2VjcmV0\"}}": illegal base64"#;
+    let repeated = r#"Invalid value: "{\"data\":{\"password\":\"c2VjcmV0\"}}": illegal base64"#;
+    let cause = json!({"reason": "FieldValueInvalid", "message": repeated, "field": "patch"});
+    let body = json!({"kind": "Status", "reason": "Invalid", "message": message, "details": {"causes": [cause]}});
+
+    let error = answer(422, &body);
+
+    assert_eq!(error.to_string(), " \"\" is invalid: patch: Invalid value: (left out)");
+    assert!(!format!("{error:?}").contains("c2VjcmV0"));
+}
+
+/// Texts of a kube-apiserver (the values made up), and of webhooks.
+#[test]
+fn of_messages_about_secrets_only_names_stay() {
+    let long = "x".repeat(254);
+    let table = [
+        (r#"secrets "a" not found"#, r#"secrets "a" not found"#),
+        (
+            r#"secrets "a" is forbidden: User "system:serviceaccount:ns:me" cannot get resource "secrets" in API group "" in the namespace "ns""#,
+            r#"secrets "a" is forbidden: User "system:serviceaccount:ns:me" cannot get resource "secrets" in API group "" in the namespace "ns""#,
+        ),
+        (
+            r#"Secret "a" is invalid: data[hunter2]: Invalid value: "hunter2": a valid config key must consist of"#,
+            r#"Secret "a" is invalid: data[(left out)]: Invalid value: (left out): a valid config key must consist of"#,
+        ),
+        (
+            r#"Secret "a" is invalid: type: Invalid value: "hunter2": field is immutable"#,
+            r#"Secret "a" is invalid: type: Invalid value: (left out): field is immutable"#,
+        ),
+        (r#"strict decoding error: unknown field "data.hunter2""#, "strict decoding error: unknown field (left out)"),
+        (
+            r#"admission webhook "w.example.com" denied the request: namespace "hunter2" is too short"#,
+            r#"admission webhook "w.example.com" denied the request: namespace (left out) is too short"#,
+        ),
+        (
+            r#"admission webhook "w.example.com": data[hunter2] is missing"#,
+            r#"admission webhook "w.example.com": data[(left out)] is missing"#,
+        ),
+        (r#"a "hunter2\" x"#, "a (left out)"),
+        (&format!(r#"User "{long}" x"#), "User (left out) x"),
+    ];
+
+    for (message, expected) in table {
+        assert_eq!(without_objects(message, true), expected);
+        assert_eq!(without_objects(message, false), message);
+    }
+}
+
+/// spec 00 decision 14: an object is left out, and what stands before it is masked like any other text.
+#[test]
+fn a_repeated_object_is_left_out_from_its_first_mention_on() {
+    let no_kind = r#"Object 'Kind' is missing in '{"a":1}'; patch: Invalid value: "x""#;
+    let several = r#"Secret "a" is invalid: [data[hunter2]: Invalid value: "hunter2", patch: Invalid value: "{}"]"#;
+
+    for secret in [false, true] {
+        assert_eq!(without_objects(no_kind, secret), "Object 'Kind' is missing in (left out)");
+    }
+    let expected =
+        r#"Secret "a" is invalid: [data[(left out)]: Invalid value: (left out), patch: Invalid value: (left out)"#;
+    assert_eq!(without_objects(several, true), expected);
+}
+
+#[test]
+fn an_object_in_a_cause_is_left_out_of_secrets_too() {
+    let message = r#"Object 'Kind' is missing in '{"data":{},"hunter":2}'"#;
+    let body = json!({"kind": "Status", "details": {"causes": [{"message": message, "field": "a"}]}});
+
+    for secret in [false, true] {
+        assert_eq!(Status::from_object(&body, secret).causes[0].message, "Object 'Kind' is missing in (left out)");
+    }
+}
+
+#[test]
+fn causes_about_secrets_hold_no_values_and_no_data_keys() {
+    let cause =
+        json!({"reason": "FieldValueInvalid", "message": "Invalid value: \"hunter2\"", "field": "data[hunter2]"});
+    let body = json!({"kind": "Status", "reason": "Invalid", "message": "m", "details": {"causes": [cause]}});
+
+    let status = Status::from_object(&body, true);
+
+    assert!(!format!("{status:?}").contains("hunter2"), "{status:?}");
+    assert!(format!("{:?}", Status::from_object(&body, false)).contains("hunter2"));
+}
+
+#[test]
+fn a_terminating_namespace_is_seen_in_the_causes() {
+    let causes = json!([{"reason": "NamespaceTerminating", "message": "m", "field": "metadata.namespace"}]);
+    let error = answer(403, &json!({"kind": "Status", "reason": "Forbidden", "details": {"causes": causes}}));
+
+    assert!(error.is_namespace_terminating());
+    assert!(error.is_forbidden());
+}
+
+#[test]
+fn kinds_that_are_not_served_have_the_texts_of_the_specification() {
+    let versioned = ApiError::NoMatch(GroupVersionKind::new("g.io", "v1", "X"));
+
+    assert_eq!(versioned.to_string(), "no matches for kind \"X\" in version \"g.io/v1\"");
+}
+
+#[test]
+fn all_details_of_a_status_are_kept() {
+    let details = json!({"group": "apps", "uid": "u", "retryAfterSeconds": 7});
+    let status = Status::from_object(&json!({"kind": "Status", "details": details}), false);
+
+    assert_eq!((status.group.as_str(), status.uid.as_str(), status.retry_after_seconds), ("apps", "u", 7));
+}
