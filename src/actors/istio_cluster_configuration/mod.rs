@@ -14,8 +14,8 @@ pub mod rule;
 use std::{collections::BTreeSet, rc::Rc, time::Duration};
 
 use cluster::{
-    ApiError, Cluster, Context, DeleteOptions, Deleted, How, Index, Lock, Projected, Record as _, Resource, Want, Watch,
-    Watches,
+    ApiError, Cluster, Context, DeleteOptions, Deleted, How, Index, Lock, Projected, Record as _, Resource, Want,
+    Watch, Watches,
     object::{self, NamespacedName},
 };
 use kit::{Causes, Controller, Duty, Failure, Listening, Outcome, Pass, Supervised, Wake};
