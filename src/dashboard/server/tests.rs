@@ -1,3 +1,8 @@
+use std::sync::{
+    atomic::{AtomicUsize, Ordering},
+    mpsc,
+};
+
 use actix_web::test;
 use jiff::Timestamp;
 use kit::Role;
@@ -252,20 +257,20 @@ async fn the_dashboard_answers_to_no_name_of_a_stranger() {
 /// The HTTP library answers requests that came in one piece one after the other as long as none of them waits.
 #[actix_web::test]
 async fn pipelined_scrapes_take_turns_with_those_of_others() {
-    let service = Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let counted = service.clone();
-    let sources = sources();
-    let slow = Sources {
-        liveness: Checks::with_ping().with(
-            "counted",
-            Arc::new(move || {
-                counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                std::thread::sleep(Duration::from_millis(5));
-                Ok(())
-            }),
-        ),
-        ..(*sources).clone()
+    const MANY: usize = 400;
+    let (answered, sources) = (Arc::new(AtomicUsize::new(0)), sources());
+    let (blocked, is_blocked) = mpsc::channel();
+    let (go_on, goes_on) = mpsc::channel();
+    let (counted, goes_on) = (answered.clone(), std::sync::Mutex::new(goes_on));
+    // The first one keeps the thread of the server until the other connection has asked, too.
+    let count = move || -> Result<(), String> {
+        if counted.fetch_add(1, Ordering::SeqCst) == 0 {
+            blocked.send(()).unwrap();
+            goes_on.lock().unwrap().recv().unwrap();
+        }
+        Ok(())
     };
+    let liveness = Checks::with_ping().with("count", Arc::new(count));
     let any = Bind { address: "127.0.0.1".to_owned(), port: 0 };
     let options = ServerOptions {
         probes: Some(any),
@@ -274,22 +279,32 @@ async fn pipelined_scrapes_take_turns_with_those_of_others() {
         process: process(),
         descriptors: Descriptors::default(),
     };
-    let servers = serve(options, Arc::new(slow)).unwrap();
+    let servers = serve(options, Arc::new(Sources { liveness, ..(*sources).clone() })).unwrap();
     let address = servers.probes_address().unwrap();
-    let many = 400;
+    let ask = |path: &str| format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n");
+    let mut other = TcpStream::connect(address).await.unwrap();
+    other.write_all(ask("/healthz/ping").as_bytes()).await.unwrap();
+    read_answer(&mut other).await;
+
     let mut pipeline = TcpStream::connect(address).await.unwrap();
-    let requests = "GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n".repeat(many);
-    pipeline.write_all(requests.as_bytes()).await.unwrap();
-    let mut first = [0; 12];
-    pipeline.read_exact(&mut first).await.unwrap();
+    pipeline.write_all(ask("/healthz").repeat(MANY).as_bytes()).await.unwrap();
+    actix_web::web::block(move || is_blocked.recv().unwrap()).await.unwrap();
+    other.write_all(ask("/healthz/ping").as_bytes()).await.unwrap();
+    go_on.send(()).unwrap();
+    read_answer(&mut other).await;
 
-    let mut probe = String::new();
-    connect(address, "/healthz/ping").await.read_to_string(&mut probe).await.unwrap();
-
-    let before = service.load(std::sync::atomic::Ordering::SeqCst);
-    assert!(probe.starts_with("HTTP/1.1 200 OK"), "{probe}");
-    assert!(before < many / 2, "{before} of {many} went first");
+    let before = answered.load(Ordering::SeqCst);
+    assert!(before < MANY / 2, "{before} of {MANY} went first");
     servers.stop().await;
+}
+
+/// Reads an `ok`.
+async fn read_answer(stream: &mut TcpStream) {
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\nok") {
+        answer.push(stream.read_u8().await.unwrap());
+    }
+    assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"), "{}", String::from_utf8_lossy(&answer));
 }
 
 /// Sends `GET path` and gives the connection for reading.
