@@ -13,6 +13,7 @@ use cluster::{Change, Index, Projected, Resource, StoreState, Want, Watch, Watch
 use serde_json::Value;
 use tokio::task::yield_now;
 
+use super::turns::Turns;
 use crate::api::selector::Selector;
 
 /// A label and its value.
@@ -115,7 +116,11 @@ impl Together {
                 yield_now().await;
             }
             let counted = self.matcher.borrow_mut().end();
-            counted.iter().for_each(|selector| (self.moved)(selector));
+            let mut turns = Turns::new(yield_now);
+            for selector in &counted {
+                (self.moved)(selector);
+                turns.piece().await;
+            }
         }
         self.is_counting.set(false);
     }

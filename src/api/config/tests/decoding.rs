@@ -59,10 +59,10 @@ LogLevel: debug
 controllers:
   foo: {bar: 1}
   health: {syncperiod: 1h}
-  networkPolicy: {namespaceSelectors: [{matchlabels: {a: b}}]}
+  networkPolicy: {namespaceselectors: [{matchlabels: {a: b}}]}
   managedResources: {syncs: 1}
 webhooks:
-  systemComponentsConfig: {podTolerations: [{key: a, operator: Exists}, {operator: Exists, Key: b}]}
+  systemComponentsConfig: {podtolerations: [{operator: Exists, Key: b}]}
 ";
 
     let loaded = loaded(yaml);
@@ -75,9 +75,9 @@ webhooks:
             "controllers.foo",
             "controllers.health.syncperiod",
             "controllers.managedResources.syncs",
-            "controllers.networkPolicy.namespaceSelectors[0].matchlabels",
+            "controllers.networkPolicy.namespaceselectors",
             "featureGates",
-            "webhooks.systemComponentsConfig.podTolerations[1].Key",
+            "webhooks.systemComponentsConfig.podtolerations",
         ]
     );
     assert!(loaded.warnings.iter().all(|warning| warning.kind == WarningKind::UnknownKey));
