@@ -167,6 +167,26 @@ fn custom() -> Vec<Row> {
                 "metadata.resourceVersion: Invalid value: 0: must be specified for an update",
             )
         }),
+        row(
+            "a status that is too large for the database is refused, and nothing of it is stored",
+            "facts §10",
+            |api| async move {
+                let path = thing(&api).await?;
+                for (size, text) in [
+                    (1_600_000, "etcdserver: request is too large"),
+                    (2_900_000, "trying to send message larger than max"),
+                ] {
+                    let mut object = api.get(&path).await?.code(200)?.body;
+                    object["status"] = json!({"s": "x".repeat(size)});
+
+                    let answer = api.put(format!("{path}/status"), &object).await?.code(500)?;
+
+                    let message = answer.body["message"].as_str().unwrap_or_default();
+                    holds(message.contains(text), "the text of the database", &json!(message))?;
+                }
+                absent(&api.get(&path).await?.code(200)?.body, "/status")
+            },
+        ),
         row("/status of a custom kind without it is NotFound by name", "facts §4", |api| async move {
             let group = format!("{}.example.org", api.namespace);
             let mut kind = definition(&group, "plains", "Plain");

@@ -27,6 +27,7 @@ mod health_objects;
 mod health_requests;
 mod invalidation;
 mod istio;
+mod large_status;
 mod leftovers;
 mod lists;
 mod logged;

@@ -174,6 +174,16 @@ impl ApiError {
         self.is_answer(422, "Invalid") && !self.is_of_another_uid()
     }
 
+    /// The API server, or its database, takes no object of this size (facts §10).
+    pub fn is_too_large(&self) -> bool {
+        let of_database = ["etcdserver: request is too large", "trying to send message larger than max"];
+        self.status().is_some_and(|status| match status.code {
+            413 => true,
+            422 => status.message.contains("Too long"),
+            _ => of_database.iter().any(|text| status.message.contains(text)),
+        })
+    }
+
     /// Rights are missing, an admission plugin or webhook denies, or the namespace is terminating.
     pub fn is_forbidden(&self) -> bool {
         self.code() == Some(403)

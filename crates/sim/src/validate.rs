@@ -63,8 +63,8 @@ pub(super) fn update(kind: &Kind, old: &Value, new: &Value, subresource: &str) -
 
 /// Refuses what the database would. Custom kinds are stored as JSON; built-in ones have limits of their own.
 fn size(kind: &Kind, new: &Value) -> Result<(), Failure> {
-    let is_too_large = kind.custom && encode::to_vec(new).len() > LARGEST_STORED;
-    if is_too_large { Err(Failure::request_too_large_for_storage()) } else { Ok(()) }
+    let size = if kind.custom { encode::to_vec(new).len() } else { 0 };
+    if size > LARGEST_STORED { Err(Failure::request_too_large_for_storage(size)) } else { Ok(()) }
 }
 
 fn content(kind: &Kind, new: &Value, causes: &mut Vec<Cause>) {

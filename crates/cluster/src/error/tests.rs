@@ -227,3 +227,20 @@ fn all_details_of_a_status_are_kept() {
 
     assert_eq!((status.group.as_str(), status.uid.as_str(), status.retry_after_seconds), ("apps", "u", 7));
 }
+
+/// facts §10, spec 10 §9.7
+#[test]
+fn what_is_refused_for_its_size_is_known_by_code_or_text() {
+    for (code, message, expected) in [
+        (413, "Request entity too large: limit is 3145728", true),
+        (422, "ManagedResource \"a\" is invalid: []: Too long: may not be more than 1048576 bytes", true),
+        (422, "ManagedResource \"a\" is invalid: spec: Invalid value", false),
+        (500, "etcdserver: request is too large", true),
+        (500, "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2 vs. 1)", true),
+        (500, "etcdserver: request timed out", false),
+    ] {
+        let error = answer(code, &json!({ "kind": "Status", "message": message }));
+
+        assert_eq!(error.is_too_large(), expected, "{code} {message}");
+    }
+}

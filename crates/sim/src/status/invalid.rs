@@ -175,9 +175,15 @@ impl Failure {
         ))
     }
 
-    /// 500: a custom object that the database does not take.
-    pub(crate) fn request_too_large_for_storage() -> Self {
-        Self::internal("etcdserver: request is too large")
+    /// 500: a custom object that the database does not take, or that the API server cannot even send to it.
+    pub(crate) fn request_too_large_for_storage(size: usize) -> Self {
+        const LARGEST_SENT: usize = 2 * 1024 * 1024;
+        if size <= LARGEST_SENT {
+            return Self::internal("etcdserver: request is too large");
+        }
+        Self::internal(&format!(
+            "rpc error: code = ResourceExhausted desc = trying to send message larger than max ({size} vs. {LARGEST_SENT})"
+        ))
     }
 
     /// 501: the real server can do this, the simulator cannot.

@@ -165,4 +165,5 @@ fn a_custom_object_has_to_fit_into_the_database() {
 
     assert_eq!(create(&custom, &object(1_400_000)), Ok(()));
     assert_eq!(message(create(&custom, &object(1_600_000))), "etcdserver: request is too large");
+    assert!(message(create(&custom, &object(2_900_000))).contains("trying to send message larger than max"));
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use jiff::Timestamp;
 
+use super::fit;
 use crate::api::{
     conditions::{
         self, APPLY_FAILED, APPLY_PROGRESSING, APPLY_SUCCEEDED, CANNOT_READ_SECRET, CHECKS_PENDING, ConditionStatus,
@@ -62,9 +63,12 @@ pub(crate) fn secret_unreadable(status: &Status, error: &str, now: Timestamp) ->
     with_applied(status, ConditionStatus::False, CANNOT_READ_SECRET, error, now)
 }
 
-/// Whether row "change detected" is due: the refs (with their order, labels and annotations) or the checksum differ.
+/// Whether row "change detected" is due: the refs (with their order, labels and annotations, but for those that the status had
+/// no room for) or the checksum differ.
 pub(crate) fn is_changed(status: &Status, refs: &[ResourceRef], checksum: &str) -> bool {
-    status.resources != refs || status.secrets_data_checksum.as_deref() != Some(checksum)
+    let is_same = status.resources.len() == refs.len()
+        && status.resources.iter().zip(refs).all(|(stored, reference)| fit::stands_for(stored, reference));
+    !is_same || status.secrets_data_checksum.as_deref() != Some(checksum)
 }
 
 /// Row "change detected" (spec 10 §9.7), written before anything is touched.
@@ -139,7 +143,7 @@ pub(crate) fn is_reported_applied(status: &Status) -> bool {
     conditions::find(&status.conditions, RESOURCES_APPLIED).is_some_and(|condition| {
         condition.status == ConditionStatus::True
             && condition.reason == APPLY_SUCCEEDED
-            && condition.message == APPLIED_MESSAGE
+            && fit::without_note(&condition.message) == APPLIED_MESSAGE
     })
 }
 

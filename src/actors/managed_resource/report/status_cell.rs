@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use cluster::{ApiError, Cluster, Context, Record, Resource, Watch};
 use tokio::sync::Mutex;
 
-use super::{super::known::Snapshot, status::needs_write};
+use super::{super::known::Snapshot, fit::Draft, status::needs_write};
 use crate::api::{
     managed_resource::{Status, with_status},
     object::NamespacedName,
@@ -26,7 +26,12 @@ pub(crate) struct StatusCell {
     lineage: RefCell<Vec<u64>>,
     /// A write was answered with *not found*, and the server was not asked since.
     doubtful: Cell<bool>,
+    /// The smallest object that was refused for its size, in bytes, and what the first one was refused with.
+    refused: RefCell<Option<(usize, String)>>,
 }
+
+/// An API server takes no larger request, whatever its database would take (measured: docs/facts.md §10).
+const LARGEST_REQUEST: usize = 3 * 1024 * 1024;
 
 /// More own writes than this in a row are forgotten: a duty that decided that long ago decides again.
 const LINEAGE: usize = 8;
@@ -45,7 +50,8 @@ pub(crate) struct Destination<'a> {
 
 impl StatusCell {
     /// Writes the status that `change` makes of the present one, unless it is the same. Gives the snapshot that stands
-    /// afterwards.
+    /// afterwards. Of a status that is too large to be stored as much is written as fits; none if nothing does, which is no
+    /// error: nothing else waits for it (decision 36).
     ///
     /// # Errors
     /// A conflict if somebody else wrote since `basis`; whatever the request ends with.
@@ -58,21 +64,57 @@ impl StatusCell {
     ) -> Result<Snapshot, ApiError> {
         let _turn = self.turn.lock().await;
         let present = self.present(&to, basis);
-        let next = change(&present.mr.status);
-        if !needs_write(&present.mr.status, &next) {
-            return Ok(present);
-        }
+        let mut draft = Draft::new(change(&present.mr.status), &present.mr.status);
         let key = present.mr.key();
         let at = to.resource.at(&key.namespace, &key.name);
-        let asked = to.cluster.clock().monotonic();
         let undecodable = |error: &dyn std::fmt::Display| ApiError::Decode(error.to_string());
-        let raw = present.record.raw().map_err(|error| undecodable(&error))?;
-        let answer = to.cluster.replace(context, &at, Some("status"), &with_status(raw, &next)).await;
-        let answer = answer.inspect_err(|error| self.heard(error))?;
-        let written = Snapshot::of(&answer).map_err(|error| undecodable(&error))?;
-        to.bundles.wrote_record(&key, written.record.clone(), &writer(&key), asked);
-        self.remember(&present, &written);
-        Ok(written)
+        loop {
+            if !needs_write(&present.mr.status, draft.status()) {
+                return Ok(present);
+            }
+            let asked = to.cluster.clock().monotonic();
+            let raw = present.record.raw().map_err(|error| undecodable(&error))?;
+            let object = with_status(raw, draft.status());
+            let size = serde_json::to_vec(&object).map_or(0, |text| text.len());
+            if !self.is_too_large(size) {
+                match to.cluster.replace(context, &at, Some("status"), &object).await {
+                    Ok(answer) => {
+                        let written = Snapshot::of(&answer).map_err(|error| undecodable(&error))?;
+                        to.bundles.wrote_record(&key, written.record.clone(), &writer(&key), asked);
+                        self.remember(&present, &written);
+                        return Ok(written);
+                    }
+                    Err(error) if error.is_too_large() => self.was_refused(size, &error),
+                    Err(error) => {
+                        self.heard(&error);
+                        return Err(error);
+                    }
+                }
+            }
+            let refused = self.refused.borrow().as_ref().map(|(_, text)| text.clone()).unwrap_or_default();
+            if !draft.shrink(size, &refused) {
+                tracing::warn!(bytes = size, error = %refused, "a status is too large to be stored and is not written");
+                return Ok(present);
+            }
+            tracing::info!(bytes = size, error = %refused, "a status is too large to be stored; a part of it is left out");
+        }
+    }
+
+    /// Whether an object of this size is known to be refused: it is not sent once more.
+    fn is_too_large(&self, size: usize) -> bool {
+        if size > LARGEST_REQUEST && self.refused.borrow().is_none() {
+            let text = format!("Request entity too large: limit is {LARGEST_REQUEST}");
+            self.refused.replace(Some((size, text)));
+        }
+        self.refused.borrow().as_ref().is_some_and(|(refused, _)| size >= *refused)
+    }
+
+    fn was_refused(&self, size: usize, error: &ApiError) {
+        let mut refused = self.refused.borrow_mut();
+        // Without sizes in brackets, which would be others each time.
+        let text = || error.to_string().split(" (").next().unwrap_or_default().to_owned();
+        let (smallest, _) = refused.get_or_insert_with(|| (size, text()));
+        *smallest = size.min(*smallest);
     }
 
     /// Takes note of what a write to the ManagedResource failed with: if the server does not find it, what the store has is
