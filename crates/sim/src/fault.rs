@@ -24,6 +24,8 @@ pub enum Fault {
     None,
     /// Nothing is stored, and the client sees this.
     FailBefore(Seen),
+    /// Nothing is stored, and the client sees this so much later: a webhook that does not answer in time, for instance.
+    FailLate(Duration, Seen),
     /// The request is carried out, but the client sees this.
     FailAfterCommit(Seen),
     /// The request is carried out this much later.

@@ -73,6 +73,10 @@ impl ApiService {
         let mut planned_end: Option<(u64, WatchEnd)> = None;
         match &fault {
             Fault::FailBefore(seen) => return self.show(&request, seen),
+            Fault::FailLate(delay, seen) => {
+                sleep(*delay).await;
+                return self.show(&request, seen);
+            }
             Fault::Delay(delay) => sleep(*delay).await,
             Fault::Hang => return Ok(never(process).await),
             Fault::CrashClient => {
@@ -102,6 +106,7 @@ impl ApiService {
             }
             Fault::None
             | Fault::FailBefore(_)
+            | Fault::FailLate(..)
             | Fault::Delay(_)
             | Fault::Hang
             | Fault::CrashClient
