@@ -88,6 +88,92 @@ fn replicas_follow_the_manifest_again_when_the_autoscaler_is_gone() {
     }
 }
 
+/// A bundle whose Deployment has an autoscaler that made eight replicas of its two. Away from its period.
+async fn scaled(world: &World) {
+    world.sim.put(autoscaler("apps/v1")).unwrap();
+    world.start().await;
+    world.bundle("one", &[web()]);
+    world.applied("one").await;
+    seconds(2).await;
+    scale(world, 8).await;
+    seconds(120).await;
+    assert_eq!(replicas(world), 8);
+}
+
+/// spec 10 §11.2: `kubectl replace --force` deletes and creates.
+#[test]
+fn replicas_survive_an_autoscaler_that_is_replaced() {
+    world(1, |world| async move {
+        scaled(&world).await;
+        for _ in 0..3 {
+            world.sim.remove("horizontalpodautoscalers.autoscaling", NAMESPACE, "web");
+            seconds(1).await;
+            assert_eq!(replicas(&world), 8);
+            world.secret("one", &[with(web(), "/spec/template/spec/containers/0/image", json!("i:2"))]);
+            seconds(1).await;
+            assert_eq!(replicas(&world), 8, "another manifest is no reason either");
+            world.sim.put(autoscaler("apps/v1")).unwrap();
+            seconds(70).await;
+            assert_eq!(replicas(&world), 8);
+        }
+    });
+}
+
+/// spec 10 §11.2: for a minute, or to the next period.
+#[test]
+fn replicas_follow_the_manifest_a_minute_after_the_autoscaler_went_or_at_the_next_period() {
+    for (period, stays, goes) in [(600, 55, 65), (10, 0, 12)] {
+        world(1, |world| async move {
+            world.managed_resource().sync_period = std::time::Duration::from_secs(period);
+            scaled(&world).await;
+            world.sim.remove("horizontalpodautoscalers.autoscaling", NAMESPACE, "web");
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+            seconds(stays).await;
+            let stay = replicas(&world);
+            seconds(goes - stays).await;
+
+            assert!(stays == 0 || stay == 8, "{period}");
+            assert_eq!(replicas(&world), 2, "{period}");
+        });
+    }
+}
+
+/// spec 10 §11.2: a bundle does not miss what it deleted itself.
+#[test]
+fn replicas_follow_the_manifest_at_once_when_the_bundle_itself_drops_the_autoscaler() {
+    world(1, |world| async move {
+        world.managed_resource().sync_period = std::time::Duration::from_secs(600);
+        world.start().await;
+        world.bundle("one", &[web(), autoscaler("apps/v1")]);
+        world.applied("one").await;
+        seconds(2).await;
+        scale(&world, 8).await;
+        seconds(5).await;
+        assert_eq!(replicas(&world), 8);
+        world.secret("one", &[web()]);
+        seconds(3).await;
+
+        assert!(world.sim.objects("horizontalpodautoscalers.autoscaling").is_empty());
+        assert_eq!(replicas(&world), 2);
+    });
+}
+
+/// spec 10 §11.2: one that comes is believed at once.
+#[test]
+fn replicas_are_left_to_an_autoscaler_that_comes_at_once() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[web()]);
+        world.applied("one").await;
+        seconds(70).await;
+        world.sim.put(autoscaler("apps/v1")).unwrap();
+        scale(&world, 8).await;
+        seconds(130).await;
+
+        assert_eq!(replicas(&world), 8);
+    });
+}
+
 /// spec 10 scenario 40.
 #[test]
 fn a_broken_autoscaler_blocks_nobody_and_is_named_in_a_warning() {

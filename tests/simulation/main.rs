@@ -18,6 +18,7 @@ mod deep;
 mod deletion;
 mod doubt;
 mod faults;
+mod fights;
 mod filled_in;
 mod garbage;
 mod ghosts;

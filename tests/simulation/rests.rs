@@ -52,9 +52,9 @@ fn a_bundle_that_stands_as_described_rests_from_the_start_on() {
     });
 }
 
-/// The period that finds a repair of its own to forget is a pass, and the last one.
+/// The period that finds a repair to forget is a pass, and the last one: the object was left alone for a period after its pause.
 #[test]
-fn a_bundle_whose_objects_were_repaired_rests_again_after_a_period() {
+fn a_bundle_whose_objects_were_repaired_rests_again_after_two_periods() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[config_map("a", "v")]);
@@ -62,7 +62,7 @@ fn a_bundle_whose_objects_were_repaired_rests_again_after_a_period() {
         seconds(SETTLED).await;
         world.sim.edit("configmaps", NAMESPACE, "a", |live| live["data"]["k"] = "edited".into());
         world.eventually("it is repaired", || world.value("a").as_deref() == Some("v")).await;
-        seconds(SETTLED + 62).await;
+        seconds(SETTLED + 122).await;
 
         rests(&world).await;
     });

@@ -8,7 +8,10 @@ use std::{
 use serde_json::{Value, json};
 use sim::{Fault, Seen};
 
-use crate::world::{NAMESPACE, World, config_map, managed_resource, world_with};
+use crate::{
+    objects::{with, workload},
+    world::{NAMESPACE, World, config_map, managed_resource, namespace, world_with},
+};
 
 fn many(count: usize) -> Vec<Value> {
     (0..count).map(|index| config_map(&format!("big-{index:04}"), "v")).collect()
@@ -30,7 +33,9 @@ fn a_bundle_of_2000_objects_delays_the_repair_of_another_by_less_than_three_seco
     world_with(1, Duration::from_millis(40), |world| async move {
         world.managed_resource().concurrent_syncs = 1;
         world.start().await;
-        world.bundle("small", &[config_map("small", "v")]);
+        // One for each edit: the repairs of one object come ever more rarely.
+        let small: Vec<String> = (0..40).map(|index| format!("small-{index}")).collect();
+        world.bundle("small", &small.iter().map(|name| config_map(name, "v")).collect::<Vec<_>>());
         world.applied("small").await;
         tokio::time::sleep(Duration::from_secs(5)).await;
         world.sim.clear_requests();
@@ -40,13 +45,12 @@ fn a_bundle_of_2000_objects_delays_the_repair_of_another_by_less_than_three_seco
         let mut edits = 0;
         while !world.is_applied("big") {
             tokio::time::sleep(Duration::from_millis(700)).await;
-            world.sim.edit("configmaps", NAMESPACE, "small", |live| live["data"]["k"] = json!("edited"));
+            let name = &small[edits % small.len()];
+            world.sim.edit("configmaps", NAMESPACE, name, |live| live["data"]["k"] = json!("edited"));
             edits += 1;
             let begin = tokio::time::Instant::now();
-            world.eventually("it is repaired", || world.value("small").as_deref() == Some("v")).await;
+            world.eventually("it is repaired", || world.value(name).as_deref() == Some("v")).await;
             longest = longest.max(begin.elapsed());
-            // the pause between two repairs of one object is over
-            tokio::time::sleep(Duration::from_secs(3)).await;
         }
 
         assert!(edits >= 1 && longest < Duration::from_secs(3), "{longest:?} in {edits} edits");
@@ -127,5 +131,60 @@ fn the_deletion_of_a_big_bundle_delays_others_by_less_than_three_seconds() {
         assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
         world.eventually("it is gone", || world.mr("big").is_none()).await;
         assert_eq!(world.sim.objects("configmaps").len(), 1);
+    });
+}
+
+/// ConfigMaps of the namespace `hangs` meet a webhook that does not answer in time.
+fn hang(world: &World) {
+    world.sim.put(namespace("hangs")).unwrap();
+    world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str()) {
+        ("configmaps", "create" | "update") if info.namespace == "hangs" => Fault::FailLate(
+            Duration::from_secs(10),
+            Seen::internal_error("failed calling webhook: context deadline exceeded"),
+        ),
+        _ => Fault::None,
+    });
+}
+
+fn hanging(name: &str) -> Value {
+    with(config_map(name, "v"), "/metadata/namespace", json!("hangs"))
+}
+
+/// spec 10 §11.1: slow failures are failures like others: after a second the rest of the rank goes on, and all later ranks.
+#[test]
+fn slow_failures_keep_nothing_behind_them_away() {
+    world_with(1, Duration::from_millis(1), |world| async move {
+        hang(&world);
+        world.start().await;
+        world.bundle("one", &[hanging("a"), config_map("b", "v"), workload("Deployment", "web")]);
+        tokio::time::sleep(Duration::from_secs(25)).await;
+
+        assert!(world.value("b").is_some(), "{:#?}", world.asked());
+        assert!(world.sim.object("deployments.apps", NAMESPACE, "web").is_some(), "{:#?}", world.asked());
+        let (status, reason, message) = world.condition("one", "ResourcesApplied").unwrap();
+        assert_eq!((status.as_str(), reason.as_str()), ("False", "ApplyFailed"), "{message}");
+        assert!(message.contains("failed calling webhook") && message.contains("hangs/a"), "{message}");
+        world.sim.clear_faults();
+        world.applied("one").await;
+    });
+}
+
+/// spec 10 §11.1: each is tried once before the first one is tried again.
+#[test]
+fn slow_failures_of_many_objects_end() {
+    world_with(1, Duration::from_millis(1), |world| async move {
+        hang(&world);
+        world.start().await;
+        let mut objects: Vec<Value> = (0..12).map(|index| hanging(&format!("a-{index:02}"))).collect();
+        objects.extend([config_map("z", "v"), workload("Deployment", "web")]);
+        world.bundle("one", &objects);
+        let is_behind = || world.sim.object("deployments.apps", NAMESPACE, "web").is_some();
+        world.eventually("what is behind them is there", || world.value("z").is_some() && is_behind()).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+
+        let message = world.condition("one", "ResourcesApplied").unwrap().2;
+        assert!(message.contains("12 errors occurred"), "{message}");
+        world.sim.clear_faults();
+        world.applied("one").await;
     });
 }

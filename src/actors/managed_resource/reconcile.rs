@@ -31,7 +31,16 @@ pub(super) async fn run(
         controller.claims.leaves(&pass.key);
         return Ok(Outcome::Retire);
     };
-    let mut run = Run { controller, status, pass, context, writer: writer(&pass.key), bundle };
+    let mut run = Run {
+        controller,
+        status,
+        pass,
+        context,
+        writer: writer(&pass.key),
+        bundle,
+        period_due: false,
+        last_period: None,
+    };
     match trigger::operation(&run.bundle.mr) {
         Operation::Stop => {
             controller.claims.leaves(&pass.key);
@@ -84,8 +93,10 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
     let now = controller.env.clock.monotonic();
     let revision = controller.revision(&run.pass.key);
     let is_period = memory.period.is_none_or(|period| period <= now);
-    let before = (memory.period, memory.damping.clone());
+    run.period_due = is_period;
+    let before = (memory.period, memory.last_period, memory.damping.clone(), memory.unscaled.clone());
     let todo = pass::todo(run, memory, now);
+    run.last_period = memory.last_period;
     if todo == Todo::Nothing {
         if memory.applied.is_none() {
             return Ok(Outcome::Again);
@@ -104,6 +115,9 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
         }
     };
     let unwatched = bundle.watch_kinds(run);
+    if bundle.is_scalable() {
+        controller.autoscalers.find().await;
+    }
     let pending = controller.autoscalers.pending().filter(|_| bundle.is_scalable());
     let wait = match pending {
         _ if !unwatched.is_empty() && !run.pass.because_of(Causes::STORE) => unwatched,
@@ -112,7 +126,7 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
     };
     if !wait.is_empty() {
         // What was due is due still.
-        (memory.period, memory.damping) = before;
+        (memory.period, memory.last_period, memory.damping, memory.unscaled) = before;
         return Ok(Outcome::Wait(wait));
     }
     apply::apply(run, memory, bundle, todo).await

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::{sync::Mutex, time::Instant};
 
 use super::super::{
-    known::{self, Content, Evidence, Fingerprint, ObjectRecord},
+    known::{self, Content, Evidence, FailedObject, Fingerprint, ObjectRecord},
     pass::{self, Bundle, Run, Todo},
     remove::clean::{
         self,
@@ -66,6 +66,8 @@ pub(super) struct Done {
 pub(super) struct ObjectError {
     text: String,
     no_match: bool,
+    /// It was as its manifest describes it before, and was deleted so that it can be created anew.
+    replaced: bool,
 }
 
 /// What is known of an object before it is looked at.
@@ -78,6 +80,8 @@ pub(super) struct Task {
     pub(crate) absent: bool,
     /// It is to be sent even if nothing differs.
     pub(super) forced: Forced,
+    /// It was repaired by the same manifest not long ago.
+    pub(super) again: bool,
 }
 
 /// Whether an object is sent that does not differ.
@@ -99,7 +103,7 @@ pub(super) async fn apply(scene: &Scene<'_>, planned: &PlannedObject, task: Task
         return Err(ObjectError::during(&display, &format_args!("{error} ({place})")));
     }
     let at = scene.address(planned).await.map_err(|error| ObjectError::api(&display, &error))?;
-    let Task { manifest, fingerprint, absent, forced } = task;
+    let Task { manifest, fingerprint, absent, forced, again } = task;
     let same_manifest = fingerprint.as_ref().is_some_and(|seen| seen.manifest == manifest);
     let left = match fingerprint {
         Some(seen) if same_manifest || seen.manifest == scene.intent_if_scaled_otherwise(planned) => {
@@ -109,7 +113,7 @@ pub(super) async fn apply(scene: &Scene<'_>, planned: &PlannedObject, task: Task
         None => Left::Unknown,
     };
     let asked = scene.run.controller.env.clock.monotonic();
-    let step = Step { scene, planned, at, display, same_manifest, left, forced, asked };
+    let step = Step { scene, planned, at, display, same_manifest, again, left, forced, asked };
     match scene.run.controller.objects.evidence(&planned.key) {
         // Nobody has seen it, and no pass has written it: it will not be there.
         Evidence::None if absent || (planned.old.is_none() && fingerprint.is_none()) => step.create().await,
@@ -124,6 +128,8 @@ struct Step<'a> {
     display: String,
     /// This process applied the same manifest before.
     same_manifest: bool,
+    /// It was repaired by the same manifest not long ago; an attempt may have failed since.
+    again: bool,
     left: Left,
     forced: Forced,
     /// No request was sent before.
@@ -182,6 +188,11 @@ impl<'a> Scene<'a> {
         known::hash_of_intent(&planned.manifest, &otherwise)
     }
 
+    fn is_scaled(&self, key: &ObjectKey) -> bool {
+        let Self { run, bundle, .. } = self;
+        run.controller.autoscalers.scales(key, &bundle.equivalences, &run.pass.key, run.last_period)
+    }
+
     fn merge_context<'b>(&'b self, planned: &'b PlannedObject) -> MergeContext<'b> {
         let spec = &self.run.bundle.mr.spec;
         MergeContext {
@@ -191,7 +202,7 @@ impl<'a> Scene<'a> {
             force_overwrite_labels: spec.force_overwrite_labels,
             force_overwrite_annotations: spec.force_overwrite_annotations,
             preserve_replicas: crate::bundle::hpa::is_scalable(&planned.key.group_kind())
-                && self.run.controller.autoscalers.scales(&planned.key, &self.bundle.equivalences),
+                && self.is_scaled(&planned.key),
         }
     }
 }
@@ -279,7 +290,8 @@ impl Step<'_> {
             Ok(answer) => {
                 self.written(&answer);
                 let record = self.record(&answer).await;
-                Ok(Done { record: Some(record), repaired: differs && self.same_manifest, sent: true })
+                let repaired = differs && (self.same_manifest || self.again);
+                Ok(Done { record: Some(record), repaired, sent: true })
             }
             // What no update may take out (spec 10 §12.9) is no failure of an object that is as it should be, and no
             // reason to delete it.
@@ -326,17 +338,16 @@ impl Step<'_> {
         let reason = status.map(|status| status.reason.as_str()).unwrap_or_default();
         let causes = status.map(|status| status.causes.as_slice()).unwrap_or_default();
         let causes = causes.iter().map(|cause| (cause.reason.as_str(), cause.message.as_str()));
-        let text = match invalid_update::react(error.code().unwrap_or_default(), reason, causes, merged) {
-            Reaction::Conflict => error.to_string(),
-            Reaction::Report => return Err(ObjectError::api(&self.display, &error)),
-            Reaction::InvalidPropagation(text) => text,
+        Err(match invalid_update::react(error.code().unwrap_or_default(), reason, causes, merged) {
+            Reaction::Conflict => ObjectError::text(error.to_string()),
+            Reaction::Report => ObjectError::api(&self.display, &error),
+            Reaction::InvalidPropagation(text) => ObjectError::text(text),
             Reaction::Delete { propagation } => self.replace(merged, &error, propagation).await,
-        };
-        Err(ObjectError { text, no_match: false })
+        })
     }
 
-    /// Deletes the object; the next pass, a few milliseconds later, creates it anew. Gives the text to report.
-    async fn replace(&self, merged: &Value, error: &ApiError, propagation: Option<clean::Propagation>) -> String {
+    /// Deletes the object; the next pass, a few milliseconds later, creates it anew. Gives what to report.
+    async fn replace(&self, merged: &Value, error: &ApiError, propagation: Option<clean::Propagation>) -> ObjectError {
         let run = self.scene.run;
         let (uid, propagation) = (object::uid(merged), propagation.map(Into::into));
         match run.controller.target.delete_seen(&run.context, &self.at, uid, None, propagation).await {
@@ -345,9 +356,12 @@ impl Step<'_> {
                 let version = object::resource_version(merged).parse().ok();
                 run.controller.objects.gone(&self.planned.key, version, &run.writer);
             }
-            Err(failed) => return invalid_update::not_deleted(&self.display, &failed.to_string()),
+            Err(failed) => {
+                return ObjectError::text(invalid_update::not_deleted(&self.display, &failed.to_string()));
+            }
         }
-        invalid_update::deleted(&self.display, &error.to_string())
+        let text = invalid_update::deleted(&self.display, &error.to_string());
+        ObjectError { replaced: self.same_manifest || self.again, ..ObjectError::text(text) }
     }
 
     /// Reports that the live object names another bundle that exists as its owner, and wants it too (decision 11). While repairing drift
@@ -395,8 +409,9 @@ impl Step<'_> {
     /// What is remembered of the object. Where the watch tells of bodies in another version of the kind than the manifest's,
     /// it is read in that version: else the two could never be compared, and each period would read the object.
     async fn record(&self, answer: &Value) -> ObjectRecord {
-        let (run, record) = (self.scene.run, ObjectRecord::of_object(answer));
+        let run = self.scene.run;
         let objects = &run.controller.objects;
+        let record = objects.record_of(&self.planned.key, answer);
         let Some(watched) = objects.watched_in(&self.at.resource).filter(|_| !self.planned.ignored) else {
             return record;
         };
@@ -404,7 +419,7 @@ impl Step<'_> {
         match told {
             Ok(told) if object::resource_version(&told) == &*record.resource_version => {
                 objects.wrote(&self.planned.key, &told, &run.writer, self.asked);
-                ObjectRecord::of_object(&told)
+                objects.record_of(&self.planned.key, &told)
             }
             // It changed since: the next period looks at it.
             Ok(_) | Err(_) => record,
@@ -461,16 +476,35 @@ impl PostError {
 // === impl ObjectError ===
 
 impl ObjectError {
+    fn text(text: String) -> Self {
+        Self { text, no_match: false, replaced: false }
+    }
+
     fn during(display: &str, error: &dyn fmt::Display) -> Self {
-        Self { text: invalid_update::apply_error(display, &error.to_string()), no_match: false }
+        Self::text(invalid_update::apply_error(display, &error.to_string()))
     }
 
     /// A conflict stands as it is (spec 10 §11.7).
     fn api(display: &str, error: &ApiError) -> Self {
         if error.is_conflict() {
-            return Self { text: error.to_string(), no_match: false };
+            return Self::text(error.to_string());
         }
         Self { no_match: error.is_no_match() || error.is_not_served(), ..Self::during(display, error) }
+    }
+
+    /// As it was remembered.
+    pub(super) fn of_failed(failed: &FailedObject) -> Self {
+        Self { no_match: failed.no_match, ..Self::text(failed.text.clone()) }
+    }
+
+    /// To remember it.
+    pub(super) fn to_failed(&self, manifest: u64) -> FailedObject {
+        FailedObject { manifest, text: self.text.clone(), no_match: self.no_match }
+    }
+
+    /// Whether an object was deleted that had been right before, so that it can be created anew.
+    pub(super) fn is_replaced(&self) -> bool {
+        self.replaced
     }
 
     /// Whether the target does not serve the kind.

@@ -1,11 +1,13 @@
 //! The apply path (spec 10 §9.7 to §9.10, §11): announce, clean up, release, apply rank by rank, report.
 //!
 //! * here: the set: in which order, how many at once, and what is reported
+//! * `attention`: whether an object is looked at now, and what is learned from a look for the next one
 //! * `apply_object`: one object: read if need be, create, merge, update (spec 10 §11.3, §11.7)
 //!
 //! What is sent is decided in [`bundle`](crate::bundle): `order`, `merge`, `settled`.
 
 mod apply_object;
+mod attention;
 
 pub(crate) use apply_object::OWN_MANAGER;
 pub(super) use apply_object::Scene;
@@ -16,13 +18,15 @@ use futures::{StreamExt, stream::FuturesUnordered};
 use kit::{Failure, Outcome};
 use tokio::time::Instant;
 
-use self::apply_object::{Forced, ObjectError};
+use self::{
+    apply_object::{Forced, ObjectError},
+    attention::{Attention, Look},
+};
 use super::{
-    known::{Applied, Evidence, Fingerprint, Memory},
+    known::{Applied, Fingerprint, Memory},
     pass::{self, Bundle, Run, Todo},
     remove,
     report::status,
-    shared::CHANGED,
 };
 use crate::{
     api::{
@@ -239,7 +243,9 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         let complete = bundle.uncertain.is_none() && bundle.all_kinds_known();
         memory.applied = complete.then(|| Applied::of(run.mr(), &bundle.secrets).into());
         memory.failed = None;
-        memory.announced = None;
+        // What the status has no room for differs still, and was announced.
+        let differs = status::is_changed(&run.mr().status, &bundle.plan.references, &bundle.checksum);
+        memory.announced = differs.then(|| (generation, bundle.checksum.clone()));
         memory.failing.clear();
         memory.absent.clear();
         if complete || memory.period.is_none_or(|period| period <= now) {
@@ -291,41 +297,44 @@ async fn apply_rank(
     let mut running = FuturesUnordered::new();
     let (mut held_up, mut applied) = (false, 0);
     let mut in_work = BTreeSet::new();
+    let clock = &scene.run.controller.env.clock;
     loop {
         let width = if applied < SLOW_START { 1 } else { SIDE_BY_SIDE };
         while running.len() < width && !held_up && !scene.run.should_yield(now) {
             // Two manifests of one object go one after the other.
             let Some(object) = waiting.next_if(|object| !in_work.contains(&object.key)) else { break };
             let manifest = scene.intent(object);
+            let has_failed = memory.ledger.as_ref().and_then(|ledger| ledger.failed.get(&object.key));
+            if let Some(error) = has_failed.filter(|failed| failed.manifest == manifest) {
+                failed.push((object.key.clone(), ObjectError::of_failed(error)));
+                continue;
+            }
             let done = memory.ledger.as_ref().is_some_and(|ledger| ledger.applied.get(&object.key) == Some(&manifest));
             let known = memory.objects.get(&object.key).copied();
             let forced = scene.forced(object, known.as_ref(), done);
-            if forced == Forced::No
-                && (scene.is_settled(object, manifest, known.as_ref(), done)
-                    || scene.is_put_off(object, manifest, memory, now))
-            {
-                continue;
-            }
+            let look = match scene.attention(object, manifest, memory, done, now) {
+                Attention::Settled if forced != Forced::No => Look::default(),
+                Attention::Settled | Attention::PutOff => continue,
+                Attention::Look(look) => look,
+            };
             in_work.insert(object.key.clone());
             let absent = memory.absent.contains(&object.key);
-            let task = apply_object::Task { manifest, fingerprint: known, absent, forced };
-            let asked = scene.run.controller.elapsed();
+            let task = apply_object::Task { manifest, fingerprint: known, absent, forced, again: look.again };
+            let (begun, asked) = (clock.monotonic(), scene.run.controller.elapsed());
             running.push(async move {
                 let result = apply_object::apply(scene, object, task).await;
-                (object, manifest, asked, result)
+                (object, manifest, look, (begun, asked), result)
             });
         }
-        let Some((object, manifest, asked, result)) = running.next().await else { break };
+        let Some((object, manifest, look, (begun, asked), result)) = running.next().await else { break };
         in_work.remove(&object.key);
         applied += 1;
+        scene.learn(memory, &object.key, manifest, look, &result);
         match result {
             Ok(done) => {
                 memory.failing.remove(&object.key);
                 memory.ledger.get_or_insert_default().has_applied(&object.key, manifest);
                 memory.absent.remove(&object.key);
-                if done.repaired {
-                    memory.damping.repaired(&object.key, now, scene.run.controller.settings.sync_period);
-                }
                 // An object that was left to its other owner keeps its old fingerprint: that does not fit, so the next
                 // period looks at it again.
                 if let Some(record) = done.record {
@@ -336,9 +345,11 @@ async fn apply_rank(
                 }
             }
             Err(error) => {
-                let since = *memory.failing.entry(object.key.clone()).or_insert(now);
+                let since = *memory.failing.entry(object.key.clone()).or_insert(begun);
                 memory.forget(&object.key);
-                held_up |= now.saturating_duration_since(since) < PATIENCE;
+                held_up |= clock.monotonic().saturating_duration_since(since) < PATIENCE;
+                let ledger = memory.ledger.get_or_insert_default();
+                ledger.failed.insert(object.key.clone(), error.to_failed(manifest));
                 failed.push((object.key.clone(), error));
             }
         }
@@ -350,15 +361,6 @@ async fn apply_rank(
 // === impl Scene ===
 
 impl Scene<'_> {
-    /// Whether the object is known to be as this manifest describes it. `done` says that it is in the ledger.
-    fn is_settled(&self, object: &PlannedObject, manifest: u64, known: Option<&Fingerprint>, done: bool) -> bool {
-        let Some(known) = known.filter(|known| known.manifest == manifest) else { return false };
-        match self.run.controller.objects.evidence(&object.key) {
-            Evidence::Known(record) => record.content().is(&known.content),
-            Evidence::None => done,
-        }
-    }
-
     /// Whether the object is sent if it does not differ. `done` says that it is in the ledger.
     fn forced(&self, object: &PlannedObject, known: Option<&Fingerprint>, done: bool) -> Forced {
         let now = self.run.controller.elapsed();
@@ -371,13 +373,5 @@ impl Scene<'_> {
         } else {
             Forced::No
         }
-    }
-
-    /// Whether an object that somebody else keeps changing has to wait for its repair, also in a pass over all objects.
-    fn is_put_off(&self, object: &PlannedObject, manifest: u64, memory: &mut Memory, now: Instant) -> bool {
-        let same = memory.objects.get(&object.key).is_some_and(|known| known.manifest == manifest);
-        // Who asks for a run, or changes the bundle, gets it.
-        let asked = self.run.pass.because_of(CHANGED);
-        same && !asked && self.todo.is_for_all() && !memory.damping.drifted(&object.key, now)
     }
 }

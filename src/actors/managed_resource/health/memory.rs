@@ -6,7 +6,10 @@ use tokio::time::Instant;
 
 use crate::{
     actors::health::Judgement,
-    api::object::{GroupKind, GroupVersionKind, ObjectKey},
+    api::{
+        conditions::ConditionStatus,
+        object::{GroupKind, GroupVersionKind, ObjectKey},
+    },
 };
 
 /// Memory of the duties `health` and `health-progressing`, each its own.
@@ -28,6 +31,8 @@ pub(crate) struct HealthMemory {
     not_before: Option<Instant>,
     /// The bundle was applied since the last look.
     applied: bool,
+    /// Conditions with another status than the one that is written, and since when.
+    flipping: BTreeMap<&'static str, (ConditionStatus, Instant)>,
 }
 
 /// Time that a bundle rests after a look, for each object it has: while a thousand objects come up, it is not walked over
@@ -76,6 +81,31 @@ impl HealthMemory {
         }
         let rest = REST.saturating_mul(u32::try_from(objects).unwrap_or(u32::MAX)).min(LONGEST_REST);
         self.not_before = Some(now + rest);
+    }
+
+    /// How long a condition has to wait for its new status; it has to stand for `hold`.
+    pub(super) fn holds_back(
+        &mut self,
+        kind: &'static str,
+        status: &ConditionStatus,
+        hold: Option<Duration>,
+        now: Instant,
+    ) -> Option<Duration> {
+        let since = match (hold, self.flipping.get(kind)) {
+            (Some(_), Some((flipping, since))) if flipping == status => *since,
+            (Some(_), _) => now,
+            (None, _) => {
+                self.flipping.remove(kind);
+                return None;
+            }
+        };
+        let left = (since + hold?).saturating_duration_since(now);
+        if left.is_zero() {
+            self.flipping.remove(kind);
+            return None;
+        }
+        self.flipping.insert(kind, (status.clone(), since));
+        Some(left)
     }
 
     /// What was read of an object, if that is not older than `limit`.
@@ -236,5 +266,19 @@ mod tests {
         assert_eq!(memory.is_undiscovered_for(&pods, now + minute), minute);
         memory.is_discovered(&pods);
         assert_eq!(memory.is_undiscovered_for(&pods, now + minute), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_status_is_held_back_until_it_has_stood() {
+        let (mut memory, now, second) = (HealthMemory::default(), Instant::now(), Duration::from_secs(1));
+        let (yes, no, hold) = (ConditionStatus::True, ConditionStatus::False, Some(2 * second));
+
+        assert_eq!(memory.holds_back("a", &no, None, now), None);
+        assert_eq!(memory.holds_back("a", &no, hold, now), Some(2 * second));
+        assert_eq!(memory.holds_back("a", &no, hold, now + second), Some(second));
+        assert_eq!(memory.holds_back("b", &no, hold, now + second), Some(2 * second));
+        assert_eq!(memory.holds_back("a", &yes, hold, now + second), Some(2 * second), "another one");
+        assert_eq!(memory.holds_back("a", &yes, hold, now + 3 * second), None);
+        assert_eq!(memory.holds_back("a", &yes, hold, now + 3 * second), Some(2 * second), "it was written");
     }
 }

@@ -9,9 +9,11 @@
 //! * [`run`]: what its steps share
 //! * [`rest`]: the look that ends a period in which nothing happened
 //! * [`survey`]: the walk over the objects of a bundle
+//! * [`hold`]: what is not written yet while an object is fought over
 //! * [`service`]: the Events about a Service without an address
 //! * [`memory`]: what a duty remembers
 
+mod hold;
 mod memory;
 mod pass;
 mod rest;

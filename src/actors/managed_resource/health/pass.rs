@@ -47,7 +47,7 @@ struct Surveyed {
 }
 
 /// A condition, and what it should say.
-type NewCondition = (&'static str, Report);
+pub(super) type NewCondition = (&'static str, Report);
 
 /// Runs a pass.
 pub(crate) async fn run(
@@ -131,11 +131,13 @@ impl HealthRun<'_> {
         let refs = &mr.status.resources;
         memory.keep_read(|key| self.controller.objects.is_held_by(key, &self.pass.key));
         let survey = survey(self, memory, refs, absent).await;
-        let reports = self.reports(memory, mr, &survey).await;
+        let mut reports = self.reports(memory, mr, &survey).await;
+        let held = self.hold_back(memory, mr, &survey, &mut reports);
         self.show(&survey, refs.len());
         let changes = changes(&mr.status, &reports);
         if let Some(pause) = self.put_off(memory, &mr.status, &changes) {
-            return Ok(Surveyed { next: pause, is_calm: false, stand: None });
+            let next = held.map_or(pause, |held| held.min(pause));
+            return Ok(Surveyed { next, is_calm: false, stand: None });
         }
         let stand = if changes.is_empty() {
             stand
@@ -150,9 +152,9 @@ impl HealthRun<'_> {
             }
             Some(_) | None => {
                 let period = period(self.controller);
-                let next = survey.again.filter(|again| *again < period);
+                let next = survey.again.into_iter().chain(held).min().filter(|again| *again < period);
                 let next = next.unwrap_or_else(|| self.controller.calm_period(period));
-                Ok(Surveyed { next, is_calm: survey.is_calm(), stand })
+                Ok(Surveyed { next, is_calm: survey.is_calm() && held.is_none(), stand })
             }
         }
     }

@@ -12,9 +12,11 @@ use std::{
 use cluster::{Change, How, Index, Record, Resource, StoreState, Want, Watch, Watches};
 use kit::Moment;
 use serde_json::Value;
+use tokio::time::Instant;
 
+use super::lingering::Lingering;
 use crate::{
-    api::object::{self, GroupVersionKind, ObjectKey},
+    api::object::{self, GroupVersionKind, NamespacedName, ObjectKey},
     bundle::{hpa, identity::Equivalences},
 };
 
@@ -41,6 +43,10 @@ pub(crate) struct Autoscalers {
     ended: Cell<bool>,
     /// Told of each object that gets its first autoscaler or loses its last one.
     changed: ScalingListener,
+    /// Autoscalers that are gone, and count for a while all the same.
+    lingering: Rc<RefCell<Lingering>>,
+    /// Why it cannot be told whether autoscalers are served.
+    unknown: RefCell<Option<String>>,
 }
 
 struct Running {
@@ -84,7 +90,14 @@ impl Record for AutoscalerRecord {
 impl Autoscalers {
     /// Nothing is watched yet.
     pub(crate) fn new(watches: &Watches, changed: ScalingListener) -> Self {
-        Self { watches: watches.clone(), running: RefCell::default(), ended: Cell::default(), changed }
+        Self {
+            watches: watches.clone(),
+            running: RefCell::default(),
+            ended: Cell::default(),
+            changed,
+            lingering: Rc::default(),
+            unknown: RefCell::default(),
+        }
     }
 
     /// Starts the watch if need be. A cluster that does not serve autoscalers has none.
@@ -100,13 +113,43 @@ impl Autoscalers {
         }
     }
 
+    /// Finds out how autoscalers are served, if nothing is known of it yet. That nothing is known is no *there are none*: until it
+    /// can be told, [`Self::error`] says so.
+    pub(crate) async fn find(&self) {
+        self.start();
+        if self.ended.get() || self.running.borrow().is_some() {
+            return;
+        }
+        let discovery = self.watches.cluster().discovery();
+        let mut unknown = None;
+        for version in VERSIONS {
+            match discovery.mapping(&GroupVersionKind::new("autoscaling", version, "HorizontalPodAutoscaler")).await {
+                Ok(_) => break,
+                Err(error) if error.is_no_match() => {}
+                Err(error) => unknown = Some(error.to_string()),
+            }
+        }
+        self.unknown.replace(unknown);
+        self.start();
+    }
+
     fn open(&self, resource: Resource) -> Running {
         let configured = self.watches.cluster().options().namespaces.clone();
         let want = Want::new(resource, |autoscaler| Some(AutoscalerRecord::of(autoscaler))).everywhere();
         let watch = self.watches.open(want.narrowing(move || configured.iter().cloned().collect()));
         let scaled = watch.index(|_, record: &AutoscalerRecord| record.scales.iter().cloned().collect());
-        let (index, changed) = (scaled.clone(), self.changed.clone());
-        watch.subscribe(move |change| moved(change, &index).into_iter().for_each(|key| changed(key)));
+        let (index, changed, lingering) = (scaled.clone(), self.changed.clone(), self.lingering.clone());
+        let clock = self.watches.cluster().clock().clone();
+        watch.subscribe(move |change| {
+            let Moved { lost, got } = moved(change, &index);
+            if let Some(key) = lost {
+                lingering.borrow_mut().lost(key, change.name, clock.monotonic());
+            }
+            if let Some(key) = got {
+                lingering.borrow_mut().got(key);
+            }
+            lost.into_iter().chain(got).for_each(|key| changed(key));
+        });
         Running { watch, scaled }
     }
 
@@ -123,7 +166,8 @@ impl Autoscalers {
     pub(crate) fn error(&self) -> Option<String> {
         match self.running.borrow().as_ref().map(|running| running.watch.store().state()) {
             Some(StoreState::Failing(error)) => Some(error),
-            Some(StoreState::Off | StoreState::Starting | StoreState::Synced) | None => None,
+            Some(StoreState::Off | StoreState::Starting | StoreState::Synced) => None,
+            None => self.unknown.borrow().clone(),
         }
     }
 
@@ -132,11 +176,43 @@ impl Autoscalers {
         self.running.borrow().as_ref().is_none_or(|running| running.watch.is_fresh())
     }
 
-    /// Whether an autoscaler scales the object, under any equivalent group and kind.
-    pub(crate) fn scales(&self, key: &ObjectKey, equivalences: &Equivalences) -> bool {
+    /// Whether an autoscaler scales the object of a bundle, under any equivalent group and kind; or did a moment ago. `period`:
+    /// when the last period of the bundle ended.
+    pub(crate) fn scales(
+        &self,
+        key: &ObjectKey,
+        equivalences: &Equivalences,
+        bundle: &NamespacedName,
+        period: Option<Instant>,
+    ) -> bool {
         let running = self.running.borrow();
         let Some(Running { scaled, .. }) = running.as_ref() else { return false };
-        scaled.contains(key) || equivalences.of_key(key).any(|key| scaled.contains(&key))
+        let scales = |key: &ObjectKey| scaled.contains(key);
+        scales(key)
+            || equivalences.of_key(key).any(|key| scales(&key))
+            || self.lingers(key, equivalences, bundle, period).is_some()
+    }
+
+    /// Until when the autoscaler of an object counts for a bundle although it is gone; `None` if it does not.
+    pub(crate) fn lingers(
+        &self,
+        key: &ObjectKey,
+        equivalences: &Equivalences,
+        bundle: &NamespacedName,
+        period: Option<Instant>,
+    ) -> Option<Instant> {
+        let (now, lingering) = (self.watches.cluster().clock().monotonic(), self.lingering.borrow());
+        let until = |key: &ObjectKey| lingering.until(key, bundle, period, now);
+        until(key).or_else(|| equivalences.of_key(key).find_map(|key| until(&key)))
+    }
+
+    /// A bundle asks for the deletion of an object: if that is an autoscaler, the bundle does not miss it.
+    pub(crate) fn is_deleted_by(&self, bundle: &NamespacedName, key: &ObjectKey) {
+        if key.group == "autoscaling" && key.kind == "HorizontalPodAutoscaler" {
+            let now = self.watches.cluster().clock().monotonic();
+            let autoscaler = NamespacedName::new(&key.namespace, &key.name);
+            self.lingering.borrow_mut().is_deleted_by(bundle, autoscaler, now);
+        }
     }
 
     /// Ends the watch for good.
@@ -149,15 +225,22 @@ impl Autoscalers {
     }
 }
 
+/// What a change of an autoscaler means for the objects it scales.
+#[derive(Default)]
+struct Moved<'a> {
+    /// It lost its last autoscaler.
+    lost: Option<&'a ObjectKey>,
+    /// It got its first one.
+    got: Option<&'a ObjectKey>,
+}
+
 /// The objects that got their first autoscaler by a change, or lost their last one. The index is as it is after the change.
-fn moved<'a>(change: &Change<'a, AutoscalerRecord>, index: &Index<ObjectKey>) -> Vec<&'a ObjectKey> {
+fn moved<'a>(change: &Change<'a, AutoscalerRecord>, index: &Index<ObjectKey>) -> Moved<'a> {
     let old = change.old.and_then(|record| record.scales.as_ref());
     let new = change.new.and_then(|record| record.scales.as_ref());
     // Who applies waits for the first list.
     if old == new || change.how == How::First {
-        return Vec::new();
+        return Moved::default();
     }
-    let lost = old.filter(|key| !index.contains(key));
-    let got = new.filter(|key| index.get(key).len() == 1);
-    lost.into_iter().chain(got).collect()
+    Moved { lost: old.filter(|key| !index.contains(key)), got: new.filter(|key| index.get(key).len() == 1) }
 }

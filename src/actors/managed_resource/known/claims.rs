@@ -397,7 +397,7 @@ mod tests {
             (kind.bundles(), kind.claims.into_values().flatten())
         });
         let settled = config_maps.1.map(|claim| claim.key).next().unwrap();
-        let content = ObjectRecord::of_metadata(&serde_json::json!({})).content();
+        let content = ObjectRecord::of_metadata(&serde_json::json!({}), None).content();
 
         claims.is_settled(&bundle("one"), settled.clone(), Fingerprint { manifest: 7, content, sent: 0 });
         claims.are_absent(pods.1);

@@ -1,4 +1,4 @@
-//! How often an object is repaired that drifts again and again.
+//! How often an object is looked at, and repaired, that drifts again and again (spec 10 §5.4, decision 37).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use crate::api::object::ObjectKey;
 
-/// A ref that drifts is repaired at once, then after 1, 2, 4 s … up to the sync period, until it is quiet.
+/// A ref that drifts is repaired at once, then after 1, 2, 4 s … up to the sync period, until it is quiet for a sync period.
+/// A shorter quiet would not do: an opponent that takes three seconds for its next change would never be answered more rarely.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// How often the refs of a bundle may be repaired that drifted lately.
@@ -21,9 +22,13 @@ pub(crate) struct Damping {
 /// Time after the repair of a ref.
 #[derive(Debug, Clone, Copy)]
 struct Pause {
+    /// What was wanted of the object. Another manifest is no repair.
+    intent: u64,
     /// No other repair before.
     end: Instant,
     length: Duration,
+    /// The pauses begin anew after that, if the ref does not drift before.
+    forgotten: Instant,
     /// The ref drifted again meanwhile.
     due: bool,
 }
@@ -42,16 +47,41 @@ impl Damping {
         }
     }
 
-    /// Takes note that a ref was repaired. The next repair waits twice as long, at most `cap`.
-    pub(crate) fn repaired(&mut self, key: &ObjectKey, now: Instant, cap: Duration) {
-        let length = self.refs.get(key).map_or(FIRST_PAUSE, |pause| (pause.length * 2).min(cap));
-        self.refs.insert(key.clone(), Pause { end: now + length, length, due: false });
+    /// Whether a ref may not be repaired yet.
+    pub(crate) fn holds(&self, key: &ObjectKey, now: Instant) -> bool {
+        self.refs.get(key).is_some_and(|pause| now < pause.end)
     }
 
-    /// Takes out the refs whose repair was put off and is due; forgets those that have been quiet for a pause. They are
-    /// due no longer: if the drift has ended by itself there is nothing to repair, and no repair would say so.
+    /// Takes note that a ref of which this is wanted was repaired, or looked at in vain. The next look waits twice as long, at
+    /// most `cap`.
+    pub(crate) fn repaired(&mut self, key: &ObjectKey, intent: u64, now: Instant, cap: Duration) {
+        let length = self.next_pause(key, intent, cap);
+        let end = now + length;
+        self.refs.insert(key.clone(), Pause { intent, end, length, forgotten: end + cap.max(length), due: false });
+    }
+
+    /// How long the pause will be after the next repair.
+    pub(crate) fn next_pause(&self, key: &ObjectKey, intent: u64, cap: Duration) -> Duration {
+        let before = self.refs.get(key).filter(|pause| pause.intent == intent);
+        before.map_or(FIRST_PAUSE, |pause| (pause.length * 2).min(cap))
+    }
+
+    /// Whether a ref of which this is wanted was repaired lately.
+    pub(crate) fn is_fought_over(&self, key: &ObjectKey, intent: u64) -> bool {
+        self.refs.get(key).is_some_and(|pause| pause.intent == intent)
+    }
+
+    /// Takes note that something else is wanted of a ref, and was applied: its drift is no longer the old one.
+    pub(crate) fn begins_anew(&mut self, key: &ObjectKey, intent: u64) {
+        if self.refs.get(key).is_some_and(|pause| pause.intent != intent) {
+            self.refs.remove(key);
+        }
+    }
+
+    /// Takes out the refs whose repair was put off and is due; forgets those that have been quiet. They are due no longer: if
+    /// the drift has ended by itself there is nothing to repair, and no repair would say so.
     pub(crate) fn take_due(&mut self, now: Instant) -> BTreeSet<ObjectKey> {
-        self.refs.retain(|_, pause| pause.due || now < pause.end + pause.length);
+        self.refs.retain(|_, pause| pause.due || now < pause.forgotten);
         let due = self.refs.iter_mut().filter(|(_, pause)| pause.due && pause.end <= now);
         due.map(|(key, pause)| {
             pause.due = false;
@@ -90,7 +120,7 @@ mod tests {
             let now = zero + Duration::from_secs(second);
             let allowed = damping.drifted(&key("a"), now) || damping.take_due(now).contains(&key("a"));
             if allowed {
-                damping.repaired(&key("a"), now, CAP);
+                damping.repaired(&key("a"), 7, now, CAP);
                 repairs.push(second);
             }
         }
@@ -106,7 +136,7 @@ mod tests {
     async fn a_repair_that_was_put_off_is_due_at_its_time() {
         let now = Instant::now();
         let mut damping = Damping::default();
-        damping.repaired(&key("a"), now, CAP);
+        damping.repaired(&key("a"), 7, now, CAP);
         assert!(!damping.drifted(&key("a"), now + Duration::from_millis(500)));
 
         assert_eq!(damping.next_due(), Some(now + Duration::from_secs(1)));
@@ -119,13 +149,13 @@ mod tests {
         let now = Instant::now();
         let mut damping = Damping::default();
         for second in [0, 1, 3, 7] {
-            damping.repaired(&key("a"), now + Duration::from_secs(second), CAP);
+            damping.repaired(&key("a"), 7, now + Duration::from_secs(second), CAP);
         }
-        let later = now + Duration::from_secs(7 + 8 + 8);
+        let later = now + Duration::from_secs(7 + 8) + CAP;
 
         assert!(damping.take_due(later).is_empty());
         assert!(damping.drifted(&key("a"), later));
-        damping.repaired(&key("a"), later, CAP);
+        damping.repaired(&key("a"), 7, later, CAP);
         assert!(damping.drifted(&key("a"), later + Duration::from_secs(1)), "the pauses begin anew");
     }
 
@@ -133,13 +163,49 @@ mod tests {
     async fn a_ref_may_be_repaired_again_exactly_when_its_pause_is_over() {
         let (now, pause) = (Instant::now(), FIRST_PAUSE);
         let mut damping = Damping::default();
-        damping.repaired(&key("a"), now, CAP);
+        damping.repaired(&key("a"), 7, now, CAP);
 
         assert!(damping.drifted(&key("a"), now + pause));
         assert_eq!(damping.next_due(), None, "it was not put off");
-        damping.take_due(now + 2 * pause - Duration::from_nanos(1));
+        damping.take_due(now + pause + CAP - Duration::from_nanos(1));
         assert!(!damping.is_empty());
-        damping.take_due(now + 2 * pause);
+        damping.take_due(now + pause + CAP);
         assert!(damping.is_empty());
+    }
+
+    /// spec 10 §5.4: an opponent that takes its time is answered ever more rarely too.
+    #[tokio::test(start_paused = true)]
+    async fn an_opponent_that_takes_three_seconds_is_answered_ever_more_rarely() {
+        let zero = Instant::now();
+        let mut damping = Damping::default();
+        let mut repairs = Vec::new();
+        let mut next_edit = 0;
+        for second in 0..120 {
+            let now = zero + Duration::from_secs(second);
+            let due = damping.take_due(now).contains(&key("a"));
+            if second >= next_edit && (due || damping.drifted(&key("a"), now)) {
+                damping.repaired(&key("a"), 7, now, CAP);
+                repairs.push(second);
+                next_edit = second + 3;
+            }
+        }
+
+        assert_eq!(repairs, [0, 3, 6, 10, 18, 34, 66]);
+    }
+
+    /// spec 10 §5.4: another manifest is no repair.
+    #[tokio::test(start_paused = true)]
+    async fn the_pauses_begin_anew_with_another_manifest() {
+        let now = Instant::now();
+        let mut damping = Damping::default();
+        damping.repaired(&key("a"), 7, now, CAP);
+        damping.repaired(&key("a"), 7, now, CAP);
+        assert!(damping.is_fought_over(&key("a"), 7) && !damping.is_fought_over(&key("a"), 8));
+        assert_eq!([7, 8].map(|intent| damping.next_pause(&key("a"), intent, CAP).as_secs()), [4, 1]);
+
+        damping.begins_anew(&key("a"), 7);
+        assert!(!damping.drifted(&key("a"), now));
+        damping.begins_anew(&key("a"), 8);
+        assert!(damping.drifted(&key("a"), now));
     }
 }

@@ -1,4 +1,5 @@
-//! Which bundles are judged at present: only those are woken by their objects. And which objects a pass found gone.
+//! Which bundles are judged at present: only those are woken by their objects. And which objects a pass found gone, and which
+//! somebody else keeps changing.
 //!
 //! An object that somebody deletes is made anew within milliseconds. That it was gone must be seen in the condition all the
 //! same (spec 20 §4.3, scenario 23), so it is noted here until the condition says so.
@@ -6,7 +7,10 @@
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
+    time::Duration,
 };
+
+use tokio::time::Instant;
 
 use crate::api::object::{NamespacedName, ObjectKey};
 
@@ -17,7 +21,24 @@ pub(crate) struct HealthRegistry {
     judged: RefCell<BTreeMap<NamespacedName, BTreeSet<ObjectKey>>>,
     /// Bundles that wait until a kind is served.
     awaiting_kinds: RefCell<BTreeSet<NamespacedName>>,
+    /// Objects of bundles that are repaired again and again.
+    fights: RefCell<BTreeMap<NamespacedName, BTreeMap<ObjectKey, Fight>>>,
 }
+
+/// An object that is repaired again and again.
+#[derive(Debug, Clone, Copy)]
+struct Fight {
+    /// The next repair is under way by then, if there is one.
+    until: Instant,
+    /// How long a status of a condition has to stand before it is written.
+    hold: Duration,
+}
+
+/// The shortest time a status has to stand: controllers need it to catch up with our write.
+const SHORTEST_HOLD: Duration = Duration::from_secs(2);
+
+/// The next repair of a fight begins so long after its pause at the latest, as a rule.
+const LATE: Duration = Duration::from_secs(1);
 
 // === impl HealthRegistry ===
 
@@ -47,6 +68,25 @@ impl HealthRegistry {
     /// Takes the objects that were found gone.
     pub(crate) fn take_absent(&self, bundle: &NamespacedName) -> BTreeSet<ObjectKey> {
         self.judged.borrow_mut().get_mut(bundle).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// An object of the bundle is repaired once more; after that a pause of this length follows.
+    pub(crate) fn is_fought_over(&self, bundle: &NamespacedName, object: &ObjectKey, now: Instant, pause: Duration) {
+        let mut fights = self.fights.borrow_mut();
+        fights.retain(|_, objects| {
+            objects.retain(|_, fight| now < fight.until);
+            !objects.is_empty()
+        });
+        let fight = Fight { until: now + pause + LATE, hold: (pause / 2).max(SHORTEST_HOLD) };
+        fights.entry(bundle.clone()).or_default().insert(object.clone(), fight);
+    }
+
+    /// How long a status of a condition has to stand before it is written, if this object, or any (`None`), is fought over.
+    pub(crate) fn hold(&self, bundle: &NamespacedName, object: Option<&ObjectKey>, now: Instant) -> Option<Duration> {
+        let fights = self.fights.borrow();
+        let objects = fights.get(bundle)?;
+        let of_object = objects.iter().filter(|(key, fight)| now < fight.until && object.is_none_or(|it| it == *key));
+        of_object.map(|(_, fight)| fight.hold).max()
     }
 
     /// The bundle waits for a kind.
@@ -81,5 +121,21 @@ mod tests {
         registry.set(&bundle, true);
 
         assert!(registry.take_absent(&bundle).is_empty() && registry.is_judged(&bundle));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_status_has_to_stand_while_an_object_is_fought_over_and_no_longer() {
+        let (registry, bundle, now) = (HealthRegistry::default(), NamespacedName::new("shoot", "one"), Instant::now());
+        let key = |name: &str| ObjectKey { kind: "ConfigMap".into(), name: name.into(), ..ObjectKey::default() };
+        let (a, b, seconds) = (key("a"), key("b"), Duration::from_secs);
+        registry.is_fought_over(&bundle, &a, now, seconds(2));
+        registry.is_fought_over(&bundle, &b, now, seconds(16));
+
+        assert_eq!(registry.hold(&bundle, Some(&a), now), Some(seconds(2)));
+        assert_eq!(registry.hold(&bundle, Some(&key("c")), now), None);
+        assert_eq!(registry.hold(&bundle, None, now), Some(seconds(8)));
+        assert_eq!(registry.hold(&NamespacedName::new("shoot", "two"), None, now), None);
+        assert_eq!(registry.hold(&bundle, Some(&a), now + seconds(3)), None);
+        assert_eq!(registry.hold(&bundle, None, now + seconds(17)), None);
     }
 }

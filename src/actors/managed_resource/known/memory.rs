@@ -39,6 +39,10 @@ pub(crate) struct Memory {
     pub(crate) failing: BTreeMap<ObjectKey, Instant>,
     /// When the next period is due.
     pub(crate) period: Option<Instant>,
+    /// When the last one ended.
+    pub(crate) last_period: Option<Instant>,
+    /// Objects whose autoscaler is gone, and until when it counts all the same: then they are looked at.
+    pub(crate) unscaled: BTreeMap<ObjectKey, Instant>,
     /// Objects that a complete list at start did not hold.
     pub(crate) absent: BTreeSet<Rc<ObjectKey>>,
     /// What was done before the time slice ended, for the pass that goes on.
@@ -65,6 +69,20 @@ pub(crate) struct Ledger {
     pub(crate) applied: BTreeMap<ObjectKey, u64>,
     /// Objects that were to be deleted; with an item of the message if they are still there.
     pub(crate) cleaned: BTreeMap<ObjectKey, Option<String>>,
+    /// Objects that failed. They are not tried again before the others had their turn: each failure may have taken ten
+    /// seconds.
+    pub(crate) failed: BTreeMap<ObjectKey, FailedObject>,
+}
+
+/// An object that failed in an earlier pass of those that together look at all objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FailedObject {
+    /// Hash of its manifest.
+    pub(crate) manifest: u64,
+    /// What the condition says of it.
+    pub(crate) text: String,
+    /// The target does not serve its kind.
+    pub(crate) no_match: bool,
 }
 
 /// An object that was as described.
@@ -82,6 +100,7 @@ impl Ledger {
     /// Takes note that an object is applied.
     pub(crate) fn has_applied(&mut self, key: &ObjectKey, manifest: u64) {
         self.cleaned.remove(key);
+        self.failed.remove(key);
         self.applied.insert(key.clone(), manifest);
     }
 }
@@ -174,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_is_forgotten_of_an_object_is_forgotten_of_no_other_and_not_by_a_look() {
-        let content = ObjectRecord::of_object(&json!({"metadata": {"uid": "u"}})).content();
+        let content = ObjectRecord::of_object(&json!({"metadata": {"uid": "u"}}), None).content();
         let mut memory = Memory::default();
         for name in ["a", "b", "c"] {
             memory.remember(Rc::new(key(name)), Fingerprint { manifest: 7, content, sent: 0 });

@@ -6,7 +6,9 @@
 //! * [`secrets`]: which bundle needs which Secret, and what version it has
 //! * [`objects`]: the objects of all bundles: who is interested in which, and what watches know of them
 //! * [`object_record`]: what is remembered of such an object, in a few bytes
+//! * `named`: which labels and annotations of an object count
 //! * `autoscalers`: which objects a HorizontalPodAutoscaler scales
+//! * `lingering`: autoscalers that are gone, and count for a while all the same
 //! * `pods`: the Pods that Deployments are counted by, one watch for all
 //! * `admission`: which kinds webhooks and policies may change
 //!
@@ -25,7 +27,9 @@ mod bodies;
 mod claims;
 mod damping;
 mod health_registry;
+mod lingering;
 mod memory;
+mod named;
 mod object_record;
 mod objects;
 mod pods;
@@ -37,7 +41,8 @@ pub(super) use admission::{Admission, MatchedKinds};
 pub(super) use autoscalers::{Autoscalers, ScalingListener};
 pub(super) use claims::{Claim, ClaimedKind, Claims, Common, StartStep};
 pub(super) use health_registry::HealthRegistry;
-pub(super) use memory::{Applied, Fingerprint, Fingerprints, Memory};
+pub(super) use memory::{Applied, FailedObject, Fingerprint, Fingerprints, Memory};
+pub(super) use named::Named;
 pub(super) use object_record::{Content, ObjectRecord, hash_of_intent};
 pub(super) use objects::{
     Drift, DriftListener, Evidence, HealthListener, IsCustom, ManagedObjects, News, ObjectsRevision, Standing,

@@ -3,33 +3,34 @@
 use std::{
     hash::{DefaultHasher, Hasher},
     num::NonZeroU64,
+    rc::Rc,
     sync::Arc,
 };
 
 use serde_json::{Number, Value};
 
+use super::named::{self, Named, Place};
 use crate::api::{
     keys,
     object::{self, truthy},
 };
 use crate::{actors::health::Judgement, bundle::merge::MergeContext};
 
-/// Built-in kinds whose `metadata.generation` grows with every change outside of metadata and status, as measured on a
-/// real control plane. Kinds without a generation are missing, and so are kinds that have one that never changes
-/// (`PriorityClass`): the presence of the field proves nothing.
-const GENERATION_COVERS_BODY: [(&str, &str); 17] = [
+/// Built-in kinds whose `metadata.generation` grows with every change outside of metadata and status, and with nothing else, as
+/// measured on a real control plane. Kinds without a generation are missing, and so are kinds that have one that never changes
+/// (`PriorityClass`): the presence of the field proves nothing. That of a Deployment grows with its annotations too, whoever
+/// writes them.
+const GENERATION_COVERS_BODY: [(&str, &str); 15] = [
     ("", "Pod"),
     ("", "ReplicationController"),
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
     ("apps", "DaemonSet"),
-    ("apps", "Deployment"),
     ("apps", "ReplicaSet"),
     ("apps", "StatefulSet"),
     ("batch", "CronJob"),
     ("batch", "Job"),
     ("discovery.k8s.io", "EndpointSlice"),
     ("extensions", "DaemonSet"),
-    ("extensions", "Deployment"),
     ("extensions", "Ingress"),
     ("extensions", "ReplicaSet"),
     ("networking.k8s.io", "Ingress"),
@@ -48,6 +49,8 @@ pub(crate) struct ObjectRecord {
     pub(crate) generation: i64,
     /// Labels, annotations, owner references and finalizers.
     pub(super) metadata_hash: u64,
+    /// The labels and annotations that a bundle names, and owner references.
+    pub(super) named_hash: u64,
     /// Everything but metadata and status; `None` if only the metadata was seen.
     pub(super) body_hash: Option<NonZeroU64>,
     /// Whether it is being deleted.
@@ -62,11 +65,16 @@ pub(crate) struct ObjectRecord {
     pub(crate) origin: Option<Arc<str>>,
 }
 
-/// What of an object a merge could change, in 16 bytes: as much as has to be remembered to tell whether it is still the same.
+/// What of an object a merge could change: as much as has to be remembered to tell whether it is still the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Content {
-    /// Hash of identity, generation, metadata, and whether it is being deleted.
+    /// Hash of identity, and whether it is being deleted.
     object: u64,
+    generation: i64,
+    /// See [`ObjectRecord::metadata_hash`].
+    metadata: u64,
+    /// See [`ObjectRecord::named_hash`].
+    named: u64,
     /// See [`ObjectRecord::body_hash`].
     body: Option<NonZeroU64>,
 }
@@ -103,6 +111,23 @@ fn hash_of_metadata(object: &Value) -> u64 {
             Some(value) => write_value(&mut hasher, value),
             None => hasher.write_u8(0),
         }
+    }
+    hasher.finish()
+}
+
+fn hash_of_named(object: &Value, named: Option<&[Rc<Named>]>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let field = |name: &str| object.get("metadata").and_then(|metadata| metadata.get(name));
+    for (place, name) in [(Place::Labels, "labels"), (Place::Annotations, "annotations")] {
+        let entries = field(name).and_then(Value::as_object);
+        for (key, value) in entries.into_iter().flat_map(|entries| named::counting(named, place, entries)) {
+            write_text(&mut hasher, key);
+            write_value(&mut hasher, value);
+        }
+        hasher.write_u8(0xff);
+    }
+    if let Some(owners) = field("ownerReferences").filter(|owners| !is_empty(owners)) {
+        write_value(&mut hasher, owners);
     }
     hasher.finish()
 }
@@ -189,18 +214,19 @@ impl cluster::Record for ObjectRecord {
 }
 
 impl ObjectRecord {
-    /// From a whole object.
-    pub(crate) fn of_object(object: &Value) -> Self {
-        Self { body_hash: Some(hash_of_body(object)), ..Self::of_metadata(object) }
+    /// From a whole object, of which these labels and annotations count; all if that is not known.
+    pub(crate) fn of_object(object: &Value, named: Option<&[Rc<Named>]>) -> Self {
+        Self { body_hash: Some(hash_of_body(object)), ..Self::of_metadata(object, named) }
     }
 
     /// From the metadata alone, as a metadata-only watch delivers it.
-    pub(crate) fn of_metadata(object: &Value) -> Self {
+    pub(crate) fn of_metadata(object: &Value, named: Option<&[Rc<Named>]>) -> Self {
         Self {
             uid: object::uid(object).into(),
             resource_version: object::resource_version(object).into(),
             generation: object::generation(object),
             metadata_hash: hash_of_metadata(object),
+            named_hash: hash_of_named(object, named),
             body_hash: None,
             deleting: object::deletion_timestamp(object).is_some(),
             keep_object: truthy(object::annotation(object, keys::KEEP_OBJECT)),
@@ -214,10 +240,9 @@ impl ObjectRecord {
     pub(crate) fn content(&self) -> Content {
         let mut hasher = DefaultHasher::new();
         write_text(&mut hasher, &self.uid);
-        hasher.write_i64(self.generation);
-        hasher.write_u64(self.metadata_hash);
         hasher.write_u8(self.deleting.into());
-        Content { object: hasher.finish(), body: self.body_hash }
+        let (metadata, named) = (self.metadata_hash, self.named_hash);
+        Content { object: hasher.finish(), generation: self.generation, metadata, named, body: self.body_hash }
     }
 
     /// Whether both are the same object with the same content.
@@ -231,14 +256,15 @@ impl ObjectRecord {
 impl Content {
     /// Whether both are of the same object, with the same content.
     ///
-    /// The body counts when both know it; otherwise the generation must speak for it ([`generation_covers_body`]). The
-    /// begin of a deletion is a change.
+    /// The body counts when both know it; otherwise the generation must speak for it ([`generation_covers_body`]). Of the
+    /// metadata what is named is enough; where one of the two was made before that was known, nothing may have changed. The begin
+    /// of a deletion is a change.
     pub(crate) fn is(&self, other: &Self) -> bool {
         let same_body = match (self.body, other.body) {
             (Some(this), Some(other)) => this == other,
-            (Some(_), None) | (None, Some(_)) | (None, None) => true,
+            (Some(_), None) | (None, Some(_)) | (None, None) => self.generation == other.generation,
         };
-        same_body && self.object == other.object
+        same_body && self.object == other.object && (self.named == other.named || self.metadata == other.metadata)
     }
 
     /// Whether an object has the body that this one had, as far as that can be told.
@@ -273,29 +299,31 @@ mod tests {
 
     #[test]
     fn a_record_holds_identity_hashes_and_marks() {
-        let record = ObjectRecord::of_object(&deployment());
+        let record = ObjectRecord::of_object(&deployment(), None);
 
         assert_eq!((&*record.uid, &*record.resource_version, record.generation), ("u", "7", 3));
         assert_eq!(record.origin.as_deref(), Some("ns/mr"));
         assert!(record.keep_object && !record.garbage_collectable && !record.deleting);
         assert!(record.body_hash.is_some());
-        assert_eq!(ObjectRecord::of_metadata(&deployment()), ObjectRecord { body_hash: None, ..record });
+        assert_eq!(ObjectRecord::of_metadata(&deployment(), None), ObjectRecord { body_hash: None, ..record });
     }
 
     #[test]
     fn content_is_what_a_merge_could_change() {
-        let before = ObjectRecord::of_object(&deployment());
+        let before = ObjectRecord::of_object(&deployment(), None);
         let table = [
             ("/metadata/resourceVersion", json!("8"), true),
             ("/metadata/managedFields", json!([{}]), true),
             ("/metadata/finalizers", json!([]), true),
             ("/status", json!({"replicas": 2}), true),
             ("/metadata/uid", json!("v"), false),
-            ("/metadata/generation", json!(4), false),
+            // The body itself is known.
+            ("/metadata/generation", json!(4), true),
             ("/metadata/labels", json!({"l": "2"}), false),
             ("/metadata/annotations", json!({}), false),
             ("/metadata/ownerReferences", json!([{"uid": "x"}]), false),
-            ("/metadata/finalizers", json!(["x"]), false),
+            // A merge leaves them alone.
+            ("/metadata/finalizers", json!(["x"]), true),
             ("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z"), false),
             ("/spec", json!({"replicas": 3}), false),
             ("/more", json!({"replicas": 3}), false),
@@ -306,7 +334,7 @@ mod tests {
             let (parent, field) = path.rsplit_once('/').unwrap();
             object.pointer_mut(parent).unwrap()[field] = value;
 
-            assert_eq!(ObjectRecord::of_object(&object).same_content(&before), same, "{path}");
+            assert_eq!(ObjectRecord::of_object(&object, None).same_content(&before), same, "{path}");
         }
     }
 
@@ -315,7 +343,47 @@ mod tests {
         let mut object = deployment();
         object["spec"] = json!({});
 
-        assert!(ObjectRecord::of_metadata(&object).same_content(&ObjectRecord::of_object(&deployment())));
+        assert!(ObjectRecord::of_metadata(&object, None).same_content(&ObjectRecord::of_object(&deployment(), None)));
+    }
+
+    #[test]
+    fn without_a_body_the_generation_decides() {
+        let mut object = deployment();
+        object["metadata"]["generation"] = json!(4);
+        let before = ObjectRecord::of_object(&deployment(), None);
+
+        assert!(!ObjectRecord::of_metadata(&object, None).same_content(&before));
+        assert!(ObjectRecord::of_object(&object, None).same_content(&before));
+    }
+
+    /// spec 10 §5.4
+    #[test]
+    fn labels_and_annotations_that_nobody_names_do_not_count() {
+        let named = [Rc::new(Named::of(
+            &crate::api::managed_resource::ResourceRef {
+                labels: [("l".to_owned(), "1".to_owned())].into(),
+                ..Default::default()
+            },
+            None,
+            false,
+            false,
+        ))];
+        let before = ObjectRecord::of_object(&deployment(), Some(&named));
+        for (path, same) in [
+            ("/metadata/labels/l", false),
+            ("/metadata/labels/x", true),
+            ("/metadata/annotations/l", true),
+            ("/metadata/annotations/resources.gardener.cloud~1origin", false),
+        ] {
+            let mut object = deployment();
+            let (parent, field) = path.rsplit_once('/').unwrap();
+            object.pointer_mut(parent).unwrap()[field.replace("~1", "/")] = json!("new");
+
+            let after = ObjectRecord::of_object(&object, Some(&named));
+            assert_eq!(after.same_content(&before), same, "{path}");
+            assert!(!ObjectRecord::of_object(&object, None).same_content(&before), "{path}");
+        }
+        assert!(ObjectRecord::of_object(&deployment(), None).same_content(&before), "nothing changed");
     }
 
     #[test]
@@ -323,12 +391,12 @@ mod tests {
         let labelled = json!({"metadata": {"labels": {"a": "1"}}});
         let annotated = json!({"metadata": {"annotations": {"a": "1"}}});
 
-        assert!(!ObjectRecord::of_metadata(&labelled).same_content(&ObjectRecord::of_metadata(&annotated)));
+        assert!(!ObjectRecord::of_metadata(&labelled, None).same_content(&ObjectRecord::of_metadata(&annotated, None)));
     }
 
     #[test]
     fn empty_metadata_is_no_metadata() {
-        let none = ObjectRecord::of_metadata(&json!({"metadata": {}}));
+        let none = ObjectRecord::of_metadata(&json!({"metadata": {}}), None);
         for (field, empty) in [
             ("labels", json!({})),
             ("labels", json!(null)),
@@ -336,7 +404,7 @@ mod tests {
             ("ownerReferences", json!([])),
             ("finalizers", json!([])),
         ] {
-            let record = ObjectRecord::of_metadata(&json!({"metadata": {field: empty}}));
+            let record = ObjectRecord::of_metadata(&json!({"metadata": {field: empty}}), None);
 
             assert!(record.same_content(&none), "{field} {empty}");
         }
@@ -345,8 +413,10 @@ mod tests {
     #[test]
     fn the_store_sees_a_record_by_uid_and_version() {
         use cluster::Record as _;
-        let version =
-            |version: &str| ObjectRecord { resource_version: version.into(), ..ObjectRecord::of_object(&deployment()) };
+        let version = |version: &str| ObjectRecord {
+            resource_version: version.into(),
+            ..ObjectRecord::of_object(&deployment(), None)
+        };
 
         assert_eq!(version("7").uid(), "u");
         assert_eq!((version("7").version(), version("x").version()), (7, 0));
@@ -392,7 +462,7 @@ mod tests {
 
     #[test]
     fn kinds_without_a_telling_generation_are_not_pinned() {
-        for (group, kind) in [("apps", "Deployment"), ("batch", "Job"), ("networking.k8s.io", "NetworkPolicy")] {
+        for (group, kind) in [("apps", "StatefulSet"), ("batch", "Job"), ("networking.k8s.io", "NetworkPolicy")] {
             assert!(generation_covers_body(group, kind), "{kind}");
         }
         for (group, kind) in [
@@ -402,6 +472,8 @@ mod tests {
             ("autoscaling", "HorizontalPodAutoscaler"),
             ("scheduling.k8s.io", "PriorityClass"),
             ("g.io", "Deployment"),
+            // Its annotations count.
+            ("apps", "Deployment"),
         ] {
             assert!(!generation_covers_body(group, kind), "{kind}");
         }

@@ -25,7 +25,7 @@ use tokio::time::Instant;
 pub(crate) use self::revision::ObjectsRevision;
 pub(crate) use self::watch::{Drift, DriftListener, HealthListener, News};
 use self::{interest::Interest, origins::Origins};
-use super::{bodies::Bodies, object_record::ObjectRecord};
+use super::{bodies::Bodies, named::Named, object_record::ObjectRecord};
 use crate::{
     actors::health::{Judgement, judge, pods::PodSummary},
     api::object::{GroupKind, GroupVersionKind, NamespacedName, ObjectKey},
@@ -132,6 +132,16 @@ impl ManagedObjects {
             }
         }
         self.end_idle_watches();
+    }
+
+    /// Sets the labels and annotations that count for a bundle, by object. Of its other objects all do.
+    pub(crate) fn name(&self, bundle: &NamespacedName, named: impl Iterator<Item = (ObjectKey, Named)>) {
+        self.inner.interest.borrow_mut().name(bundle, named);
+    }
+
+    /// What is remembered of a whole object, as it was answered.
+    pub(crate) fn record_of(&self, key: &ObjectKey, object: &Value) -> ObjectRecord {
+        ObjectRecord::of_object(object, self.inner.interest.borrow().named(key).as_deref())
     }
 
     /// Adds to what a bundle is interested in.

@@ -9,7 +9,10 @@ use cluster::{ApiError, Resource, Serving};
 use kit::{Failure, JobPanicked, Moment};
 
 use super::{
-    super::{known::BundleRecord, report::status},
+    super::{
+        known::{BundleRecord, Named},
+        report::status,
+    },
     run::Run,
 };
 use crate::{
@@ -25,7 +28,7 @@ use crate::{
         identity::Equivalences,
         inject,
         normalise::Scope,
-        plan::{self, Plan},
+        plan::{self, Plan, PlannedObject},
     },
 };
 
@@ -267,6 +270,12 @@ impl Bundle {
         let old = run.mr().status.resources.iter().map(ResourceRef::key);
         let keys = self.plan.objects.iter().map(|object| object.key.clone()).chain(old).collect();
         controller.objects.register(&run.pass.key, keys);
+        let spec = &run.mr().spec;
+        let (labels, annotations) = (spec.force_overwrite_labels, spec.force_overwrite_annotations);
+        let named = |object: &PlannedObject| {
+            (object.key.clone(), Named::of(&object.reference, object.old.as_ref(), labels, annotations))
+        };
+        controller.objects.name(&run.pass.key, self.plan.objects.iter().map(named));
         for resource in self.kinds.values().flatten() {
             controller.objects.watch(resource);
         }

@@ -42,7 +42,7 @@ struct Rest {
 ///
 /// A look leaves `memory.period` where it is: a pass that comes for another reason later looks at all objects.
 pub(crate) fn until_due(run: &Run<'_>, memory: &Memory, now: Instant, calm: Option<BundleRevision>) -> Outcome {
-    let again = memory.sent_again(run);
+    let again = memory.sent_again(run, now);
     let next = memory.next(now, run.controller.settings.sync_period);
     let next = again.map_or(next, |again| next.min(again.saturating_duration_since(now)));
     let Some(applied) = memory.applied.clone().filter(|_| memory.is_at_rest()) else { return Outcome::After(next) };
@@ -109,20 +109,23 @@ impl Memory {
     /// How long until the next pass is due: by the period, or by a repair that was put off.
     fn next(&self, now: Instant, sync_period: Duration) -> Duration {
         let period = self.period.unwrap_or(now + sync_period);
-        self.damping.next_due().map_or(period, |due| due.min(period)).saturating_duration_since(now)
+        let due = self.damping.next_due().into_iter().chain(self.unscaled.values().copied());
+        due.fold(period, Instant::min).saturating_duration_since(now)
     }
 
-    /// When the first object is to be sent again without another reason.
-    fn sent_again(&self, run: &Run<'_>) -> Option<Instant> {
+    /// When the first object is to be sent again without another reason. Those that wait for a repair are left out: the repair
+    /// sends them.
+    fn sent_again(&self, run: &Run<'_>, now: Instant) -> Option<Instant> {
         let controller = run.controller;
         let due = |seen: &Fingerprint| controller.revalidation.due(&run.pass.key, seen.sent);
-        let first = self.objects.values().filter_map(due).min()?;
+        let free = self.objects.iter().filter(|(key, _)| !self.damping.holds(key, now));
+        let first = free.filter_map(|(_, seen)| due(seen)).min()?;
         controller.started.checked_add(Duration::from_millis(first))
     }
 
     /// Whether there is nothing to go on with, now or later.
     fn is_at_rest(&self) -> bool {
-        self.applied.is_some() && self.damping.is_empty() && self.ledger.is_none()
+        self.applied.is_some() && self.damping.is_empty() && self.unscaled.is_empty() && self.ledger.is_none()
     }
 }
 
@@ -211,7 +214,7 @@ mod tests {
         assert_eq!(memory.next(now, CAP), CAP);
         memory.period = Some(now + 30 * second);
         assert_eq!(memory.next(now + 10 * second, CAP), 20 * second);
-        memory.damping.repaired(&key("a"), now, CAP);
+        memory.damping.repaired(&key("a"), 7, now, CAP);
         assert_eq!(memory.next(now, CAP), 30 * second, "nothing was put off");
         memory.damping.drifted(&key("a"), now);
 
@@ -228,7 +231,7 @@ mod tests {
         assert!(applied().is_at_rest() && !Memory::default().is_at_rest());
 
         let mut damped = applied();
-        damped.damping.repaired(&key("a"), Instant::now(), CAP);
+        damped.damping.repaired(&key("a"), 7, Instant::now(), CAP);
         let mut forgetful = applied();
         forgetful.forget_objects();
 

@@ -31,6 +31,10 @@ pub(crate) struct Run<'a> {
     pub(crate) writer: String,
     /// The ManagedResource as it stands after the last write of this pass.
     pub(crate) bundle: Snapshot,
+    /// The period of the bundle is over.
+    pub(crate) period_due: bool,
+    /// When the last period of the bundle ended.
+    pub(crate) last_period: Option<Instant>,
 }
 
 /// A pass gets so much time for objects, whatever it has used up before: else a bundle that takes long to read would
@@ -125,7 +129,7 @@ impl Run<'_> {
 
     /// Whether the pass runs for its period: the one in which an object that two bundles want is written.
     pub(crate) fn is_period(&self) -> bool {
-        self.pass.because_of(Causes::TIMER)
+        self.period_due && self.pass.because_of(Causes::TIMER)
     }
 
     /// Reports that an object is wanted by another bundle too (decision 11).

@@ -13,7 +13,10 @@ use super::{
     rest,
     run::Run,
 };
-use crate::api::object::ObjectKey;
+use crate::{
+    api::object::ObjectKey,
+    bundle::{hpa, identity::Equivalences},
+};
 
 /// What a pass has to look at.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,6 +42,18 @@ pub(crate) fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
     let again = wake.causes.meets(Causes::AGAIN) || (period_due && settings.always_update);
     // Before all else: also a pass over all objects looks at what is due, and ends what was quiet.
     let mut refs = memory.damping.take_due(now);
+    if period_due {
+        memory.last_period = Some(now);
+    }
+    refs.extend(memory.unscaled.extract_if(.., |_, until| period_due || *until <= now).map(|(key, _)| key));
+    if wake.causes.meets(SCALED) {
+        let keys: Vec<ObjectKey> = match &wake.refs {
+            Refs::Named(keys) => keys.iter().cloned().collect(),
+            Refs::All => memory.objects.keys().map(|key| ObjectKey::clone(key)).collect(),
+            Refs::None => Vec::new(),
+        };
+        run.note_scaling(memory, &keys);
+    }
     if asked || (again && !only_drift) || !(current || (failing && only_drift)) {
         // One update in a period is asked for, not one in each attempt to find out what is not known (spec 10 §3.1).
         return Todo::All { forced: settings.always_update && (asked || period_due) };
@@ -48,21 +63,25 @@ pub(crate) fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
         Refs::All => memory.objects.keys().map(|key| ObjectKey::clone(key)).collect(),
         Refs::Named(_) | Refs::None => BTreeSet::new(),
     };
-    // With other autoscalers an object is not right any more although it is as it was.
+    // With other autoscalers an object is not right any more although it is as it was: another manifest, no repair.
     let looks = wake.causes.meets(SCALED);
-    let drifted = drifted.into_iter().filter(|key| looks || !run.is_as_remembered(memory, key));
+    let lingers = |key: &ObjectKey| memory.unscaled.contains_key(key);
+    let drifted = drifted.into_iter().filter(|key| (looks && !lingers(key)) || !run.is_as_remembered(memory, key));
     let drifted: Vec<ObjectKey> = drifted.collect();
     if let Some(ledger) = &mut memory.ledger {
         ledger.applied.retain(|key, _| !drifted.contains(key));
     }
-    refs.extend(drifted.into_iter().filter(|key| memory.damping.drifted(key, now)));
+    refs.extend(drifted.into_iter().filter(|key| looks || memory.damping.drifted(key, now)));
     if period_due {
         let changed = memory.objects.keys().filter(|key| !run.is_as_remembered(memory, key));
-        refs.extend(changed.map(|key| ObjectKey::clone(key)));
+        let changed: Vec<ObjectKey> = changed.map(|key| ObjectKey::clone(key)).collect();
+        refs.extend(changed.into_iter().filter(|key| memory.damping.drifted(key, now)));
         memory.period = Some(now + rest::period(run.controller, memory));
     }
     let elapsed = run.controller.elapsed();
-    let again = memory.objects.iter().filter(|(key, seen)| run.is_due_again(key, seen.sent, elapsed));
+    // An object that waits for its repair is sent with that.
+    let waits = |key: &ObjectKey| memory.damping.holds(key, now);
+    let again = memory.objects.iter().filter(|(key, seen)| run.is_due_again(key, seen.sent, elapsed) && !waits(key));
     refs.extend(again.map(|(key, _)| ObjectKey::clone(key)));
     match refs.len() {
         0 => Todo::Nothing,
@@ -77,6 +96,19 @@ impl Run<'_> {
     /// Whether an object is to be sent again that was written at `sent` and seems right (decision 40).
     pub(crate) fn is_due_again(&self, object: &ObjectKey, sent: u64, now: u64) -> bool {
         self.controller.revalidation.is_due(&self.pass.key, object, sent, now)
+    }
+
+    /// Takes note of objects that got their first autoscaler, or lost their last one: that one counts for a while still (spec 10
+    /// §11.2).
+    fn note_scaling(&self, memory: &mut Memory, objects: &[ObjectKey]) {
+        let equivalences = Equivalences::with(&self.mr().spec.equivalences);
+        for key in objects.iter().filter(|key| hpa::is_scalable(&key.group_kind())) {
+            let autoscalers = &self.controller.autoscalers;
+            match autoscalers.lingers(key, &equivalences, &self.pass.key, memory.last_period) {
+                Some(until) => memory.unscaled.insert(key.clone(), until),
+                None => memory.unscaled.remove(key),
+            };
+        }
     }
 
     /// Whether ManagedResource and Secrets are as they were then.
@@ -105,11 +137,6 @@ impl Todo {
     /// The same for all objects.
     pub(crate) fn widened(self) -> Self {
         Self::All { forced: self.is_forced() }
-    }
-
-    /// Whether all objects are to be looked at.
-    pub(crate) fn is_for_all(&self) -> bool {
-        matches!(self, Self::All { .. })
     }
 
     /// Whether an update is sent even if nothing differs.

@@ -250,6 +250,7 @@ pub(super) async fn delete(
 ) -> Result<Cleaned, ApiError> {
     let key = reference.key();
     let propagation = clean::propagation(&key.group).map(Into::into);
+    run.controller.autoscalers.is_deleted_by(&run.pass.key, &key);
     let answer = run.controller.target.delete_seen(&run.context, at, uid, Some(version), propagation).await;
     Ok(match answer.map_err(unsent)? {
         Deleted::Gone => {

@@ -23,7 +23,10 @@ use super::{
     report::status,
     shared::ManagedResources,
 };
-use crate::api::{object::GroupVersionKind, origin::Origin};
+use crate::{
+    api::{object::GroupVersionKind, origin::Origin},
+    bundle::hpa,
+};
 
 /// Runs the start over many bundles. They wait for its end, however it ends.
 pub(super) async fn run(controller: Rc<ManagedResources>) {
@@ -52,6 +55,10 @@ async fn claim(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure> {
     };
     // The watches begin before the lists, so that no change gets lost in between.
     drop(bundle.watch_kinds(run));
+    if bundle.is_scalable() {
+        run.controller.autoscalers.find().await;
+    }
+    let unknown_scaling = run.controller.autoscalers.error().is_some();
     let common = Rc::new(common(run, &bundle));
     let everything = Todo::All { forced: false };
     let scene = Scene::new(run, &bundle, false, &everything);
@@ -60,6 +67,10 @@ async fn claim(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure> {
     for object in &bundle.plan.objects {
         let kind = GroupVersionKind::of(&object.manifest).unwrap_or_default();
         let (Some(resource), None, false) = (bundle.resource(&kind), &object.error, object.ignored) else { continue };
+        if unknown_scaling && hpa::is_scalable(&object.key.group_kind()) {
+            // How many replicas are right cannot be told: the bundle looks itself.
+            continue;
+        }
         let Ok(wanted) = serde_json::to_vec(&(&object.manifest, &object.old)) else { continue };
         let claim = Claim {
             common: common.clone(),

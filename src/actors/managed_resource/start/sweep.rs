@@ -10,7 +10,7 @@ use tokio::{sync::Semaphore, time::Instant};
 
 use super::super::{
     apply::OWN_MANAGER,
-    known::{BundleRecord, Claim, ClaimedKind, Fingerprint, ObjectRecord},
+    known::{BundleRecord, Claim, ClaimedKind, Fingerprint},
     shared::ManagedResources,
     wake::trigger::{self, Entry, Operation},
 };
@@ -205,13 +205,13 @@ impl ManagedResources {
             force_overwrite_labels: common.force_overwrite_labels,
             force_overwrite_annotations: common.force_overwrite_annotations,
             preserve_replicas: hpa::is_scalable(&claim.key.group_kind())
-                && self.autoscalers.scales(&claim.key, &common.equivalences),
+                && self.autoscalers.scales(&claim.key, &common.equivalences, &common.bundle, None),
         };
         let Ok(merged) = merge::merge(&manifest, live, &context) else { return };
         let settled =
             !settled::differs(&merged, live) || (common.trusted && settled::settled(&merged, live, OWN_MANAGER));
         if settled {
-            let content = ObjectRecord::of_object(live).content();
+            let content = self.objects.record_of(&claim.key, live).content();
             let seen = Fingerprint { manifest: claim.manifest_hash, content, sent: 0 };
             self.claims.is_settled(&common.bundle, claim.key.clone(), seen);
         }

@@ -5,6 +5,7 @@ use std::{
     rc::Rc,
 };
 
+use super::super::named::Named;
 use crate::api::object::{GroupKind, NamespacedName, ObjectKey};
 
 /// Which bundles hold which objects. A key is kept once, however many places refer to it: there are as many keys as
@@ -28,6 +29,8 @@ pub(super) struct Held {
     kinds: Vec<GroupKind>,
     /// When there was news of one of the objects last.
     news: u64,
+    /// Which labels and annotations of an object count for the bundle; of others all do.
+    named: BTreeMap<Rc<ObjectKey>, Rc<Named>>,
 }
 
 // === impl Interest ===
@@ -35,15 +38,16 @@ pub(super) struct Held {
 impl Interest {
     /// Sets a bundle's keys; gives back those that nobody is interested in any more.
     pub(super) fn replace(&mut self, bundle: &NamespacedName, keys: BTreeSet<ObjectKey>) -> Vec<ObjectKey> {
-        let (bundle, before) = match self.held.remove_entry(bundle) {
+        let (bundle, before, mut named) = match self.held.remove_entry(bundle) {
             Some((bundle, held)) if held.keys.iter().map(Rc::as_ref).eq(&keys) => {
                 self.held.insert(bundle, held);
                 return Vec::new();
             }
-            Some((bundle, held)) => (bundle, held.keys),
-            None => (Rc::new(bundle.clone()), BTreeSet::new()),
+            Some((bundle, held)) => (bundle, held.keys, held.named),
+            None => (Rc::new(bundle.clone()), BTreeSet::new(), BTreeMap::new()),
         };
-        let mut held = Held { news: self.next_news(), ..Held::default() };
+        named.retain(|key, _| keys.contains(key));
+        let mut held = Held { news: self.next_news(), named, ..Held::default() };
         let keys: Vec<_> = keys.into_iter().map(|key| self.add(key, &bundle)).collect();
         for key in &keys {
             if held.kinds.last().is_none_or(|kind| kind.group != key.group || kind.kind != key.kind) {
@@ -82,6 +86,33 @@ impl Interest {
         self.count(&key, |objects| objects + 1);
         self.holders.insert(key.clone(), vec![bundle.clone()]);
         key
+    }
+
+    /// Sets the labels and annotations that count for a bundle, by object.
+    pub(super) fn name(&mut self, bundle: &NamespacedName, named: impl Iterator<Item = (ObjectKey, Named)>) {
+        let Some(held) = self.held.get_mut(bundle) else { return };
+        // Most objects of a bundle have the same.
+        let mut shared: BTreeSet<Rc<Named>> = BTreeSet::new();
+        let named = named.filter_map(|(key, named)| {
+            let key = held.keys.get(&key)?.clone();
+            let named = match shared.get(&named) {
+                Some(known) => known.clone(),
+                None => {
+                    let named = Rc::new(named);
+                    shared.insert(named.clone());
+                    named
+                }
+            };
+            Some((key, named))
+        });
+        let named: BTreeMap<_, _> = named.collect();
+        held.named = named;
+    }
+
+    /// Which labels and annotations of an object count for the bundles that hold it; `None`: all.
+    pub(super) fn named(&self, key: &ObjectKey) -> Option<Vec<Rc<Named>>> {
+        let holders = self.holders.get(key)?;
+        holders.iter().map(|holder| self.held.get(holder)?.named.get(key).cloned()).collect()
     }
 
     fn count(&mut self, key: &ObjectKey, change: impl FnOnce(usize) -> usize) {

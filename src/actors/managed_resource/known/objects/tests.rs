@@ -110,7 +110,7 @@ fn what_changes_in_an_object_is_told_apart() {
         let verdict = |text: &str| if text.is_empty() { Verdict::Fine } else { Verdict::Bad(text.into()) };
         let judgement = Judgement { health: verdict(health), rollout: verdict(rollout), pods: None };
         let judgement = (judgement != Judgement::default()).then(|| Box::new(judgement));
-        Some(ObjectRecord { judgement, ..ObjectRecord::of_metadata(&json!({})) })
+        Some(ObjectRecord { judgement, ..ObjectRecord::of_metadata(&json!({}), None) })
     };
     let name = NamespacedName::new("shoot", "a");
     for (old, new, expected) in [
@@ -185,7 +185,7 @@ fn only_what_changes_an_object_or_its_verdict_is_news() {
     let record = |version: &str, labels: Value, bad: bool| {
         let object = json!({"metadata": {"uid": "u", "resourceVersion": version, "labels": labels}});
         let judgement = Judgement { health: Verdict::Bad("x".into()), ..Judgement::default() };
-        ObjectRecord { judgement: bad.then(|| Box::new(judgement)), ..ObjectRecord::of_object(&object) }
+        ObjectRecord { judgement: bad.then(|| Box::new(judgement)), ..ObjectRecord::of_object(&object, None) }
     };
     let (name, before) = (NamespacedName::new("shoot", "a"), record("1", json!({}), false));
     for (new, expected) in [

@@ -66,8 +66,11 @@ impl Inner {
         let metadata_only = covered && judged.is_none();
         tracing::info!(kind = %resource, metadata_only, "watching a kind");
         let origins = self.origins.clone();
+        let (names, key_of) = (self.interest.clone(), keys_of(group_kind.clone()));
         let record = move |object: &Value| {
-            let mut record = if covered { ObjectRecord::of_metadata(object) } else { ObjectRecord::of_object(object) };
+            let named = names.borrow().named(&key_of(&NamespacedName::of(object)));
+            let of = if covered { ObjectRecord::of_metadata } else { ObjectRecord::of_object };
+            let mut record = of(object, named.as_deref());
             let judgement = judged.as_ref().and_then(|kind| Judgement::of(kind, object));
             record.origin = record.origin.map(|origin| origins.shared(origin));
             Some(ObjectRecord { judgement, ..record })

@@ -32,7 +32,7 @@ fn objects_stay_by_annotation_or_for_the_garbage_collector() {
 
         assert_eq!(exclusion_of_object(&live, enabled), expected, "{live}");
         let gvk = GroupVersionKind::from_api_version(api_version, kind);
-        assert_eq!(exclusion_of_record(&gvk, &ObjectRecord::of_metadata(&live), enabled), expected, "{live}");
+        assert_eq!(exclusion_of_record(&gvk, &ObjectRecord::of_metadata(&live, None), enabled), expected, "{live}");
     }
     assert!(!is_config_map_or_secret(&gvk("", "v2", "Secret")));
 }

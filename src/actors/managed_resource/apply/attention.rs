@@ -1,0 +1,86 @@
+//! Whether an object is looked at now. Whatever started the reconciliation, this is where it is decided, so nothing gets past the
+//! back-off of an object that drifts again and again (spec 10 §5.4, decision 37).
+
+use tokio::time::Instant;
+
+use super::{
+    super::known::{Evidence, Memory},
+    Scene,
+    apply_object::{Done, ObjectError},
+};
+use crate::{api::object::ObjectKey, bundle::plan::PlannedObject};
+
+/// What an object needs.
+pub(super) enum Attention {
+    /// Nothing: it is known to be as its manifest describes it.
+    Settled,
+    /// A look, but not yet: somebody else keeps changing it.
+    PutOff,
+    /// A look now.
+    Look(Look),
+}
+
+/// Why an object is looked at.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Look {
+    /// It was as this manifest describes it, and a watch told of a change.
+    drifted: bool,
+    /// It was repaired by the same manifest not long ago.
+    pub(super) again: bool,
+}
+
+// === impl Scene ===
+
+impl Scene<'_> {
+    /// What an object needs. `done` says that it is in the ledger.
+    pub(super) fn attention(
+        &self,
+        object: &PlannedObject,
+        manifest: u64,
+        memory: &mut Memory,
+        done: bool,
+        now: Instant,
+    ) -> Attention {
+        let known = memory.objects.get(&object.key).filter(|known| known.manifest == manifest).copied();
+        let drifted = match (&known, self.run.controller.objects.evidence(&object.key)) {
+            (Some(known), Evidence::Known(record)) if record.content().is(&known.content) => return Attention::Settled,
+            (Some(_), Evidence::None) if done => return Attention::Settled,
+            (Some(_), Evidence::Known(_)) => true,
+            (Some(_), Evidence::None) | (None, _) => false,
+        };
+        // Another manifest is no repair.
+        if known.is_some() && !memory.damping.drifted(&object.key, now) {
+            return Attention::PutOff;
+        }
+        let again = memory.damping.is_fought_over(&object.key, manifest);
+        if again {
+            let controller = self.run.controller;
+            let pause = memory.damping.next_pause(&object.key, manifest, controller.settings.sync_period);
+            controller.health_registry.is_fought_over(&self.run.pass.key, &object.key, now, pause);
+        }
+        Attention::Look(Look { drifted, again })
+    }
+
+    /// Takes note of how a look ended, for when the next one may come. One that found nothing to repair counts as a repair: it
+    /// costs as many requests.
+    pub(super) fn learn(
+        &self,
+        memory: &mut Memory,
+        key: &ObjectKey,
+        manifest: u64,
+        look: Look,
+        result: &Result<Done, ObjectError>,
+    ) {
+        let controller = self.run.controller;
+        let is_repair = match result {
+            Ok(done) => look.drifted || done.repaired,
+            Err(error) => error.is_replaced(),
+        };
+        if is_repair {
+            let now = controller.env.clock.monotonic();
+            memory.damping.repaired(key, manifest, now, controller.settings.sync_period);
+        } else if result.is_ok() {
+            memory.damping.begins_anew(key, manifest);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! While an object is fought over, conditions do not flip with each of our own writes: a status is written when it has stood for
+//! a while (spec 20 §4.3, spec 10 §5.4).
+
+use std::time::Duration;
+
+use super::{
+    memory::HealthMemory,
+    pass::NewCondition,
+    run::HealthRun,
+    survey::{Answer, Survey},
+};
+use crate::api::{
+    conditions::{self, ConditionStatus, RESOURCES_HEALTHY},
+    managed_resource::{ManagedResource, ResourceRef},
+};
+
+impl HealthRun<'_> {
+    /// Takes out the conditions whose new status has not stood for long enough. Gives when to look again.
+    pub(super) fn hold_back(
+        &self,
+        memory: &mut HealthMemory,
+        mr: &ManagedResource,
+        survey: &Survey,
+        reports: &mut Vec<NewCondition>,
+    ) -> Option<Duration> {
+        let controller = self.controller;
+        let now = controller.env.clock.monotonic();
+        let mut again: Option<Duration> = None;
+        reports.retain(|(kind, report)| {
+            let known = conditions::find(&mr.status.conditions, kind).map(|condition| &condition.status);
+            // The first verdict on a set is never held back.
+            let was_known = matches!(known, Some(ConditionStatus::True | ConditionStatus::False));
+            let named = survey.named(kind).and_then(|index| mr.status.resources.get(index)).map(ResourceRef::key);
+            let hold = controller.health_registry.hold(&self.pass.key, named.as_ref(), now);
+            let hold = hold.filter(|_| was_known && known != Some(&report.status));
+            let left = memory.holds_back(kind, &report.status, hold, now);
+            again = again.into_iter().chain(left).min();
+            left.is_none()
+        });
+        again
+    }
+}
+
+impl Survey {
+    /// The object that a condition names, by its place in the refs.
+    fn named(&self, kind: &str) -> Option<usize> {
+        if kind == RESOURCES_HEALTHY {
+            let Answer::First((index, _)) = &self.health else { return None };
+            Some(*index)
+        } else {
+            let Answer::First((index, _)) = &self.progress else { return None };
+            Some(*index)
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Which labels and annotations of an object count. Those that neither the manifest nor the old ref nor a rule of spec 10 §12 names
+//! are no drift: a merge keeps them, whatever they are (spec 10 §5.4, decision 37).
+
+use std::hash::{DefaultHasher, Hasher};
+
+use serde_json::{Map, Value};
+
+use crate::{api::managed_resource::ResourceRef, bundle::plan::Old};
+
+/// Keys of this program mean something whether a manifest names them or not.
+const OWN: &str = "resources.gardener.cloud/";
+
+/// The token's account, which a controller fills in (spec 10 §12.8a).
+const SERVICE_ACCOUNT: &str = "kubernetes.io/service-account.";
+
+/// Where a key stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Labels,
+    Annotations,
+}
+
+/// The labels and annotations of an object that a bundle names. Hashes of them: one more that counts costs a look.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Named {
+    /// All labels count, and all annotations: they are replaced, not merged.
+    forced: [bool; 2],
+    /// Sorted.
+    keys: Box<[u32]>,
+}
+
+fn hash(place: Place, key: &str) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write_u8(place as u8);
+    hasher.write(key.as_bytes());
+    // The upper half is as good as the lower one.
+    (hasher.finish() >> 32) as u32
+}
+
+impl Named {
+    /// What a ref names, as it is to be, and as it was applied before.
+    pub(crate) fn of(reference: &ResourceRef, old: Option<&Old>, force_labels: bool, force_annotations: bool) -> Self {
+        let old_labels = old.into_iter().flat_map(|old| old.labels.keys());
+        let old_annotations = old.into_iter().flat_map(|old| old.annotations.keys());
+        let labels = reference.labels.keys().chain(old_labels).map(|key| hash(Place::Labels, key));
+        let annotations = reference.annotations.keys().chain(old_annotations).map(|key| hash(Place::Annotations, key));
+        let mut keys: Vec<u32> = labels.chain(annotations).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        Self { forced: [force_labels, force_annotations], keys: keys.into() }
+    }
+
+    /// Whether a label or annotation counts.
+    fn counts(&self, place: Place, key: &str) -> bool {
+        self.forced[place as usize] || self.keys.binary_search(&hash(place, key)).is_ok()
+    }
+}
+
+/// The entries that count for somebody; all if `named` is not known for everybody.
+pub(super) fn counting<'a>(
+    named: Option<&'a [std::rc::Rc<Named>]>,
+    place: Place,
+    entries: &'a Map<String, Value>,
+) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    entries.iter().filter(move |(key, _)| {
+        let is_named = |named: &[std::rc::Rc<Named>]| named.iter().any(|named| named.counts(place, key));
+        named.is_none_or(is_named) || key.contains(OWN) || key.starts_with(SERVICE_ACCOUNT)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn reference(labels: &[&str], annotations: &[&str]) -> ResourceRef {
+        let map = |keys: &[&str]| keys.iter().map(|key| ((*key).to_owned(), String::new())).collect();
+        ResourceRef {
+            labels: map(labels),
+            annotations: map(annotations),
+            ..ResourceRef::new("v1", "ConfigMap", "ns", "a")
+        }
+    }
+
+    /// spec 10 §5.4
+    #[test]
+    fn what_is_named_counts_and_all_of_what_is_forced() {
+        let old = Old { labels: reference(&["old"], &[]).labels, annotations: reference(&[], &["was"]).annotations };
+        let reference = reference(&["l"], &["a"]);
+        let named = |labels, annotations| [Rc::new(Named::of(&reference, Some(&old), labels, annotations))];
+        let keys = [
+            "l",
+            "old",
+            "a",
+            "was",
+            "foreign",
+            "reference.resources.gardener.cloud/secret-x",
+            "resources.gardener.cloud/mode",
+        ];
+        let entries: Map<String, Value> = keys.into_iter().map(|key| (key.to_owned(), json!(""))).collect();
+        let count = |named: Option<&[Rc<Named>]>, place| {
+            let mut keys: Vec<String> = counting(named, place, &entries).map(|(key, _)| key.clone()).collect();
+            keys.retain(|key| !key.contains('/'));
+            keys
+        };
+
+        let some = named(false, false);
+        assert_eq!(count(Some(&some), Place::Labels), ["l", "old"]);
+        assert_eq!(count(Some(&some), Place::Annotations), ["a", "was"]);
+        assert_eq!(count(Some(&named(true, false)), Place::Labels).len(), 5);
+        assert_eq!(count(Some(&named(false, true)), Place::Annotations).len(), 5);
+        assert_eq!(count(None, Place::Labels).len(), 5);
+        assert_eq!(counting(Some(&some), Place::Annotations, &entries).count(), 4, "with those of this program");
+        assert_eq!(counting(Some(&[]), Place::Labels, &entries).count(), 2);
+    }
+}
