@@ -39,6 +39,11 @@ pub(crate) async fn check<B: MessageBody + 'static>(
 fn is_own(host: &str) -> bool {
     let Ok(authority) = host.parse::<Authority>() else { return false };
     let host = authority.host();
+    // Nothing but a port comes with it.
+    let port = authority.as_str().strip_prefix(host);
+    if !port.is_some_and(|port| port.is_empty() || port.starts_with(':')) {
+        return false;
+    }
     if let Some(ip) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
         return ip.parse::<Ipv6Addr>().is_ok();
     }

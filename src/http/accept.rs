@@ -66,9 +66,11 @@ where
 {
     fn_service(move |socket: TcpStream| {
         let entered = socket.set_nodelay(true).ok().and_then(|()| connections.arrive(socket));
+        if let Some((_, connection)) = &entered {
+            connection.established();
+        }
         async move {
             let (socket, connection) = entered.ok_or(())?;
-            connection.established();
             let peer = socket.peer();
             Ok((Stream::new(socket, connection), Protocol::Http1, peer))
         }

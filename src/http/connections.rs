@@ -150,10 +150,12 @@ impl Connections {
         }
     }
 
-    /// How many are open.
+    /// Waits until no more than these are open.
     #[cfg(test)]
-    pub(crate) fn count(&self) -> usize {
-        self.open.load(Ordering::Acquire)
+    pub(crate) async fn at_most(&self, most: usize) {
+        while self.open.load(Ordering::Acquire) > most {
+            sleep(LOOK).await;
+        }
     }
 
     /// Closes those that do not read their answers in time, for ever. Costs nothing while there are none.

@@ -74,12 +74,7 @@ async fn many_that_do_not_read_keep_nobody_waiting() {
     });
     let deaf = deaf.await.unwrap();
 
-    let closed = async {
-        while rig.server.server.connections.count() > 8 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    timeout(LONG, closed).await.unwrap();
+    timeout(LONG, rig.server.server.connections.at_most(8)).await.unwrap();
     assert_eq!(rig.client().review(MUTATING, "u").await.status, 200);
 
     drop(deaf);
