@@ -65,8 +65,8 @@ fn api_server_start_in_the_middle_of_a_deletion_orphans_nothing() {
                 if is_program_started_too {
                     world.stop().await;
                 }
-                world.sim.restart(start);
                 world.delete_bundle("one").await;
+                world.sim.restart(start);
                 if is_program_started_too {
                     world.start().await;
                 }

@@ -30,6 +30,9 @@ fn a_kind_is_watched_in_the_preferred_version_and_in_another_when_that_is_no_lon
         let versions = Arc::new(Mutex::new(served(&["v1beta1", "v1alpha1"])));
         let shown = versions.clone();
         let server = Server::new(move |seen| match seen.line.as_str() {
+            "GET /readyz" => text(200, "ok"),
+            // Those that the list lacks are asked for themselves.
+            "GET /apis/g.io" | "GET /apis/g.io/v1" | "GET /apis/g.io/v2" => text(404, "404 page not found\n"),
             "GET /api" => reply(200, &json!({"kind": "APIGroupDiscoveryList", "items": []})),
             "GET /apis" => reply(200, &shown.lock().unwrap()),
             _ => text(404, "404 page not found\n"),
@@ -206,6 +209,9 @@ fn a_watch_that_nobody_needs_any_more_ends_after_a_while() {
     universe(1, |universe: Universe| async move {
         let groups = served(&["v1"]);
         let server = Server::new(move |seen| match seen.line.as_str() {
+            "GET /readyz" => text(200, "ok"),
+            // Those that the list lacks are asked for themselves.
+            "GET /apis/g.io" | "GET /apis/g.io/v1" | "GET /apis/g.io/v2" => text(404, "404 page not found\n"),
             "GET /api" => reply(200, &json!({"kind": "APIGroupDiscoveryList", "items": []})),
             "GET /apis" => reply(200, &groups),
             _ => text(403, "no\n"),
@@ -241,6 +247,9 @@ fn a_watch_that_changed_its_version_still_tells_the_holders_of_its_kind() {
         let versions = Arc::new(Mutex::new(served(&["v1"])));
         let shown = versions.clone();
         let server = Server::new(move |seen| match seen.line.as_str() {
+            "GET /readyz" => text(200, "ok"),
+            // Those that the list lacks are asked for themselves.
+            "GET /apis/g.io" | "GET /apis/g.io/v1" | "GET /apis/g.io/v2" => text(404, "404 page not found\n"),
             "GET /api" => reply(200, &json!({"kind": "APIGroupDiscoveryList", "items": []})),
             "GET /apis" => reply(200, &shown.lock().unwrap()),
             _ => text(403, "no\n"),
@@ -281,6 +290,9 @@ fn who_is_told_that_a_watch_ends_or_begins_may_look_at_what_is_known_and_start_w
         let versions = Arc::new(Mutex::new(served(&["v1"])));
         let shown = versions.clone();
         let server = Server::new(move |seen| match seen.line.as_str() {
+            "GET /readyz" => text(200, "ok"),
+            // Those that the list lacks are asked for themselves.
+            "GET /apis/g.io" | "GET /apis/g.io/v1" | "GET /apis/g.io/v2" => text(404, "404 page not found\n"),
             "GET /api" => reply(200, &json!({"kind": "APIGroupDiscoveryList", "items": []})),
             "GET /apis" => reply(200, &shown.lock().unwrap()),
             _ => text(403, "no\n"),
