@@ -1,5 +1,7 @@
 //! EnvoyFilters for the gateways of Istio (spec 42) in their surroundings.
 
+mod starts;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use gardener_resource_manager::api::config::Workers;
@@ -123,45 +125,6 @@ async fn has(world: &World, expected: &[(&str, &[&str])]) {
 const DEFAULT: &str = "outbound|443||web.team-a.svc.cluster.local default";
 const HTTP2: &str = "outbound|443||web.team-a.svc.cluster.local http2";
 const CLIENT: &str = "outbound|443||web.team-a.svc.cluster.local client";
-
-/// decision 38: an API server that starts does not serve Istio's kinds yet
-#[test]
-fn filters_stay_while_the_api_server_starts() {
-    for is_program_started_too in [false, true] {
-        world(1, |world| async move {
-            begin(&world).await;
-            service(&world, Some("*"), https());
-            rule(&world, json!({}));
-            has(&world, &[("istio-ingress", &[DEFAULT])]).await;
-            if is_program_started_too {
-                world.stop().await;
-            }
-            world.sim.clear_requests();
-            world.sim.restart(sim::Start { installing: std::time::Duration::from_secs(20), ..sim::Start::default() });
-            if is_program_started_too {
-                world.start().await;
-            }
-            seconds(120).await;
-
-            let writes = world.writes();
-            assert!(!writes.iter().any(|write| write.starts_with("delete")), "{writes:?}");
-            has(&world, &[("istio-ingress", &[DEFAULT])]).await;
-        });
-    }
-}
-
-/// spec 42 §2
-#[test]
-fn it_is_said_that_no_watches_are_added_without_istio() {
-    let (_, log) = crate::logged::logged(tracing::Level::INFO, || {
-        world(1, |world| async move {
-            start(&world).await;
-            seconds(60).await;
-        });
-    });
-    let text = "No watches will be added because Istio CRDs are not installed";
-    assert_eq!(log.matches(text).count(), 1, "{log}");
-}
 
 /// spec 42 scenario 1
 #[test]

@@ -8,7 +8,8 @@
 //! * `resource`: names of kinds and objects as the server addresses them, paths and queries.
 //! * `answers`: how much of the answers is in memory.
 //! * `pages`, `watch`: lists in pages of bounded size, and watch streams line by line.
-//! * `discovery/`: which kinds the server serves; `definitions`: hears when that changes.
+//! * `discovery/`: which kinds the server serves, and the proof that it does not serve one; `definitions`: hears when that
+//!   changes; `locate`: where an object is, or the proof that it is nowhere.
 //! * `writes`: writes that decide before they send: create or update, by difference, bound to what was seen.
 //! * `events`: the recorder of core/v1 Events.
 //! * `client`, `token`: from a kubeconfig or the Pod's environment to a `kube::Client`.
