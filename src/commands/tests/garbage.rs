@@ -52,7 +52,7 @@ async fn where_it_cannot_be_told_what_would_be_deleted_nothing_is_shown() {
         (
             "",
             "failed listing objects of gvk apps/v1, Kind=DeploymentList: unable to retrieve the complete list of server \
-             APIs: the server could not find the requested resource",
+             APIs: apps/v1: the API server is not ready (404)",
         ),
     ] {
         let (sim, clock) = cluster_and_clock();

@@ -9,6 +9,8 @@ fn a_controller_that_has_lost_its_supervisor_ends_the_process_and_frees_the_leas
         let mut replica = world.start("first", elected());
         world.bundle("one", "v");
         world.applied("one").await;
+        // A write whose answer is under way would keep the Lease (spec 70 §12).
+        sleep(Duration::from_secs(1)).await;
 
         world.env.fatal.end("the supervisor of the controller managedresource panicked");
         let error = replica.process.ended().await;

@@ -98,9 +98,16 @@ async fn a_missing_object_is_created_with_kind_name_and_namespace() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cluster_scoped_object_is_created_without_a_namespace() {
-    let server = Server::new(|seen| {
-        if seen.line.starts_with("GET") { status(404, "NotFound", "not found") } else { reply(201, &seen.body) }
+    let not_found = json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404,
+        "details": {"name": "a", "group": "rbac.authorization.k8s.io", "kind": "clusterroles"},
     });
+    let server =
+        Server::new(
+            move |seen| {
+                if seen.line.starts_with("GET") { reply(404, &not_found) } else { reply(201, &seen.body) }
+            },
+        );
     let role = Resource::new("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", false).at("ns", "a");
 
     server.cluster().create_or_update(&ctx(), &role, |_| {}).await.unwrap();

@@ -29,6 +29,15 @@ fn run<T>(test: impl Future<Output = T>) -> T {
 #[derive(Clone, Default)]
 struct Leases(Arc<Mutex<State>>);
 
+/// As an API server says that the Lease does not exist.
+fn absent() -> Reply {
+    let details = json!({"name": "grm", "group": "coordination.k8s.io", "kind": "leases"});
+    reply(
+        404,
+        &json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "details": details}),
+    )
+}
+
 #[derive(Default)]
 struct State {
     lease: Option<Value>,
@@ -55,7 +64,7 @@ impl Leases {
                 return status(403, "Forbidden", "leases may not be watched");
             }
             if seen.line.starts_with("GET") {
-                return state.lease.as_ref().map_or_else(|| status(404, "NotFound", "none"), |lease| reply(200, lease));
+                return state.lease.as_ref().map_or_else(absent, |lease| reply(200, lease));
             }
             let stored = state.lease.as_ref().map(|lease| lease["metadata"]["resourceVersion"].clone());
             let sent = &seen.body["metadata"]["resourceVersion"];

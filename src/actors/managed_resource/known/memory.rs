@@ -212,8 +212,8 @@ mod tests {
 
     /// There is one for each object.
     #[test]
-    fn a_fingerprint_takes_32_bytes() {
-        assert_eq!(size_of::<Fingerprint>(), 32);
+    fn a_fingerprint_takes_56_bytes() {
+        assert_eq!(size_of::<Fingerprint>(), 56);
     }
 
     #[test]
