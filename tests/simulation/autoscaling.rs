@@ -90,7 +90,7 @@ fn replicas_follow_the_manifest_again_when_the_autoscaler_is_gone() {
 
 /// A bundle whose Deployment has an autoscaler that made eight replicas of its two. Away from its period.
 async fn scaled(world: &World) {
-    world.sim.put(autoscaler("apps/v1")).unwrap();
+    world.sim.put(autoscaler("apps/v1")).expect("it is valid");
     world.start().await;
     world.bundle("one", &[web()]);
     world.applied("one").await;
@@ -112,7 +112,7 @@ fn replicas_survive_an_autoscaler_that_is_replaced() {
             world.secret("one", &[with(web(), "/spec/template/spec/containers/0/image", json!("i:2"))]);
             seconds(1).await;
             assert_eq!(replicas(&world), 8, "another manifest is no reason either");
-            world.sim.put(autoscaler("apps/v1")).unwrap();
+            world.sim.put(autoscaler("apps/v1")).expect("it is valid");
             seconds(70).await;
             assert_eq!(replicas(&world), 8);
         }
@@ -166,7 +166,7 @@ fn replicas_are_left_to_an_autoscaler_that_comes_at_once() {
         world.bundle("one", &[web()]);
         world.applied("one").await;
         seconds(70).await;
-        world.sim.put(autoscaler("apps/v1")).unwrap();
+        world.sim.put(autoscaler("apps/v1")).expect("it is valid");
         scale(&world, 8).await;
         seconds(130).await;
 
@@ -180,7 +180,7 @@ fn a_broken_autoscaler_blocks_nobody_and_is_named_in_a_warning() {
     let ((), text) = logged(tracing::Level::INFO, || {
         world(1, |world| async move {
             world.sim.put(with(autoscaler("a/b/c"), "/metadata/name", json!("broken"))).unwrap();
-            world.sim.put(autoscaler("apps/v1")).unwrap();
+            world.sim.put(autoscaler("apps/v1")).expect("it is valid");
             world.start().await;
             world.bundle("one", &[web()]);
             world.applied("one").await;

@@ -24,11 +24,11 @@ fn secrets(world: &World, objects: &[Value]) -> Vec<String> {
 fn bundle(world: &World, objects: &[Value]) {
     let names = secrets(world, objects);
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    world.sim.put(managed_resource("one", &names, json!({}))).unwrap();
+    world.sim.put(managed_resource("one", &names, json!({}))).expect("it is valid");
 }
 
 fn message(world: &World) -> String {
-    world.condition("one", "ResourcesApplied").unwrap().2
+    world.condition("one", "ResourcesApplied").expect("there is one").2
 }
 
 /// spec 10 §9.7 (a): upstream creates all objects, and fails at the final status only.

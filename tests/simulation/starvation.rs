@@ -136,7 +136,7 @@ fn the_deletion_of_a_big_bundle_delays_others_by_less_than_three_seconds() {
 
 /// ConfigMaps of the namespace `hangs` meet a webhook that does not answer in time.
 fn hang(world: &World) {
-    world.sim.put(namespace("hangs")).unwrap();
+    world.sim.put(namespace("hangs")).expect("it is valid");
     world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str()) {
         ("configmaps", "create" | "update") if info.namespace == "hangs" => Fault::FailLate(
             Duration::from_secs(10),

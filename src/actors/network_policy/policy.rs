@@ -218,7 +218,7 @@ fn other_side(spec: &Value) -> (Box<[Digest128]>, bool) {
     let (mut clients, mut has_others) = (Vec::new(), false);
     for selector in selectors {
         let before = clients.len();
-        clients.extend(client_labels(selector).map(|key| digest_of_text(key)));
+        clients.extend(client_labels(selector).map(digest_of_text));
         has_others |= clients.len() == before;
     }
     (clients.into(), has_others)

@@ -13,11 +13,14 @@ use tokio::task::yield_now;
 
 use super::{gateway_pods::GatewayPods, known::Known, turns::Turns};
 
+/// Wakes the actor of a Service.
+type Waker = Box<dyn Fn(&NamespacedName, Wake<()>)>;
+
 /// What changed, and whom to wake.
 pub(super) struct Soon {
     known: Weak<Known>,
     pods: OnceCell<Weak<GatewayPods>>,
-    wake: Box<dyn Fn(&NamespacedName, Wake<()>)>,
+    wake: Waker,
     pending: RefCell<Pending>,
     is_under_way: Cell<bool>,
 }

@@ -109,10 +109,7 @@ impl Together {
             }
             loop {
                 let Some(namespace) = self.matcher.borrow().uncounted.first().cloned() else { break };
-                let mut matcher = self.matcher.borrow_mut();
-                self.watch.store().for_each_in(&namespace, |_, pod| matcher.count(&namespace, &pod.fields));
-                matcher.uncounted.remove(&namespace);
-                drop(matcher);
+                self.count_in(&namespace);
                 yield_now().await;
             }
             let counted = self.matcher.borrow_mut().end();
@@ -123,6 +120,12 @@ impl Together {
             }
         }
         self.is_counting.set(false);
+    }
+
+    fn count_in(&self, namespace: &str) {
+        let mut matcher = self.matcher.borrow_mut();
+        self.watch.store().for_each_in(namespace, |_, pod| matcher.count(namespace, &pod.fields));
+        matcher.uncounted.remove(namespace);
     }
 
     /// The namespaces in which pods have these labels; `None` while that is not known.
@@ -275,13 +278,13 @@ mod tests {
         matcher.count("one", &wrong);
         matcher.uncounted.remove("one");
         assert!(matcher.change("two", &[], &right).is_empty(), "it is counted with its namespace");
-        assert_eq!(matcher.change("three", &[], &right), [gateway.clone()], "nobody counts it else");
+        assert_eq!(matcher.change("three", &[], &right), std::slice::from_ref(&gateway), "nobody counts it else");
         assert!(matcher.change("one", &[], &right).is_empty(), "it is the second");
         matcher.count("two", &right);
         matcher.uncounted.remove("two");
-        assert_eq!(matcher.end(), [gateway.clone()]);
+        assert_eq!(matcher.end(), std::slice::from_ref(&gateway));
         assert!(matcher.change("one", &right, &wrong).is_empty());
-        assert_eq!(matcher.change("one", &right, &[]), [gateway.clone()], "it was the last");
+        assert_eq!(matcher.change("one", &right, &[]), std::slice::from_ref(&gateway), "it was the last");
         let pods =
             |matcher: &Matcher| matcher.selectors[&gateway].pods.keys().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(pods(&matcher), ["three", "two"]);

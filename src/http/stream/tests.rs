@@ -48,7 +48,7 @@ impl Rig {
     }
 
     /// The library reads the end, and the client reads this.
-    async fn is_refused_with(self, status: &str) {
+    async fn refused_with(self, status: &str) {
         let Self { mut library, course: _, mut client } = self;
         let client = tokio::spawn(async move {
             let mut answer = String::new();
@@ -73,7 +73,7 @@ async fn a_head_that_does_not_end_is_refused_at_16_kib() {
     rig.say(100_000).await;
     assert_eq!(rig.turn(), 1, "the last byte that may come, so that the library can look");
 
-    rig.is_refused_with("431").await;
+    rig.refused_with("431").await;
 }
 
 /// spec 70 §11
@@ -97,7 +97,7 @@ async fn each_head_has_32_seconds_from_its_first_byte_on() {
         }
         let begin = Instant::now();
 
-        rig.is_refused_with("408").await;
+        rig.refused_with("408").await;
 
         assert!(begin.elapsed() <= Duration::from_secs(1) + LINGER, "{:?}", begin.elapsed());
     }

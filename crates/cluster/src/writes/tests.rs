@@ -6,7 +6,7 @@ use sim::{Fault, Sim, SimOptions};
 use super::*;
 use crate::{
     AnswerRoom, ClusterEnv, ClusterOptions, Fence, NoObserver, Resource, Side,
-    testing::{Server, config_maps, ctx, json as reply, status},
+    testing::{Server, config_maps, ctx, json as reply},
 };
 
 /// A simulated server with a namespace `ns`, and a cluster in front of it.

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use super::*;
@@ -83,7 +85,7 @@ fn what_is_said_already_is_not_said_anew() {
     let stored = first.status().clone();
 
     let mut later = whole();
-    later.conditions[0].last_update_time = Some(Timestamp::now());
+    later.conditions[0].last_update_time = Some(Timestamp::UNIX_EPOCH + Duration::from_secs(1));
     let mut second = Draft::new(later, &stored);
     assert!(second.shrink(3_200, REFUSED));
 
