@@ -178,6 +178,24 @@ fn a_bundle_that_holds_its_own_namespace_deletes_it_last_and_ends() {
     }
 }
 
+/// spec 10 §13.7: a target that serves no ManagedResources holds none, so a Namespace of that name is like any other.
+#[test]
+fn a_bundle_with_a_namespace_of_its_own_name_in_a_target_without_managed_resources_ends() {
+    world(1, |world| async move {
+        let target = world.other_target();
+        world.start().await;
+        world.bundle("one", &[namespace(NAMESPACE), config_map("a", "v")]);
+        world.applied("one").await;
+        assert!(target.object("configmaps", NAMESPACE, "a").is_some());
+        world.delete_bundle("one").await;
+        seconds(60).await;
+
+        assert_eq!(world.mr("one"), None);
+        assert_eq!(target.object("namespaces", "", NAMESPACE), None);
+        assert!(world.sim.object("namespaces", "", NAMESPACE).is_some(), "the one of the source is another");
+    });
+}
+
 /// spec 10 §13.7: its deletion takes the bundle along.
 #[test]
 fn a_bundle_that_holds_its_own_namespace_ends_when_the_namespace_is_deleted() {

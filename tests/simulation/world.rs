@@ -44,6 +44,8 @@ pub(crate) struct World {
     pub(crate) config: RefCell<Config>,
     /// Whether the program is told of two clusters, as in a shoot; both are the simulated one.
     pub(crate) separate: Cell<bool>,
+    /// The target, if it is another cluster indeed.
+    pub(crate) target: RefCell<Option<Sim>>,
     /// The CA bundle the program is started with next.
     pub(crate) ca: RefCell<Rc<[u8]>>,
     programs: RefCell<BTreeMap<String, Program>>,
@@ -80,6 +82,7 @@ pub(crate) fn world_with<F: Future>(seed: u64, latency: Duration, test: impl FnO
             sim,
             config: RefCell::new(config()),
             separate: Cell::default(),
+            target: RefCell::default(),
             ca: RefCell::default(),
             programs: RefCell::default(),
         });
@@ -117,12 +120,16 @@ impl World {
         let own = Env { census: Census::default(), ..self.universe.env.clone() };
         let env = if user == PROGRAM { &self.universe.env } else { &own };
         let process = Process::new();
-        let client = self.sim.client_of(ClientOptions {
-            user: user.into(),
-            groups: vec!["system:masters".into()],
-            user_agent: "gardener-resource-manager/test".into(),
-            process: process.clone(),
-        });
+        let client_of = |sim: &Sim| {
+            sim.client_of(ClientOptions {
+                user: user.into(),
+                groups: vec!["system:masters".into()],
+                user_agent: "gardener-resource-manager/test".into(),
+                process: process.clone(),
+            })
+        };
+        let client = client_of(&self.sim);
+        let of_other = self.target.borrow().as_ref().map(client_of);
         let fence = Fence::open();
         let options = ClusterOptions {
             side: Side::Source,
@@ -137,11 +144,15 @@ impl World {
             fence: fence.clone(),
             room: AnswerRoom::default(),
         };
-        let cluster = |options| Cluster::new(client.clone(), options, cluster_env.clone(), Rc::new(NoObserver));
+        let cluster = |client, options| Cluster::new(client, options, cluster_env.clone(), Rc::new(NoObserver));
         let of_target = config.target.namespaces.clone();
-        let (source, separate) = (cluster(options.clone()), self.separate.get());
+        let source = cluster(client.clone(), options.clone());
+        let separate = self.separate.get() || of_other.is_some();
         let target = match separate {
-            true => cluster(ClusterOptions { side: Side::Target, namespaces: of_target, ..options }),
+            true => {
+                let options = ClusterOptions { side: Side::Target, namespaces: of_target, ..options };
+                cluster(of_other.unwrap_or(client), options)
+            }
             false => source.as_side(Side::Target, of_target),
         };
         let target_ca = self.ca.borrow().clone();
@@ -236,6 +247,15 @@ impl World {
 
     fn running(&self) -> Option<String> {
         self.programs.borrow().keys().next().cloned()
+    }
+
+    /// A cluster beside the one of the bundles, which the program is started with as its target next. It serves no
+    /// ManagedResources.
+    pub(crate) fn other_target(&self) -> Sim {
+        let env = &self.universe.env;
+        let sim = Sim::new(SimOptions::new(env.clock.clone(), env.random.clone()));
+        self.target.replace(Some(sim.clone()));
+        sim
     }
 
     // --- what users do

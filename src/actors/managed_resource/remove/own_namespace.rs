@@ -1,7 +1,7 @@
 //! The Namespace that a bundle is in, held by the bundle itself (spec 10 §13.7, decision 41): it cannot end before the
 //! ManagedResource does, so it is deleted last and not waited for.
 
-use cluster::{ApiError, Resource};
+use cluster::{ApiError, Located, Resource};
 
 use super::{
     super::pass::Run,
@@ -11,7 +11,7 @@ use super::{
 use crate::api::{
     keys::{self, ORIGIN},
     managed_resource::ResourceRef,
-    object,
+    object::{self, GroupVersionKind},
 };
 
 /// A conflict is answered by reading and deciding again, so often; then the next pass tries again.
@@ -44,13 +44,14 @@ pub(super) async fn sort(run: &Run<'_>, references: &[ResourceRef]) -> Held {
     held
 }
 
-/// Whether source and target are one cluster: the target has this very ManagedResource.
+/// Whether source and target are one cluster: the target has this very ManagedResource. One that does not serve the kind has none.
 async fn is_in_target(run: &Run<'_>) -> Result<bool, ApiError> {
-    let (key, resource) = (&run.pass.key, Resource::new(keys::GROUP, keys::VERSION, keys::KIND, keys::PLURAL, true));
-    match run.controller.target.get(&run.context, &resource.at(&key.namespace, &key.name)).await {
-        Ok(live) => Ok(object::uid(&live) == run.mr().metadata.uid),
-        Err(error) if error.is_not_found() || error.is_no_match() => Ok(false),
-        Err(error) => Err(error),
+    let (key, target) = (&run.pass.key, &run.controller.target);
+    let kind = GroupVersionKind::new(keys::GROUP, keys::VERSION, keys::KIND);
+    let asked = target.discovery().asked();
+    match target.locate(&run.context, &kind, (&key.namespace, &key.name), asked).await? {
+        Located::At(_, live) => Ok(object::uid(&live) == run.mr().metadata.uid),
+        Located::Nowhere(_) => Ok(false),
     }
 }
 
