@@ -47,6 +47,8 @@ const PER_GROUP: Duration = Duration::from_secs(10);
 const YOUNG: Duration = Duration::from_secs(1);
 /// Answers of versions are kept for so long.
 const REMEMBERED: Duration = Duration::from_secs(60);
+/// The same for those that tell since when a version is missing: who asks seldom is not to wait for the proof anew.
+const MISSING: Duration = Duration::from_secs(60 * 60);
 
 /// The kinds of one cluster; cheap to clone.
 #[derive(Clone)]
@@ -171,10 +173,13 @@ impl Discovery {
         Ok(Serving::Absent(ProvedAbsent::new(kind)))
     }
 
-    /// What the server says of a version itself. Those who ask at once share the question.
+    /// What the server says of a version itself. Those who ask at once share the question. However long a question took, its
+    /// answer counts for who asked before it began: nobody asks more than twice.
     async fn answer(&self, key: &VersionKey, age: Age) -> Result<Answer, ApiError> {
+        let entered = self.asked();
         loop {
-            let known = self.0.state.borrow().verdicts.get(key).filter(|verdict| age.allows(verdict)).cloned();
+            let allows = |verdict: &&Verdict| verdict.number > entered || age.allows(verdict);
+            let known = self.0.state.borrow().verdicts.get(key).filter(allows).cloned();
             if let Some(verdict) = known {
                 return verdict.answer;
             }
@@ -216,7 +221,9 @@ impl Discovery {
             };
         }
         let now = Instant::now();
-        state.verdicts.retain(|_, old| now < old.asked + REMEMBERED);
+        state
+            .verdicts
+            .retain(|_, old| now < old.asked + if old.missing_since.is_some() { MISSING } else { REMEMBERED });
         state.verdicts.insert(key.clone(), verdict);
         drop(state);
         if is_changed {

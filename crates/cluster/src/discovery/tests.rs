@@ -239,6 +239,28 @@ async fn a_question_that_began_before_a_moment_or_never_ended_answers_nothing_ab
     assert_eq!(discovery.look_up(&a, moment).await, absent(&a));
 }
 
+/// decision 38: a question that takes longer than its answer counts for others is not asked for ever
+#[tokio::test(start_paused = true)]
+async fn a_slow_answer_counts_for_those_who_asked_for_it() {
+    for (seconds, code) in [(2, 500), (11, 500), (2, 200), (11, 200)] {
+        let server = Server::new(move |seen| match seen.line.as_str() {
+            "GET /readyz" => late(seconds, text(code, "")),
+            "GET /api" => reply(200, &core()),
+            "GET /apis" => reply(200, &groups(&[])),
+            _ => text(404, "404 page not found\n"),
+        });
+        let cluster = server.cluster();
+        let (discovery, a) = (cluster.discovery(), kind("v1", "A"));
+        let patience = Duration::from_secs(seconds + 1);
+
+        let answer = tokio::time::timeout(patience, discovery.mapping(&a)).await.expect("it is asked once");
+
+        assert_eq!(answer.unwrap_err().is_no_match(), code == 200, "{seconds} s, {code}");
+        let questions = server.lines().iter().filter(|line| *line == "GET /readyz").count();
+        assert_eq!(questions, 1, "{seconds} s, {code}");
+    }
+}
+
 /// decision 38; spec 10 §13.1; facts §7: the lists and the documents of versions of a server that starts prove nothing
 #[tokio::test(start_paused = true)]
 async fn absence_is_proved_by_a_server_that_is_ready_and_by_the_version_itself() {
@@ -357,6 +379,10 @@ async fn without_the_right_to_readyz_absence_must_last() {
     assert!(discovery.serving(&a).await.is_err());
     sleep(Duration::from_secs(5)).await;
     assert_eq!(discovery.serving(&a).await, absent(&a));
+
+    sleep(Duration::from_secs(600)).await;
+    discovery.serving(&kind("v2", "A")).await.unwrap_err();
+    assert_eq!(discovery.serving(&a).await, absent(&a), "it has been missing since");
 }
 
 /// spec 33 T5: a proxy that knows no path says nothing of any kind
