@@ -11,6 +11,9 @@ pub(super) use self::texts::without_objects;
 use self::texts::{LEFT_OUT, plain_text, without_content, without_keys};
 use crate::{Target, answers, object::GroupVersionKind};
 
+/// The smallest size in bytes that an API server refuses (of all annotations together).
+const SMALLEST_LIMIT: usize = 256 * 1024;
+
 /// A request did not succeed. Clonable, so that those who share a request share its error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApiError {
@@ -174,12 +177,13 @@ impl ApiError {
         self.is_answer(422, "Invalid") && !self.is_of_another_uid()
     }
 
-    /// The API server, or its database, takes no object of this size (facts §10).
-    pub fn is_too_large(&self) -> bool {
+    /// The API server, or its database, takes no object of `size` bytes (facts §10). `Too long` is also what it says of a field:
+    /// that counts for objects only that are above the smallest limit for a whole one.
+    pub fn is_too_large(&self, size: usize) -> bool {
         let of_database = ["etcdserver: request is too large", "trying to send message larger than max"];
         self.status().is_some_and(|status| match status.code {
             413 => true,
-            422 => status.message.contains("Too long"),
+            422 => size > SMALLEST_LIMIT && status.message.contains("Too long"),
             _ => of_database.iter().any(|text| status.message.contains(text)),
         })
     }

@@ -231,16 +231,20 @@ fn all_details_of_a_status_are_kept() {
 /// facts §10, spec 10 §9.7
 #[test]
 fn what_is_refused_for_its_size_is_known_by_code_or_text() {
-    for (code, message, expected) in [
-        (413, "Request entity too large: limit is 3145728", true),
-        (422, "ManagedResource \"a\" is invalid: []: Too long: may not be more than 1048576 bytes", true),
-        (422, "ManagedResource \"a\" is invalid: spec: Invalid value", false),
-        (500, "etcdserver: request is too large", true),
-        (500, "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2 vs. 1)", true),
-        (500, "etcdserver: request timed out", false),
+    let of_object = "ManagedResource \"a\" is invalid: []: Too long: may not be more than 1048576 bytes";
+    let of_field =
+        "ManagedResource \"a\" is invalid: status.conditions[0].message: Too long: may not be longer than 32768";
+    for (code, size, message, expected) in [
+        (413, 1, "Request entity too large: limit is 3145728", true),
+        (422, 1 << 20, of_object, true),
+        (422, 1 << 20, "ManagedResource \"a\" is invalid: spec: Invalid value", false),
+        (422, 100_000, of_field, false),
+        (500, 1, "etcdserver: request is too large", true),
+        (500, 1, "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2 vs. 1)", true),
+        (500, 1 << 20, "etcdserver: request timed out", false),
     ] {
         let error = answer(code, &json!({ "kind": "Status", "message": message }));
 
-        assert_eq!(error.is_too_large(), expected, "{code} {message}");
+        assert_eq!(error.is_too_large(size), expected, "{code} {message}");
     }
 }

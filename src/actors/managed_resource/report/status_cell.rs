@@ -84,7 +84,7 @@ impl StatusCell {
                         self.remember(&present, &written);
                         return Ok(written);
                     }
-                    Err(error) if error.is_too_large() => self.was_refused(size, &error),
+                    Err(error) if error.is_too_large(size) => self.was_refused(size, &error),
                     Err(error) => {
                         self.heard(&error);
                         return Err(error);
