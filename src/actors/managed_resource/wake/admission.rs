@@ -209,17 +209,16 @@ impl Turns {
         }
         let mut lately = self.lately.borrow_mut();
         lately.retain(|_, last| now < last.saturating_add(millis(SPREAD)));
-        let (again, quiet): (BTreeSet<_>, BTreeSet<_>) =
-            namespaces.into_iter().partition(|namespace| lately.contains_key(namespace));
-        for namespace in again.iter().chain(&quiet) {
+        // A bundle with an object in a namespace that was quiet is not put off by the others.
+        let by_turns: BTreeMap<String, bool> =
+            namespaces.into_iter().map(|name| (name.clone(), lately.contains_key(&name))).collect();
+        for namespace in by_turns.keys() {
             known.namespace_changed(namespace, now);
             lately.insert(namespace.clone(), now);
         }
-        for bundle in controller.objects.holders_in(&again) {
-            self.add(&bundle, Turn { at: known.turn(&bundle, settled), settled });
-        }
-        for bundle in controller.objects.holders_in(&quiet) {
-            self.add(&bundle, Turn { at: settled, settled });
+        for (bundle, by_turns) in controller.objects.holders_in(&by_turns) {
+            let at = if by_turns { known.turn(&bundle, settled) } else { settled };
+            self.add(&bundle, Turn { at, settled });
         }
     }
 

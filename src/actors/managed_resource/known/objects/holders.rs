@@ -1,6 +1,6 @@
 //! Who holds what, for those who ask by more than one object.
 
-use std::{collections::BTreeSet, rc::Rc};
+use std::{collections::BTreeMap, rc::Rc};
 
 use super::{Interest, ManagedObjects};
 use crate::api::object::{GroupKind, NamespacedName};
@@ -17,8 +17,9 @@ impl ManagedObjects {
         held.filter(|kind| is_such(&kind.group, plural(kind).as_deref())).collect()
     }
 
-    /// The bundles that are interested in objects in one of these namespaces.
-    pub(crate) fn holders_in(&self, namespaces: &BTreeSet<String>) -> BTreeSet<Rc<NamespacedName>> {
+    /// The bundles that are interested in objects in these namespaces, each with the least value of its namespaces. It walks
+    /// over all objects once.
+    pub(crate) fn holders_in<T: Copy + Ord>(&self, namespaces: &BTreeMap<String, T>) -> Vec<(Rc<NamespacedName>, T)> {
         self.inner.interest.borrow().holders_in(namespaces)
     }
 }
@@ -26,8 +27,9 @@ impl ManagedObjects {
 // === impl Interest ===
 
 impl Interest {
-    fn holders_in(&self, namespaces: &BTreeSet<String>) -> BTreeSet<Rc<NamespacedName>> {
-        let holds = |held: &&super::interest::Held| held.keys.iter().any(|key| namespaces.contains(&key.namespace));
-        self.held.iter().filter(|(_, held)| holds(held)).map(|(bundle, _)| bundle.clone()).collect()
+    fn holders_in<T: Copy + Ord>(&self, namespaces: &BTreeMap<String, T>) -> Vec<(Rc<NamespacedName>, T)> {
+        let least =
+            |held: &super::interest::Held| held.keys.iter().filter_map(|key| namespaces.get(&key.namespace)).min();
+        self.held.iter().filter_map(|(bundle, held)| Some((bundle.clone(), *least(held)?))).collect()
     }
 }
