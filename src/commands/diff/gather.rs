@@ -1,4 +1,5 @@
-//! Reads clusters, and asks the controller's own functions what they would do. Nothing can be written: the fence is shut.
+//! Reads clusters, and asks the controller's own functions what they would do. The fence is shut, so no write is sent but dry
+//! runs of updates, of which the server stores nothing.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
