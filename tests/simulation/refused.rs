@@ -3,10 +3,13 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use sim::{Fault, RequestInfo, Seen};
 
-use crate::world::{NAMESPACE, World, config_map, namespace, world};
+use crate::{
+    objects::{object, with},
+    world::{NAMESPACE, World, config_map, namespace, world},
+};
 
 const MRS: &str = "managedresources.resources.gardener.cloud";
 
@@ -24,6 +27,80 @@ fn is_write_of(info: &RequestInfo, resource: &str, subresource: &str) -> bool {
         && info.resource == resource
         && info.subresource == subresource
         && matches!(info.verb.as_str(), "create" | "update" | "patch")
+}
+
+/// Bundle `one` is applied, and admission has added to its objects what no update may take out; it does not add that to
+/// updates.
+async fn applied_with_additions(world: &World, manifests: &[Value]) {
+    world.sim.set_mutation(|reviewed, object| match (reviewed.operation, reviewed.resource) {
+        ("CREATE", "configmaps") => object["data"]["added"] = json!("x"),
+        ("CREATE", "pods") => object["spec"]["nodeSelector"] = json!({ "a": "b" }),
+        _ => {}
+    });
+    world.managed_resource().revalidate_period = Some(Duration::from_secs(3600));
+    world.start().await;
+    world.bundle("one", manifests);
+    world.applied("one").await;
+    seconds(5).await;
+}
+
+/// spec 10 §11.3, §11.7: a failure of a moment is no reason to doubt what was applied, let alone to delete it.
+#[test]
+fn updates_that_are_refused_after_a_failure_delete_nothing_that_is_right() {
+    world(1, |world| async move {
+        let immutable = with(config_map("a", "v"), "/immutable", json!(true));
+        applied_with_additions(&world, std::slice::from_ref(&immutable)).await;
+        let uid = world.config_map("a").unwrap()["metadata"]["uid"].clone();
+        world.sim.clear_requests();
+        let mut failures = 3;
+        world.sim.set_faults(move |info| {
+            if failures > 0 && is_write_of(info, "configmaps", "") {
+                failures -= 1;
+                return Fault::FailBefore(Seen::internal_error("a moment of weakness"));
+            }
+            Fault::None
+        });
+        seconds(3 * 3600).await;
+
+        assert!(count(&world, "update configmaps a") >= 4, "{:#?}", world.writes());
+        let live = world.config_map("a").unwrap();
+        assert_eq!((&live["metadata"]["uid"], &live["data"]["added"]), (&uid, &json!("x")));
+        assert!(world.is_applied("one"), "{:?}", world.condition("one", "ResourcesApplied"));
+
+        let other = with(config_map("a", "w"), "/immutable", json!(true));
+        world.secret("one", &[other]);
+        seconds(30).await;
+        assert_ne!(world.config_map("a").unwrap()["metadata"]["uid"], uid, "another content is meant");
+        assert_eq!(world.value("a").as_deref(), Some("w"));
+    });
+}
+
+/// spec 10 §12.9: what no update may change does not keep a bundle from being applied when the failure of another object and
+/// a restart are over.
+#[test]
+fn updates_of_pods_that_are_refused_after_a_restart_are_no_failure() {
+    world(1, |world| async move {
+        let containers = json!({ "containers": [{ "name": "c", "image": "i" }] });
+        let pod = object("v1", "Pod", "web", json!({ "spec": containers }));
+        applied_with_additions(&world, std::slice::from_ref(&pod)).await;
+        let uid = |world: &World| world.sim.object("pods", NAMESPACE, "web").unwrap()["metadata"]["uid"].clone();
+        let before = uid(&world);
+        world.sim.set_faults(|info| match is_write_of(info, "configmaps", "") {
+            true => Fault::FailBefore(Seen::forbidden(info)),
+            false => Fault::None,
+        });
+        world.secret("one", &[pod, config_map("a", "v")]);
+        seconds(20).await;
+        assert_eq!(world.condition("one", "ResourcesApplied").unwrap().1, "ApplyFailed");
+        world.stop().await;
+        world.start().await;
+        seconds(20).await;
+        world.sim.clear_faults();
+        seconds(120).await;
+
+        assert!(world.is_applied("one"), "{:?}", world.condition("one", "ResourcesApplied"));
+        assert_eq!(uid(&world), before);
+    });
 }
 
 /// faults row 7

@@ -9,13 +9,16 @@ use cluster::{ApiError, Deleted, Resource, Target};
 use serde_json::Value;
 use tokio::{sync::Mutex, time::Instant};
 
-use super::super::{
-    known::{self, Content, Evidence, FailedObject, Fingerprint, ObjectRecord},
-    pass::{self, Bundle, Run, Todo},
-    remove::clean::{
-        self,
-        invalid_update::{self, Reaction},
+use super::{
+    super::{
+        known::{self, Evidence, FailedObject, Fingerprint, ObjectRecord},
+        pass::{self, Bundle, Run, Todo},
+        remove::clean::{
+            self,
+            invalid_update::{self, Reaction},
+        },
     },
+    left::Left,
 };
 use crate::{
     api::{
@@ -76,6 +79,8 @@ pub(super) struct Task {
     pub(crate) manifest: u64,
     /// What this process remembers of it.
     pub(super) fingerprint: Option<Fingerprint>,
+    /// The manifest of all attempts since it was as that one describes it; they have failed.
+    pub(super) attempted: Option<u64>,
     /// A complete list did not hold it.
     pub(crate) absent: bool,
     /// It is to be sent even if nothing differs.
@@ -103,13 +108,14 @@ pub(super) async fn apply(scene: &Scene<'_>, planned: &PlannedObject, task: Task
         return Err(ObjectError::during(&display, &format_args!("{error} ({place})")));
     }
     let at = scene.address(planned).await.map_err(|error| ObjectError::api(&display, &error))?;
-    let Task { manifest, fingerprint, absent, forced, again } = task;
+    let Task { manifest, fingerprint, attempted, absent, forced, again } = task;
     let same_manifest = fingerprint.as_ref().is_some_and(|seen| seen.manifest == manifest);
     let left = match fingerprint {
         Some(seen) if same_manifest || seen.manifest == scene.intent_if_scaled_otherwise(planned) => {
             Left::By(seen.content)
         }
         Some(_) => Left::ByOther,
+        None if attempted == Some(manifest) => Left::ByFailures,
         None => Left::Unknown,
     };
     let asked = scene.run.controller.env.clock.monotonic();
@@ -134,16 +140,6 @@ struct Step<'a> {
     forced: Forced,
     /// No request was sent before.
     asked: Instant,
-}
-
-/// What this process knows of the last attempt for an object.
-enum Left {
-    /// It was this manifest, and left the object so.
-    By(Content),
-    /// It was another manifest.
-    ByOther,
-    /// Nothing: the status may know.
-    Unknown,
 }
 
 // === impl Scene ===
@@ -235,7 +231,9 @@ impl Step<'_> {
         let known = self.scene.run.controller.objects.body(&self.planned.key);
         let live = match known {
             // Drift is looked at live, and so is what may be settled: that needs the managers of the fields.
-            Some(body) if !self.same_manifest && !self.scene.trusted => Some(body),
+            Some(body) if !self.same_manifest && !self.scene.trusted && !self.left.is_in_doubt(&self.planned.key) => {
+                Some(body)
+            }
             Some(_) | None => self.look().await?,
         };
         self.settle(live).await
@@ -295,7 +293,7 @@ impl Step<'_> {
             }
             // What no update may take out (spec 10 §12.9) is no failure of an object that is as it should be, and no
             // reason to delete it.
-            Err(error) if error.is_invalid() && !differs && self.forced == Forced::Revalidation => {
+            Err(error) if error.is_invalid() && self.is_right(differs, &merged, live) => {
                 tracing::debug!(object = %self.display, error = %error, "an object that is settled cannot be sent again");
                 self.seen(live);
                 Ok(Done { record: Some(self.record(live).await), repaired: false, sent: true })
@@ -322,14 +320,16 @@ impl Step<'_> {
         !(self.knows_defaults_of(live) && settled::settled(merged, live, OWN_MANAGER))
     }
 
-    /// Whether the further fields of our own manager are defaults: the last attempt for the object was this manifest, with
-    /// success, and nobody has written under our name since (spec 10 §11.3, decision 40).
+    /// Whether the further fields of our own manager are defaults.
     fn knows_defaults_of(&self, live: &Value) -> bool {
-        match &self.left {
-            Left::By(content) => content.has_body_of(live) || !settled::was_last_changed_by(live, OWN_MANAGER),
-            Left::ByOther => false,
-            Left::Unknown => self.scene.trusted,
-        }
+        self.left.knows_defaults_of(live, self.scene.trusted)
+    }
+
+    /// Whether an object that no update may change is as its manifest describes it.
+    fn is_right(&self, differs: bool, merged: &Value, live: &Value) -> bool {
+        let may_be_defaults = || self.left.may_be_defaults(&self.planned.key);
+        self.forced != Forced::AlwaysUpdate
+            && (!differs || may_be_defaults() && settled::settled(merged, live, OWN_MANAGER))
     }
 
     /// An update that the server refused (spec 10 §11.7): replaced where that is allowed.

@@ -2,12 +2,14 @@
 //!
 //! * here: the set: in which order, how many at once, and what is reported
 //! * `attention`: whether an object is looked at now, and what is learned from a look for the next one
+//! * `left`: what is known of the last attempts for an object, and what that says of fields that only the live one has
 //! * `apply_object`: one object: read if need be, create, merge, update (spec 10 §11.3, §11.7)
 //!
 //! What is sent is decided in [`bundle`](crate::bundle): `order`, `merge`, `settled`.
 
 mod apply_object;
 mod attention;
+mod left;
 
 pub(crate) use apply_object::OWN_MANAGER;
 pub(super) use apply_object::Scene;
@@ -311,6 +313,7 @@ async fn apply_rank(
             }
             let done = memory.ledger.as_ref().is_some_and(|ledger| ledger.applied.get(&object.key) == Some(&manifest));
             let known = memory.objects.get(&object.key).copied();
+            let attempted = memory.failing.get(&object.key).and_then(|failing| failing.manifest);
             let forced = scene.forced(object, known.as_ref(), done);
             let look = match scene.attention(object, manifest, memory, done, now) {
                 Attention::Settled if forced != Forced::No => Look::default(),
@@ -319,7 +322,8 @@ async fn apply_rank(
             };
             in_work.insert(object.key.clone());
             let absent = memory.absent.contains(&object.key);
-            let task = apply_object::Task { manifest, fingerprint: known, absent, forced, again: look.again };
+            let again = look.again;
+            let task = apply_object::Task { manifest, fingerprint: known, attempted, absent, forced, again };
             let (begun, asked) = (clock.monotonic(), scene.run.controller.elapsed());
             running.push(async move {
                 let result = apply_object::apply(scene, object, task).await;
@@ -345,8 +349,7 @@ async fn apply_rank(
                 }
             }
             Err(error) => {
-                let since = *memory.failing.entry(object.key.clone()).or_insert(begun);
-                memory.forget(&object.key);
+                let since = memory.has_failed(&object.key, manifest, begun);
                 held_up |= clock.monotonic().saturating_duration_since(since) < PATIENCE;
                 let ledger = memory.ledger.get_or_insert_default();
                 ledger.failed.insert(object.key.clone(), error.to_failed(manifest));

@@ -35,8 +35,8 @@ pub(crate) struct Memory {
     pub(crate) announced: Option<(i64, String)>,
     /// Refs that drifted lately.
     pub(crate) damping: Damping,
-    /// Objects that failed, and since when.
-    pub(crate) failing: BTreeMap<ObjectKey, Instant>,
+    /// Objects that failed.
+    pub(crate) failing: BTreeMap<ObjectKey, Failing>,
     /// When the next period is due.
     pub(crate) period: Option<Instant>,
     /// When the last one ended.
@@ -47,6 +47,15 @@ pub(crate) struct Memory {
     pub(crate) absent: BTreeSet<Rc<ObjectKey>>,
     /// What was done before the time slice ended, for the pass that goes on.
     pub(crate) ledger: Option<Ledger>,
+}
+
+/// An object that fails.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Failing {
+    /// Since when.
+    pub(crate) since: Instant,
+    /// The manifest that it was right by before, if no other one was attempted since.
+    pub(crate) manifest: Option<u64>,
 }
 
 /// A full success: for this ManagedResource, generation and Secrets.
@@ -120,6 +129,16 @@ impl Memory {
         }
     }
 
+    /// Takes note that an attempt for an object that began then has failed. Gives since when it fails.
+    pub(crate) fn has_failed(&mut self, key: &ObjectKey, manifest: u64, begun: Instant) -> Instant {
+        let seen = self.objects.get(key).map(|seen| seen.manifest);
+        let before = seen.or_else(|| self.failing.get(key)?.manifest);
+        self.forget(key);
+        let failing = self.failing.entry(key.clone()).or_insert(Failing { since: begun, manifest: None });
+        failing.manifest = before.filter(|before| *before == manifest);
+        failing.since
+    }
+
     /// Takes note that it is not known whether an object is right.
     pub(crate) fn forget(&mut self, key: &ObjectKey) {
         if self.objects.contains_key(key) {
@@ -139,6 +158,7 @@ impl Memory {
         self.applied = None;
         self.failed = None;
         self.objects = Rc::default();
+        self.failing.values_mut().for_each(|failing| failing.manifest = None);
     }
 }
 
