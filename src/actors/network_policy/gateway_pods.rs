@@ -158,15 +158,16 @@ impl GatewayPods {
 
     /// The Gateways that have pods in a namespace.
     pub(super) fn gateways_in(&self, namespace: &str) -> BTreeSet<NamespacedName> {
-        let selectors: Vec<Selector> = match &*self.follows.borrow() {
+        let selectors: Vec<Rc<Selector>> = match &*self.follows.borrow() {
             Follows::Apart(followed) => {
                 let is_in = |followed: &Followed| followed.by_namespace.contains(&namespace.into());
-                followed.iter().filter(|(_, followed)| is_in(followed)).map(|(selector, _)| selector.clone()).collect()
+                let all = followed.iter().filter(|(_, followed)| is_in(followed));
+                all.map(|(selector, _)| Rc::new(selector.clone())).collect()
             }
             Follows::Together(together) => together.selectors_in(namespace),
         };
         let needed = self.needed.borrow();
-        selectors.iter().filter_map(|selector| needed.gateways.get(selector)).flatten().cloned().collect()
+        selectors.iter().filter_map(|selector| needed.gateways.get(&**selector)).flatten().cloned().collect()
     }
 }
 

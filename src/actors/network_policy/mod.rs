@@ -12,8 +12,8 @@
 //! Service from memory and compares them with what the watch of policies knows; a Service that is as it should be costs no
 //! request. Policies of the cluster that are not ours are not watched. `name.rs` and `label.rs` build names and labels, and
 //! `failing.rs` asks them what a source that cannot be read may have stood for. What grows with what people make is done in
-//! pieces (`turns.rs`, `soon.rs`). Where the pods of gateways are: `gateway_pods.rs`, and `together.rs` when they have very many
-//! selectors. Pure: all but `known`, `clients`, `gateway_pods`, `together`, `soon`, `write` and this shell.
+//! pieces (`turns.rs`, `soon.rs`). Where the pods of gateways are: `gateway_pods.rs`, and `together.rs` and `matching.rs` when they
+//! have very many selectors. Pure: all but `known`, `clients`, `gateway_pods`, `together`, `soon`, `write` and this shell.
 
 mod clients;
 pub mod desired;
@@ -22,6 +22,7 @@ pub mod failing;
 mod gateway_pods;
 mod known;
 pub mod label;
+mod matching;
 pub mod name;
 mod others;
 pub mod plan;

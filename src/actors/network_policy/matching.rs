@@ -1,0 +1,424 @@
+//! Which pods very many selectors select: counts by selector and namespace, worked off in pieces. Pure.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    future::Future,
+    mem,
+    rc::Rc,
+};
+
+use cluster::object::NamespacedName;
+
+use super::turns::Turns;
+use crate::api::selector::Selector;
+
+/// A label and its value.
+pub(super) type Pair = (Box<str>, Box<str>);
+/// The labels of a pod, sorted.
+pub(super) type Pairs = Box<[Pair]>;
+/// Which selector, of all that were ever followed.
+type Id = u64;
+
+/// Selectors and how many pods match them.
+#[derive(Default)]
+pub(super) struct Matcher {
+    ids: BTreeMap<Rc<Selector>, Id>,
+    selectors: BTreeMap<Id, Matched>,
+    by_lead: BTreeMap<Pair, BTreeSet<Id>>,
+    last: Id,
+    /// Pods that have other labels than those with which they were counted.
+    changed: Changes,
+    /// Selectors that are not [`Progress::New`].
+    begun: usize,
+    round: Option<Round>,
+}
+
+/// What is not counted yet for the selectors of a round.
+#[derive(Default)]
+struct Round {
+    namespaces: BTreeSet<Box<str>>,
+    /// Of the namespace that is being counted.
+    pods: BTreeSet<NamespacedName>,
+}
+
+/// Pods by their names.
+pub(super) type Changes = BTreeMap<NamespacedName, Changed>;
+
+/// The labels of a pod.
+pub(super) struct Changed {
+    /// With which it was counted.
+    counted: Pairs,
+    now: Pairs,
+}
+
+/// What is known of a selector.
+struct Matched {
+    selector: Rc<Selector>,
+    lead: Pair,
+    /// Pods by namespace.
+    pods: BTreeMap<Box<str>, usize>,
+    progress: Progress,
+}
+
+/// How far the pods of a selector were counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// It waits for the next round.
+    New,
+    /// In this round.
+    Counting,
+    /// All were.
+    Counted,
+}
+
+/// Counts pods that changed. Those that came are counted before those that went: a namespace that has pods all the time is
+/// never without.
+pub(super) async fn apply<F: Future<Output = ()>, P: Fn() -> F>(
+    matcher: &RefCell<Matcher>,
+    changes: &Changes,
+    moved: &dyn Fn(&Selector),
+    turns: &mut Turns<P>,
+) {
+    for by in [1, -1] {
+        for (pod, Changed { counted, now }) in changes {
+            let (with, without) = if by == 1 { (now, counted) } else { (counted, now) };
+            for pair in with {
+                let led = matcher.borrow().led_by(pair);
+                for id in led {
+                    let selector = matcher.borrow_mut().step(id, pod, with, without, by);
+                    selector.iter().for_each(|selector| moved(selector));
+                    turns.piece().await;
+                }
+            }
+            turns.piece().await;
+        }
+    }
+}
+
+/// Counts a pod for the selectors of the round.
+pub(super) async fn count<F: Future<Output = ()>, P: Fn() -> F>(
+    matcher: &RefCell<Matcher>,
+    namespace: &str,
+    labels: &[Pair],
+    turns: &mut Turns<P>,
+) {
+    for pair in labels {
+        let led = matcher.borrow().led_by(pair);
+        for id in led {
+            matcher.borrow_mut().count(id, namespace, labels);
+            turns.piece().await;
+        }
+    }
+}
+
+/// Whether a pod with these labels is selected. A selector of a Gateway consists of labels alone.
+fn matches(selector: &Selector, pod: &[Pair]) -> bool {
+    selector.labels.iter().all(|(key, value)| {
+        let found = pod.binary_search_by(|(label, _)| (**label).cmp(key.as_str()));
+        found.ok().and_then(|at| pod.get(at)).is_some_and(|(_, found)| **found == **value)
+    })
+}
+
+// === impl Matcher ===
+
+impl Matcher {
+    pub(super) fn add(&mut self, selector: &Selector) {
+        let pairs = selector.labels.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into()));
+        let led = |pair: &Pair| self.by_lead.get(pair).map_or(0, BTreeSet::len);
+        let Some(lead) = pairs.min_by_key(led).filter(|_| !self.ids.contains_key(selector)) else { return };
+        self.last += 1;
+        let (id, selector) = (self.last, Rc::new(selector.clone()));
+        self.by_lead.entry(lead.clone()).or_default().insert(id);
+        self.ids.insert(selector.clone(), id);
+        self.selectors.insert(id, Matched { selector, lead, pods: BTreeMap::new(), progress: Progress::New });
+    }
+
+    pub(super) fn remove(&mut self, selector: &Selector) {
+        let Some(id) = self.ids.remove(selector) else { return };
+        let Some(Matched { lead, progress, .. }) = self.selectors.remove(&id) else { return };
+        self.begun -= usize::from(progress != Progress::New);
+        if let Some(led) = self.by_lead.get_mut(&lead) {
+            led.remove(&id);
+            if led.is_empty() {
+                self.by_lead.remove(&lead);
+            }
+        }
+    }
+
+    /// The selectors with this lead.
+    fn led_by(&self, lead: &Pair) -> Vec<Id> {
+        self.by_lead.get(lead).into_iter().flatten().copied().collect()
+    }
+
+    /// Notes that a pod has other labels than before, or came, or went; whether there is anything to do about it. Selectors
+    /// that are new count it later.
+    pub(super) fn change(&mut self, pod: &NamespacedName, old: &[Pair], new: &[Pair]) -> bool {
+        if old == new || self.begun == 0 {
+            return false;
+        }
+        let changed = self.changed.entry(pod.clone());
+        let changed = changed.or_insert_with(|| Changed { counted: old.into(), now: Pairs::default() });
+        changed.now = new.into();
+        if changed.now == changed.counted {
+            self.changed.remove(pod);
+        }
+        true
+    }
+
+    /// Pods that changed, if there are any: [`apply`] counts them.
+    pub(super) fn take_changes(&mut self) -> Option<Changes> {
+        Some(mem::take(&mut self.changed)).filter(|changes| !changes.is_empty())
+    }
+
+    /// The namespaces in which pods are selected; `None` while that is not known.
+    pub(super) fn namespaces(&self, selector: &Selector) -> Option<Vec<Box<str>>> {
+        let matched = self.ids.get(selector).and_then(|id| self.selectors.get(id))?;
+        (matched.progress == Progress::Counted).then(|| matched.pods.keys().cloned().collect())
+    }
+
+    /// The selectors that have pods in a namespace.
+    pub(super) fn selectors_in(&self, namespace: &str) -> Vec<Rc<Selector>> {
+        let all = self.selectors.values().filter(|matched| matched.pods.contains_key(namespace));
+        all.map(|matched| matched.selector.clone()).collect()
+    }
+
+    /// One pod more or less for a selector that selects it with these labels, and not without. Gives it if that is its first
+    /// pod in the namespace now, or was its last.
+    fn step(
+        &mut self,
+        id: Id,
+        pod: &NamespacedName,
+        with: &[Pair],
+        without: &[Pair],
+        by: isize,
+    ) -> Option<Rc<Selector>> {
+        let matched = self.selectors.get_mut(&id)?;
+        if !matches(&matched.selector, with) || matches(&matched.selector, without) {
+            return None;
+        }
+        match matched.progress {
+            Progress::New => return None,
+            Progress::Counting if self.round.as_ref().is_some_and(|round| round.will_count(pod)) => return None,
+            Progress::Counting | Progress::Counted => {}
+        }
+        let namespace = pod.namespace.as_str();
+        let count = matched.pods.entry(namespace.into()).or_default();
+        *count = count.saturating_add_signed(by);
+        let count = *count;
+        if count == 0 {
+            matched.pods.remove(namespace);
+        }
+        let is_first_or_last = count == usize::from(by == 1);
+        is_first_or_last.then(|| matched.selector.clone())
+    }
+
+    /// Begins a round, in these namespaces, if there are new selectors.
+    pub(super) fn begin(&mut self, namespaces: Vec<Box<str>>) -> bool {
+        let new = self.selectors.values_mut().filter(|matched| matched.progress == Progress::New);
+        let count = new.map(|matched| matched.progress = Progress::Counting).count();
+        self.begun += count;
+        let round = || Round { namespaces: namespaces.into_iter().collect(), pods: BTreeSet::new() };
+        self.round = (count > 0).then(round);
+        count > 0
+    }
+
+    /// Whether a round is under way.
+    pub(super) fn is_in_round(&self) -> bool {
+        self.round.is_some()
+    }
+
+    /// The next pod of this round; `pods` says which ones a namespace has.
+    pub(super) fn next_pod(&mut self, pods: impl Fn(&str) -> Vec<NamespacedName>) -> Option<NamespacedName> {
+        let round = self.round.as_mut()?;
+        loop {
+            if let Some(pod) = round.pods.pop_first() {
+                return Some(pod);
+            }
+            let namespace = round.namespaces.pop_first()?;
+            round.pods = pods(&namespace).into_iter().collect();
+        }
+    }
+
+    /// Counts a pod for a selector, if it is one of this round.
+    fn count(&mut self, id: Id, namespace: &str, labels: &[Pair]) {
+        let matched = self.selectors.get_mut(&id).filter(|matched| matched.progress == Progress::Counting);
+        if let Some(matched) = matched.filter(|matched| matches(&matched.selector, labels)) {
+            *matched.pods.entry(namespace.into()).or_default() += 1;
+        }
+    }
+
+    /// Ends a round; gives its selectors.
+    pub(super) fn end(&mut self) -> Vec<Rc<Selector>> {
+        self.round = None;
+        let of_round = self.selectors.values_mut().filter(|matched| matched.progress == Progress::Counting);
+        let ended = of_round.map(|matched| {
+            matched.progress = Progress::Counted;
+            matched.selector.clone()
+        });
+        ended.collect()
+    }
+}
+
+// === impl Round ===
+
+impl Round {
+    /// Whether a pod is counted later in this round.
+    fn will_count(&self, pod: &NamespacedName) -> bool {
+        self.namespaces.contains(pod.namespace.as_str()) || self.pods.contains(pod)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use futures::FutureExt as _;
+
+    use super::*;
+    use crate::api::selector::Labels;
+
+    fn selector(pairs: &[(&str, &str)]) -> Selector {
+        let pairs = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        Selector::of_labels(Labels::from_iter(pairs))
+    }
+
+    fn pod(labels: &[(&str, &str)]) -> Pairs {
+        let mut pairs: Vec<Pair> = labels.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+        pairs.sort();
+        pairs.into()
+    }
+
+    fn name(namespace: &str, pod: &str) -> NamespacedName {
+        NamespacedName::new(namespace, pod)
+    }
+
+    /// Works off what changed; gives the selectors that moved.
+    fn moved(matcher: &RefCell<Matcher>) -> Vec<Selector> {
+        let (changes, moved) = (mem::take(&mut matcher.borrow_mut().changed), RefCell::new(Vec::new()));
+        let tell = |selector: &Selector| moved.borrow_mut().push(selector.clone());
+        let mut turns = Turns::new(|| std::future::ready(()));
+        apply(matcher, &changes, &tell, &mut turns).now_or_never().expect("its pauses are over at once");
+        moved.into_inner()
+    }
+
+    fn count_now(matcher: &RefCell<Matcher>, namespace: &str, labels: &[Pair]) {
+        let mut turns = Turns::new(|| std::future::ready(()));
+        count(matcher, namespace, labels, &mut turns).now_or_never().expect("its pauses are over at once");
+    }
+
+    /// spec 40 §7.10
+    #[test]
+    fn gateways_pods_are_counted_whenever_they_come() {
+        let gateway = selector(&[("app", "gw"), ("zone", "a")]);
+        let (right, wrong) =
+            (pod(&[("app", "gw"), ("other", "x"), ("zone", "a")]), pod(&[("app", "gw"), ("zone", "b")]));
+        let matcher = RefCell::new(Matcher::default());
+        let change = |namespace: &str, pod: &str, old: &[Pair], new: &[Pair]| {
+            matcher.borrow_mut().change(&name(namespace, pod), old, new);
+            moved(&matcher)
+        };
+        let next = |of_one: &[&str]| {
+            let pods = |namespace: &str| match namespace {
+                "one" => of_one.iter().map(|pod| name("one", pod)).collect(),
+                _ => vec![name("two", "a"), name("two", "b")],
+            };
+            matcher.borrow_mut().next_pod(pods)
+        };
+        matcher.borrow_mut().add(&gateway);
+        assert!(!matcher.borrow_mut().change(&name("one", "a"), &[], &right), "it is counted in the first round");
+        assert!(matcher.borrow_mut().begin(vec!["one".into(), "two".into()]));
+        assert_eq!(next(&["a", "b", "c"]), Some(name("one", "a")));
+        count_now(&matcher, "one", &right);
+        assert!(change("one", "c", &right, &wrong).is_empty(), "it is counted with its new labels");
+        assert_eq!(next(&[]), Some(name("one", "b")));
+        count_now(&matcher, "one", &wrong);
+        assert_eq!(next(&[]), Some(name("one", "c")));
+        count_now(&matcher, "one", &wrong);
+        assert!(change("two", "b", &[], &right).is_empty(), "it is counted with its namespace");
+        assert_eq!(change("three", "a", &[], &right), std::slice::from_ref(&gateway), "nobody counts it else");
+        assert!(change("one", "d", &[], &right).is_empty(), "it is the second");
+        assert_eq!(next(&[]), Some(name("two", "a")));
+        count_now(&matcher, "two", &wrong);
+        assert_eq!(next(&[]), Some(name("two", "b")));
+        count_now(&matcher, "two", &right);
+        assert_eq!(next(&[]), None);
+        assert_eq!(matcher.borrow_mut().end(), [Rc::new(gateway.clone())]);
+        assert!(change("one", "a", &right, &wrong).is_empty());
+        assert_eq!(change("one", "d", &right, &[]), std::slice::from_ref(&gateway), "it was the last");
+        let pods = || matcher.borrow().selectors[&1].pods.keys().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(pods(), ["three", "two"]);
+        matcher.borrow_mut().remove(&gateway);
+        assert!(change("two", "b", &right, &[]).is_empty() && matcher.borrow().by_lead.is_empty());
+    }
+
+    /// spec 40 §7.10
+    #[test]
+    fn gateways_pod_that_follows_another_leaves_no_gap() {
+        let gateway = selector(&[("app", "gw")]);
+        let matcher = RefCell::new(Matcher::default());
+        matcher.borrow_mut().add(&gateway);
+        matcher.borrow_mut().begin(Vec::new());
+        matcher.borrow_mut().end();
+        let labels = pod(&[("app", "gw")]);
+        matcher.borrow_mut().change(&name("one", "a"), &[], &labels);
+        assert_eq!(moved(&matcher), std::slice::from_ref(&gateway));
+        matcher.borrow_mut().change(&name("one", "b"), &[], &labels);
+        matcher.borrow_mut().change(&name("one", "a"), &labels, &[]);
+        assert!(moved(&matcher).is_empty());
+    }
+
+    /// spec 40 §12
+    #[test]
+    fn gateways_whose_selectors_all_match_a_pod_are_told_in_pieces() {
+        let labels: Vec<(String, &str)> = (0..14).map(|number| (format!("label-{number:02}"), "x")).collect();
+        let labels: Vec<(&str, &str)> = labels.iter().map(|(key, value)| (key.as_str(), *value)).collect();
+        let matcher = RefCell::new(Matcher::default());
+        for subset in 1..1_usize << labels.len() {
+            let chosen = labels.iter().enumerate().filter(|(bit, _)| subset >> bit & 1 == 1);
+            matcher.borrow_mut().add(&selector(&chosen.map(|(_, pair)| *pair).collect::<Vec<_>>()));
+        }
+        let all = (1 << labels.len()) - 1;
+        let pauses = Cell::new(0);
+        let (in_turn, most, told) = (Cell::new(0), Cell::new(0), Cell::new(0));
+        let pause = || {
+            pauses.set(pauses.get() + 1);
+            in_turn.set(0);
+            std::future::ready(())
+        };
+        let tell = |_: &Selector| {
+            told.set(told.get() + 1);
+            in_turn.set(in_turn.get() + 1);
+            most.set(most.get().max(in_turn.get()));
+        };
+        let labels = pod(&labels);
+        let one = name("one", "a");
+        assert!(!matcher.borrow_mut().change(&one, &[], &labels), "new selectors are not asked");
+        assert!(matcher.borrow_mut().begin(vec!["one".into()]));
+        let mut turns = Turns::new(pause);
+        count(&matcher, "one", &labels, &mut turns).now_or_never().expect("its pauses are over at once");
+        assert!(pauses.get() >= all / 64, "{}", pauses.get());
+        let counted = matcher.borrow().selectors.values().filter(|matched| matched.pods.contains_key("one")).count();
+        assert_eq!(counted, all);
+        matcher.borrow_mut().round = Some(Round::default());
+        assert_eq!(matcher.borrow_mut().end().len(), all);
+
+        assert!(!matcher.borrow_mut().change(&one, &labels, &labels), "its labels are as before");
+        assert!(matcher.borrow_mut().change(&one, &labels, &[]));
+        let changes = mem::take(&mut matcher.borrow_mut().changed);
+        apply(&matcher, &changes, &tell, &mut turns).now_or_never().expect("its pauses are over at once");
+        assert_eq!(told.get(), all);
+        assert!(most.get() <= 64, "{}", most.get());
+    }
+
+    #[test]
+    fn gateways_pod_is_asked_of_few_selectors() {
+        let mut matcher = Matcher::default();
+        for number in 0..1_000 {
+            matcher.add(&selector(&[("app", "gw"), ("number", &number.to_string())]));
+        }
+        let asked = |pair: (&str, &str)| matcher.led_by(&(pair.0.into(), pair.1.into())).len();
+        assert!(asked(("app", "gw")) <= 1, "{}", asked(("app", "gw")));
+        assert_eq!(asked(("number", "7")), 1);
+    }
+}
