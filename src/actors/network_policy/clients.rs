@@ -51,12 +51,13 @@ impl Clients {
         Self { watches: watches.collect() }
     }
 
-    /// What passes need: all who say whether there is a client. The right to see templates may not be granted (spec 40 §4).
+    /// What passes need: all who say whether there is a client. The right to see templates may not be granted (spec 40 §5.6);
+    /// one denial does not show that, a server that starts denies everything.
     pub(super) fn needs(&self) -> impl Iterator<Item = Need> {
         self.watches.iter().enumerate().map(|(number, (watch, _))| {
             let (mut need, watch) = (watch.need(), watch.clone());
             let is_listed = need.ready.clone();
-            need.ready = Rc::new(move || is_listed() || (number > 0 && watch.is_forbidden()));
+            need.ready = Rc::new(move || is_listed() || (number > 0 && watch.was_denied_lastingly()));
             need
         })
     }
@@ -70,7 +71,7 @@ impl Clients {
     /// Whether it is evidence that there is no client.
     pub(super) fn is_fresh(&self) -> bool {
         let mut all = self.watches.iter().enumerate();
-        all.all(|(number, (watch, _))| watch.is_fresh() || (number > 0 && watch.is_forbidden()))
+        all.all(|(number, (watch, _))| watch.is_fresh() || (number > 0 && watch.is_denied_lastingly()))
     }
 
     /// `tell` is told of each client that comes first or goes last.

@@ -121,7 +121,36 @@ fn gated_policies_of_a_template_outlive_a_restart() {
     });
 }
 
-/// spec 40 §4: the right to see templates may not be granted
+/// spec 40 §5.6: an API server that has not yet read its roles denies everything
+#[test]
+fn gated_policies_of_a_template_outlive_a_start_of_the_api_server() {
+    for is_restarted in [true, false] {
+        world(1, move |world| async move {
+            start(&world, gated()).await;
+            put(&world, cart(&[]));
+            deployment(&world);
+            has(&world, &OWN).await;
+            world.sim.clear_requests();
+            world.sim.set_faults(|info| {
+                let is_it = info.resource == "deployments" && info.user.starts_with("grm");
+                if is_it { Fault::FailBefore(Seen::forbidden(info)) } else { Fault::None }
+            });
+            if is_restarted {
+                world.stop().await;
+                begin(&world, gated()).await;
+            } else {
+                world.sim.break_watches(sim::WatchEnd::Disconnect);
+            }
+            seconds(3).await;
+            world.sim.clear_faults();
+            seconds(120).await;
+            assert_eq!(world.writes(), [""; 0]);
+            has(&world, &OWN).await;
+        });
+    }
+}
+
+/// spec 40 §5.6: the right to see templates may not be granted
 #[test]
 fn gated_policies_need_no_right_to_see_templates() {
     world(1, |world| async move {
@@ -132,6 +161,9 @@ fn gated_policies_need_no_right_to_see_templates() {
         start(&world, gated()).await;
         put(&world, cart(&[]));
         pod(&world, "shop", "one", to("cart-tcp-8443", "allowed"));
+        seconds(25).await;
+        has(&world, &[]).await;
+        seconds(75).await;
         has(&world, &OWN).await;
         world.sim.remove("pods", "shop", "one");
         has(&world, &[]).await;

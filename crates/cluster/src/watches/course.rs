@@ -111,8 +111,20 @@ impl Feed {
             // Not a broken connection or a busy server: it does not tell of this kind any more.
             self.unhear(scope);
         }
-        scope.forbidden.set(error.is_forbidden());
         scope.error.replace(Some(error.to_string()));
+        match error.is_forbidden() {
+            true => self.note_denial(scope),
+            false => scope.fail(),
+        }
+    }
+
+    /// The server denied the right to watch a scope. Readers are told when that has lasted.
+    pub(super) fn note_denial(&self, scope: &Scope) {
+        if scope.deny(self.env.clock.monotonic()) {
+            for member in self.members_of(scope) {
+                self.tell(&member, |sink| sink.denied());
+            }
+        }
     }
 
     /// One list if there is no position, then one watch until it ends.
@@ -137,7 +149,7 @@ impl Feed {
         let query = self.watch_query(position, scope.whole.get());
         let mut stream = self.cluster.watch(&self.key.resource, scope.namespace.as_deref(), query).await?;
         scope.opened.set(Some(self.env.clock.monotonic()));
-        scope.forbidden.set(false);
+        scope.allow();
         // To be let in again by who said nothing is no news.
         if scope.unreadable.get() == 0 && scope.silent.get() == 0 {
             self.hear_well(scope);

@@ -223,7 +223,7 @@ impl Feed {
         self.running.set(true);
         for scope in &self.home {
             scope.error.take();
-            scope.forbidden.set(false);
+            scope.allow();
             self.follow(scope);
         }
     }

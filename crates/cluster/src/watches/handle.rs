@@ -55,9 +55,19 @@ impl<R: Record> Watch<R> {
         self.member.whole
     }
 
-    /// Whether the server denies the right to watch, at least somewhere.
+    /// Whether the server denies the right to watch, at least somewhere. It may do so for a moment only, while it starts.
     pub fn is_forbidden(&self) -> bool {
         self.feed.with_scopes_of(&self.member, |scopes| scopes.iter().any(|scope| scope.forbidden.get()))
+    }
+
+    /// Whether the right to watch is missing, at least somewhere: the server has denied it for long, and done nothing else since.
+    pub fn is_denied_lastingly(&self) -> bool {
+        self.feed.with_scopes_of(&self.member, |scopes| scopes.iter().any(|scope| scope.is_denied_lastingly()))
+    }
+
+    /// Whether that was so once, and the right was not seen since.
+    pub fn was_denied_lastingly(&self) -> bool {
+        self.feed.with_scopes_of(&self.member, |scopes| scopes.iter().any(|scope| scope.was_denied_lastingly()))
     }
 
     /// Whether what is known of an object is evidence: as [`Store::is_fresh`], of the namespace it is in, and of itself.

@@ -15,6 +15,10 @@ use super::{
 /// In so many namespaces a kind is watched at most that may not be watched everywhere.
 pub const MOST_NAMESPACES: usize = 64;
 
+/// All namespaces are tried first after this time, stretched likewise: most who were denied for a moment only may watch by then.
+/// It shows that a denial lasts.
+const FIRST_TRY: Duration = Duration::from_secs(31);
+
 /// All namespaces are tried this often, stretched by up to a tenth: one request each time as long as they are denied.
 const TRY_EVERY: Duration = Duration::from_secs(600);
 
@@ -130,8 +134,10 @@ impl Feed {
     /// Tries all namespaces until they may be watched.
     async fn widen(self: Rc<Self>) {
         let Some(wide) = self.wide().cloned() else { return };
+        let mut pause = FIRST_TRY;
         loop {
-            tokio::time::sleep(self.env.random.jitter(TRY_EVERY, 0.1)).await;
+            tokio::time::sleep(self.env.random.jitter(pause, 0.1)).await;
+            pause = TRY_EVERY;
             match AssertUnwindSafe(self.list_everything(&wide)).catch_unwind().await {
                 Ok(Some(position)) => return self.watch_everywhere(&wide, position),
                 Ok(None) => {}
@@ -145,7 +151,7 @@ impl Feed {
 
     /// Lists everything if watching it is not denied; gives the version to watch from.
     async fn list_everything(&self, wide: &Scope) -> Option<String> {
-        if !self.may_watch_everywhere().await {
+        if !self.may_watch_everywhere(wide).await {
             return None;
         }
         wide.whole.set(self.is_whole());
@@ -171,7 +177,7 @@ impl Feed {
         tracing::info!(watch = %self.name, "a kind may be watched in all namespaces again");
         wide.position.replace(Some(position));
         wide.error.take();
-        wide.forbidden.set(false);
+        wide.allow();
         // This ends the task that runs this, at its next await.
         self.narrowed.take();
         self.hear(wide);
@@ -195,10 +201,21 @@ impl Feed {
     }
 
     /// Whether a watch of all namespaces can be opened, and stays open for a while.
-    async fn may_watch_everywhere(&self) -> bool {
-        let Ok(position) = self.version_of(None).await else { return false };
-        let query = self.watch_query(position, false);
-        let Ok(mut stream) = self.cluster.watch(&self.key.resource, None, query).await else { return false };
+    async fn may_watch_everywhere(&self, wide: &Scope) -> bool {
+        let opened = async {
+            let position = self.version_of(None).await?;
+            self.cluster.watch(&self.key.resource, None, self.watch_query(position, false)).await
+        };
+        let mut stream = match opened.await {
+            Ok(stream) => stream,
+            Err(error) => {
+                match error.is_forbidden() {
+                    true => self.note_denial(wide),
+                    false => wide.fail(),
+                }
+                return false;
+            }
+        };
         let broken = async { while stream.next().await.is_some_and(|event| event.is_ok()) {} };
         tokio::time::timeout(PROVEN_AFTER, broken).await.is_err()
     }

@@ -46,6 +46,8 @@ pub(super) trait Sink {
     fn show(&self, standing: Standing);
     /// It is watched elsewhere than before, or a scope stands differently.
     fn scopes_changed(&self);
+    /// The right to watch a scope is missing.
+    fn denied(&self);
     /// What it is known to be.
     fn state(&self) -> StoreState;
     /// How many objects it knows.
@@ -247,6 +249,10 @@ impl<R: Record> Sink for Reader<R> {
 
     fn scopes_changed(&self) {
         self.scopes.raise();
+    }
+
+    fn denied(&self) {
+        self.signal.raise();
     }
 
     fn state(&self) -> StoreState {

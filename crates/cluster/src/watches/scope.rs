@@ -3,6 +3,7 @@
 use std::{
     cell::{Cell, RefCell},
     rc::Rc,
+    time::Duration,
 };
 
 use kit::Fatal;
@@ -10,6 +11,9 @@ use tokio::{sync::Notify, task::JoinHandle, time::Instant};
 
 use super::super::store::IDLE_LIMIT;
 use crate::object::NamespacedName;
+
+/// Denials over so long show that a right is missing. Until an API server has read its roles, it denies everything.
+const LASTING: Duration = Duration::from_secs(30);
 
 /// How far the watch of one scope has come.
 #[derive(Default)]
@@ -38,9 +42,19 @@ pub(super) struct Scope {
     pub(super) silent: Cell<u32>,
     /// Whether the last list or watch was denied.
     pub(super) forbidden: Cell<bool>,
+    denials: Cell<Denials>,
     again: Cell<Again>,
     wake: Notify,
     task: RefCell<Option<Task>>,
+}
+
+/// The denials since the right to watch was there.
+#[derive(Debug, Clone, Copy, Default)]
+struct Denials {
+    /// The first and the last without another answer or failure in between.
+    row: Option<(Instant, Instant)>,
+    /// There were denials over [`LASTING`].
+    have_lasted: bool,
 }
 
 /// What a course has to begin anew with, because its readers are others than before.
@@ -87,6 +101,40 @@ impl Scope {
     /// Whether the server was heard of within [`IDLE_LIMIT`].
     pub(super) fn is_heard_of(&self) -> bool {
         self.heard.get().is_some_and(|heard| heard.elapsed() < IDLE_LIMIT)
+    }
+
+    /// The right to watch was denied; whether that has lasted now and had not before.
+    pub(super) fn deny(&self, now: Instant) -> bool {
+        self.forbidden.set(true);
+        let before = self.is_denied_lastingly();
+        let Denials { row, have_lasted } = self.denials.get();
+        let first = row.map_or(now, |(first, _)| first);
+        self.denials.set(Denials { row: Some((first, now)), have_lasted });
+        let has_lasted = self.is_denied_lastingly();
+        self.denials.set(Denials { row: Some((first, now)), have_lasted: have_lasted || has_lasted });
+        has_lasted && !before
+    }
+
+    /// Another answer, or none: it says nothing about the right.
+    pub(super) fn fail(&self) {
+        self.forbidden.set(false);
+        self.denials.set(Denials { row: None, ..self.denials.get() });
+    }
+
+    /// The right to watch is there, or may be.
+    pub(super) fn allow(&self) {
+        self.forbidden.set(false);
+        self.denials.take();
+    }
+
+    /// Whether denials that came over [`LASTING`], and nothing else since, show that the right to watch is missing.
+    pub(super) fn is_denied_lastingly(&self) -> bool {
+        self.denials.get().row.is_some_and(|(first, last)| last - first >= LASTING)
+    }
+
+    /// Whether denials showed that once, and the right was not seen since.
+    pub(super) fn was_denied_lastingly(&self) -> bool {
+        self.denials.get().have_lasted
     }
 
     /// Follows the server by this task instead of the one before.
@@ -160,5 +208,25 @@ impl Task {
 impl Drop for Task {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// spec 40 §5.6
+    #[test]
+    fn denials_show_a_missing_right_only_when_they_last() {
+        let (scope, start) = (Scope::new(1, None), Instant::now());
+        let deny = |seconds: u64| scope.deny(start + Duration::from_secs(seconds));
+        assert!(!deny(0) && !deny(29) && scope.forbidden.get() && !scope.is_denied_lastingly());
+        scope.fail();
+        assert!(!deny(31) && !deny(60) && !scope.was_denied_lastingly());
+        assert!(deny(61) && !deny(62), "it is told once");
+        scope.fail();
+        assert!(!scope.is_denied_lastingly() && scope.was_denied_lastingly());
+        scope.allow();
+        assert!(!deny(100) && !scope.is_denied_lastingly() && !scope.was_denied_lastingly());
     }
 }
