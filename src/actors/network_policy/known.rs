@@ -128,17 +128,19 @@ impl Known {
 
     // --- whom a change concerns
 
-    /// Services for which it matters which labels a namespace has (spec 40 §5.2).
-    pub(super) fn concerned_by_namespace(&self, namespace: &str, labels: &[&Labels]) -> BTreeSet<NamespacedName> {
-        let mut concerned: BTreeSet<_> = self.in_namespace.get(&namespace.into()).into_iter().collect();
-        for name in self.selecting.get(&()) {
-            let is_selecting =
-                |service: &Projected<Service>| labels.iter().any(|labels| service.fields.selects(labels));
-            if self.services.store().with(&name, is_selecting) == Some(true) {
-                concerned.insert(name);
-            }
-        }
-        concerned
+    /// The Services of a namespace. Beside them, its labels matter to those that select it (spec 40 §5.2).
+    pub(super) fn services_in(&self, namespace: &str) -> BTreeSet<NamespacedName> {
+        self.in_namespace.get(&namespace.into()).into_iter().collect()
+    }
+
+    /// Services that select namespaces.
+    pub(super) fn selecting(&self) -> Vec<NamespacedName> {
+        self.selecting.get(&())
+    }
+
+    /// Whether a Service selects a namespace with these labels.
+    pub(super) fn selects(&self, service: &NamespacedName, labels: &Labels) -> bool {
+        self.services.store().with(service, |service| service.fields.selects(labels)) == Some(true)
     }
 
     /// Services that the ingress controller exposes.
@@ -146,20 +148,17 @@ impl Known {
         self.by_backend.iter().flat_map(Index::keys).collect()
     }
 
-    /// Services that such a client concerns: of its namespace, and those that select the namespace.
-    pub(super) fn with_client(&self, (namespace, key): &Client) -> BTreeSet<NamespacedName> {
-        let own = self.by_own_client.iter().flat_map(|index| index.get(&(namespace.clone(), key.clone())));
-        let mut concerned: BTreeSet<_> = own.collect();
+    /// Services of its namespace that such a client concerns.
+    pub(super) fn with_client(&self, client: &Client) -> Vec<NamespacedName> {
+        self.by_own_client.iter().flat_map(|index| index.get(client)).collect()
+    }
+
+    /// Services that such a client concerns if they select its namespace, and the labels of that; none as long as it is not
+    /// known: they are woken when it comes.
+    pub(super) fn with_foreign_client(&self, (namespace, key): &Client) -> Option<(Vec<NamespacedName>, Labels)> {
         let name = NamespacedName::new("", &**namespace);
-        let Some(labels) = self.namespaces.store().with(&name, |namespace| namespace.fields.labels.clone()) else {
-            return concerned; // they are woken when it comes
-        };
-        for service in self.by_shared_client.iter().flat_map(|index| index.get(key)) {
-            if self.services.store().with(&service, |service| service.fields.selects(&labels)) == Some(true) {
-                concerned.insert(service);
-            }
-        }
-        concerned
+        let labels = self.namespaces.store().with(&name, |namespace| namespace.fields.labels.clone())?;
+        Some((self.by_shared_client.iter().flat_map(|index| index.get(key)).collect(), labels))
     }
 
     /// VirtualServices that name a Gateway.
@@ -189,8 +188,8 @@ impl Surroundings for Around<'_> {
         self.known.namespaces.store().with(&NamespacedName::new("", name), |namespace| namespace.fields.clone())
     }
 
-    fn each_namespace(&self, tell: &mut dyn FnMut(&str, &Namespace)) {
-        self.known.namespaces.store().for_each(|name, namespace| tell(&name.name, &namespace.fields));
+    fn namespaces(&self) -> Vec<String> {
+        self.known.namespaces.store().names().into_iter().map(|name| name.name).collect()
     }
 
     fn has_client(&self, namespace: &str, key: &str) -> bool {
@@ -208,10 +207,12 @@ impl Surroundings for Around<'_> {
         backends
     }
 
-    fn virtual_services(&self, service: &NamespacedName) -> Vec<(NamespacedName, VirtualService)> {
-        let names = self.known.by_destination.get(service).into_iter();
-        let known = |name: &NamespacedName| self.known.virtual_services.store().with(name, |it| it.fields.clone());
-        names.filter_map(|name| known(&name).map(|it| (name, it))).collect()
+    fn routes_to(&self, service: &NamespacedName) -> Vec<NamespacedName> {
+        self.known.by_destination.get(service)
+    }
+
+    fn virtual_service(&self, name: &NamespacedName) -> Option<VirtualService> {
+        self.known.virtual_services.store().with(name, |it| it.fields.clone())
     }
 
     fn gateway(&self, name: &NamespacedName) -> Option<Gateway> {

@@ -204,8 +204,8 @@ impl NetworkPolicies {
             if states[0] == states[1] {
                 return;
             }
-            let labels: Vec<_> = states.into_iter().flatten().map(|namespace| &namespace.labels).collect();
-            let mut concerned = known.concerned_by_namespace(&change.name.name, &labels);
+            soon.selecting(states.into_iter().flatten().map(|namespace| &namespace.labels), Wake::live(NAMESPACE));
+            let mut concerned = known.services_in(&change.name.name);
             let is_open = states.map(|namespace| namespace.is_some_and(|namespace| !namespace.is_terminating));
             if is_open[0] != is_open[1] {
                 if edge.as_deref() == Some(&*change.name.name) {
@@ -244,11 +244,8 @@ impl NetworkPolicies {
             }
         });
         if let Some(clients) = &self.known.clients {
-            let (waker, known) = (supervised.weak(), Rc::downgrade(&self.known));
-            clients.subscribe(move |client| {
-                let services = known.upgrade().map(|known| known.with_client(&client)).unwrap_or_default();
-                wake_all(&waker, services, Wake::live(CLIENT));
-            });
+            let soon = self.soon.clone();
+            clients.subscribe(move |client| soon.client(client, Wake::live(CLIENT)));
         }
     }
 

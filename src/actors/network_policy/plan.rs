@@ -12,7 +12,7 @@ use futures::FutureExt as _;
 use serde_json::Value;
 
 use super::{
-    desired::{self, Backend, Desired, IngressController, Route, View},
+    desired::{self, Backend, Desired, IngressController, Route, Union, View},
     exposure::{Gateway, VirtualService},
     failing::Failing,
     rules::Rules,
@@ -39,14 +39,16 @@ pub trait Surroundings {
     fn service(&self, name: &NamespacedName) -> Option<Service>;
     /// A namespace.
     fn namespace(&self, name: &str) -> Option<Namespace>;
-    /// Tells of each namespace.
-    fn each_namespace(&self, tell: &mut dyn FnMut(&str, &Namespace));
+    /// The names of all namespaces, in order.
+    fn namespaces(&self) -> Vec<String>;
     /// Whether there is, or is about to be, a pod with this client label; asked with `onlyForMatchingPods` only.
     fn has_client(&self, namespace: &str, key: &str) -> bool;
     /// Ports of a Service that Ingresses name; asked with an ingress controller only.
     fn backends(&self, service: &NamespacedName) -> Vec<Backend>;
-    /// VirtualServices that route to a Service.
-    fn virtual_services(&self, service: &NamespacedName) -> Vec<(NamespacedName, VirtualService)>;
+    /// VirtualServices that route to a Service, in order.
+    fn routes_to(&self, service: &NamespacedName) -> Vec<NamespacedName>;
+    /// What is kept of a VirtualService.
+    fn virtual_service(&self, name: &NamespacedName) -> Option<VirtualService>;
     /// What is kept of a Gateway; `None` if there is none of this name.
     fn gateway(&self, name: &NamespacedName) -> Option<Gateway>;
     /// Namespaces in which pods have these labels; `None` while that is not known.
@@ -116,9 +118,9 @@ pub async fn plan_in_turns<F: Future<Output = ()>>(
         Some(home) if home.is_terminating => return none("its namespace is being deleted"),
         Some(_) => {}
     }
-    let clients = clients(name, &service, around);
-    let mut plan = Plan { failing: Failing::of(name, &service, &clients), ..Plan::default() };
     let mut turns = Turns::new(pause);
+    let clients = clients(name, &service, around, &mut turns).await;
+    let mut plan = Plan { failing: Failing::of(name, &service, &clients), ..Plan::default() };
     let routes = routes(name, &service, around, &mut plan, &mut turns).await;
     plan.failing.round_off();
     let has_client = |namespace: &str, key: &str| !rules.only_for_matching_pods || around.has_client(namespace, key);
@@ -137,15 +139,15 @@ pub async fn plan_in_turns<F: Future<Output = ()>>(
         routes,
         explicit_world: rules.explicit_world,
     };
-    let mut wanted = Vec::new();
+    let mut union = Union::default();
     for (number, piece) in desired::pieces(&view).enumerate() {
         if number == MOST_PIECES {
             return Err(NoPlan::TooMany);
         }
-        wanted.extend(piece);
+        union.add(piece);
         turns.piece().await;
     }
-    plan.desired = Desired::of(wanted);
+    plan.desired = union.end(&mut turns).await;
     Ok(plan)
 }
 
@@ -153,14 +155,21 @@ fn is_open(around: &dyn Surroundings, namespace: &str) -> bool {
     around.namespace(namespace).is_some_and(|namespace| !namespace.is_terminating)
 }
 
-fn clients(name: &NamespacedName, service: &Service, around: &dyn Surroundings) -> Vec<String> {
+async fn clients<F: Future<Output = ()>, P: Fn() -> F>(
+    name: &NamespacedName,
+    service: &Service,
+    around: &dyn Surroundings,
+    turns: &mut Turns<P>,
+) -> Vec<String> {
     let mut clients = Vec::new();
     if service.selects_namespaces() {
-        around.each_namespace(&mut |client, namespace| {
-            if client != name.namespace && !namespace.is_terminating && service.selects(&namespace.labels) {
-                clients.push(client.to_owned());
+        for client in around.namespaces().into_iter().filter(|client| *client != name.namespace) {
+            let namespace = around.namespace(&client).filter(|namespace| !namespace.is_terminating);
+            if namespace.is_some_and(|namespace| service.selects(&namespace.labels)) {
+                clients.push(client);
             }
-        });
+            turns.piece().await;
+        }
     }
     clients
 }
@@ -176,10 +185,13 @@ async fn routes<F: Future<Output = ()>, P: Fn() -> F>(
     let mut routes = BTreeSet::new();
     // Nearly all Gateways name the same few pods.
     let mut places: BTreeMap<Selector, Option<Vec<String>>> = BTreeMap::new();
-    for (by, virtual_service) in around.virtual_services(name) {
+    // Any namespace may route to the Service; only its own counts.
+    for by in around.routes_to(name).into_iter().filter(|by| by.namespace == name.namespace) {
+        let Some(virtual_service) = around.virtual_service(&by) else { continue };
+        turns.piece().await;
         let to_it = virtual_service.destinations.iter().filter(|(to, _)| to == name);
         let ports: Rc<[u16]> = to_it.filter_map(|(_, port)| *port).collect();
-        if by.namespace != name.namespace || ports.is_empty() {
+        if ports.is_empty() {
             continue;
         }
         let (mut selectors, mut is_failing) = (BTreeSet::new(), false);
@@ -240,7 +252,7 @@ impl Namespace {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
 
     use serde_json::json;
 
@@ -288,7 +300,67 @@ mod tests {
         };
         let plan = plan_in_turns(&name, &rules, &cluster, pause).now_or_never().expect("its pauses are over at once");
         assert_eq!(plan.expect("there is one").desired.policies.len(), 2 * 2 * 1_001);
-        assert!(pauses.get() >= 2_002 / 64, "{}", pauses.get());
+        // Each namespace is asked, then a pair of policies is made for each of its ports, and these are put together.
+        assert!(pauses.get() >= (1_000 + 2_002 + 2 * 2_002) / 64, "{}", pauses.get());
+    }
+
+    /// Notes which VirtualServices are looked at.
+    struct Noting(Snapshot, RefCell<Vec<NamespacedName>>);
+
+    impl Surroundings for Noting {
+        fn service(&self, name: &NamespacedName) -> Option<Service> {
+            self.0.service(name)
+        }
+
+        fn namespace(&self, name: &str) -> Option<Namespace> {
+            self.0.namespace(name)
+        }
+
+        fn namespaces(&self) -> Vec<String> {
+            self.0.namespaces()
+        }
+
+        fn has_client(&self, namespace: &str, key: &str) -> bool {
+            self.0.has_client(namespace, key)
+        }
+
+        fn backends(&self, service: &NamespacedName) -> Vec<Backend> {
+            self.0.backends(service)
+        }
+
+        fn routes_to(&self, service: &NamespacedName) -> Vec<NamespacedName> {
+            self.0.routes_to(service)
+        }
+
+        fn virtual_service(&self, name: &NamespacedName) -> Option<VirtualService> {
+            self.1.borrow_mut().push(name.clone());
+            self.0.virtual_service(name)
+        }
+
+        fn gateway(&self, name: &NamespacedName) -> Option<Gateway> {
+            self.0.gateway(name)
+        }
+
+        fn namespaces_of_pods(&self, labels: &Selector) -> Option<Vec<Box<str>>> {
+            self.0.namespaces_of_pods(labels)
+        }
+    }
+
+    /// spec 40 §7.10: whoever routes to a Service from elsewhere costs it nothing
+    #[test]
+    fn plan_looks_at_the_virtual_services_of_its_own_namespace_only() {
+        let mut snapshot = cluster(3, 1);
+        for namespace in ["shop", "n0", "n1"] {
+            let destination = json!({ "host": "cart.shop.svc.cluster.local", "port": { "number": 1 } });
+            let spec = json!({ "gateways": ["gw"], "http": [{ "route": [{ "destination": destination }] }] });
+            let metadata = json!({ "namespace": namespace, "name": "routes" });
+            let (version, kind) = ("networking.istio.io/v1beta1", "VirtualService");
+            snapshot.add(&json!({ "apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec }));
+        }
+        let (noting, name) = (Noting(snapshot, RefCell::default()), NamespacedName::new("shop", "cart"));
+        assert_eq!(noting.0.routes_to(&name).len(), 3);
+        plan(&name, &rules(), &noting).expect("there is one");
+        assert_eq!(noting.1.take(), [NamespacedName::new("shop", "routes")]);
     }
 
     /// spec 40 §12: nothing is written or deleted for a Service for which there is no memory

@@ -25,6 +25,8 @@ const ALLOWED_PORTS: &str = "-allowed-ports";
 const SHOWN: usize = 200;
 /// Selectors of namespaces that an annotation may have: each is asked of each namespace.
 const MOST_SELECTORS: usize = 100;
+/// Labels, expressions and values that they may have together, for the same reason.
+const MOST_CONDITIONS: usize = 1_000;
 
 /// What is kept of a Service: what its policies depend on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -217,7 +219,37 @@ fn selectors(text: &str) -> Result<Vec<Selector>, String> {
     if selectors.len() > MOST_SELECTORS {
         return Err(format!("{} selectors are more than {MOST_SELECTORS}", selectors.len()));
     }
-    selectors.into_iter().enumerate().map(read).collect()
+    let selectors: Vec<Selector> = selectors.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
+    let of_expressions =
+        |selector: &Selector| -> usize { selector.expressions.iter().map(|it| 1 + it.values.len()).sum() };
+    let conditions: usize = selectors.iter().map(|selector| selector.labels.len() + of_expressions(selector)).sum();
+    if conditions > MOST_CONDITIONS {
+        return Err(format!("{conditions} labels, expressions and values are more than {MOST_CONDITIONS}"));
+    }
+    Ok(selectors)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// spec 40 §11 P12
+    #[test]
+    fn selectors_with_too_many_conditions_are_unusable() {
+        let of = |values: usize| {
+            let values: Vec<String> = (0..values).map(|number| format!("v{number}")).collect();
+            let expression = json!({ "key": "team", "operator": "NotIn", "values": values });
+            let selectors = json!([{ "matchLabels": { "a": "b" }, "matchExpressions": [expression] }, {}]).to_string();
+            let annotations = json!({ NAMESPACE_SELECTORS: selectors });
+            Service::of(&json!({ "metadata": { "annotations": annotations } })).clients
+        };
+        assert_eq!(of(998).map(|selectors| selectors.len()), Ok(2));
+        let error = of(999).expect_err("they are too many").to_string();
+        assert!(error.ends_with("1001 labels, expressions and values are more than 1000"), "{error}");
+        assert!(error.starts_with(&format!("annotation {NAMESPACE_SELECTORS}: ")), "{error}");
+    }
 }
 
 // === impl Targets ===

@@ -110,8 +110,8 @@ impl Snapshot {
 
     /// The Gateways by which a Service is reached.
     pub fn gateways_of(&self, service: &NamespacedName) -> BTreeSet<NamespacedName> {
-        let routes = self.virtual_services(service).into_iter().filter(|(name, _)| name.namespace == service.namespace);
-        routes.flat_map(|(_, virtual_service)| virtual_service.gateways).collect()
+        let routes = self.routes_to(service).into_iter().filter(|name| name.namespace == service.namespace);
+        routes.filter_map(|name| self.virtual_services.get(&name)).flat_map(|it| it.gateways.clone()).collect()
     }
 
     /// The Service whose labels a policy carries.
@@ -171,8 +171,8 @@ impl Surroundings for Snapshot {
         self.namespaces.get(name).cloned()
     }
 
-    fn each_namespace(&self, tell: &mut dyn FnMut(&str, &Namespace)) {
-        self.namespaces.iter().for_each(|(name, namespace)| tell(name, namespace));
+    fn namespaces(&self) -> Vec<String> {
+        self.namespaces.keys().cloned().collect()
     }
 
     fn has_client(&self, namespace: &str, key: &str) -> bool {
@@ -184,10 +184,13 @@ impl Surroundings for Snapshot {
         near.flat_map(|(_, backends)| exposure::ports_of(backends, service)).collect()
     }
 
-    fn virtual_services(&self, service: &NamespacedName) -> Vec<(NamespacedName, VirtualService)> {
+    fn routes_to(&self, service: &NamespacedName) -> Vec<NamespacedName> {
         let routes_to_it = |it: &VirtualService| it.destinations.iter().any(|(to, _)| to == service);
-        let all = self.virtual_services.iter().filter(|(_, it)| routes_to_it(it));
-        all.map(|(name, it)| (name.clone(), it.clone())).collect()
+        self.virtual_services.iter().filter(|(_, it)| routes_to_it(it)).map(|(name, _)| name.clone()).collect()
+    }
+
+    fn virtual_service(&self, name: &NamespacedName) -> Option<VirtualService> {
+        self.virtual_services.get(name).cloned()
     }
 
     fn gateway(&self, name: &NamespacedName) -> Option<Gateway> {

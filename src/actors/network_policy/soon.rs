@@ -1,5 +1,6 @@
 //! Follows the pods of Gateways that changed, and wakes the Services behind them: those of all that changed in a turn together,
 //! each once, with pauses. There may be thousands of Gateways, and a VirtualService may have thousands of Gateways and Services.
+//! In the same way it wakes Services that select namespaces: their selectors are long, and each is asked.
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
@@ -11,7 +12,8 @@ use cluster::object::NamespacedName;
 use kit::Wake;
 use tokio::task::yield_now;
 
-use super::{gateway_pods::GatewayPods, known::Known, turns::Turns};
+use super::{clients::Client, gateway_pods::GatewayPods, known::Known, turns::Turns};
+use crate::api::selector::Labels;
 
 /// Wakes the actor of a Service.
 type Waker = Box<dyn Fn(&NamespacedName, Wake<()>)>;
@@ -33,6 +35,9 @@ struct Pending {
     /// Gateways whose Services are woken.
     gateways: BTreeSet<NamespacedName>,
     services: BTreeSet<NamespacedName>,
+    /// Labels that namespaces have or had.
+    labels: BTreeSet<Labels>,
+    clients: BTreeSet<Client>,
     wake: Wake<()>,
 }
 
@@ -70,6 +75,18 @@ impl Soon {
         self.add(wake);
     }
 
+    /// Those that select a namespace with these labels are.
+    pub(super) fn selecting<'l>(self: &Rc<Self>, labels: impl IntoIterator<Item = &'l Labels>, wake: Wake<()>) {
+        self.pending.borrow_mut().labels.extend(labels.into_iter().cloned());
+        self.add(wake);
+    }
+
+    /// Those that such a client concerns are.
+    pub(super) fn client(self: &Rc<Self>, client: Client, wake: Wake<()>) {
+        self.pending.borrow_mut().clients.insert(client);
+        self.add(wake);
+    }
+
     fn add(self: &Rc<Self>, wake: Wake<()>) {
         self.pending.borrow_mut().wake.merge(wake);
         if !self.is_under_way.replace(true) {
@@ -101,6 +118,25 @@ impl Soon {
             for name in known.routes_by(&gateway) {
                 if routes.insert(name.clone()) {
                     services.extend(known.services_of(&name));
+                }
+                turns.piece().await;
+            }
+            turns.piece().await;
+        }
+        for labels in &pending.labels {
+            for service in known.selecting() {
+                if known.selects(&service, labels) {
+                    services.insert(service);
+                }
+                turns.piece().await;
+            }
+        }
+        for client in &pending.clients {
+            services.extend(known.with_client(client));
+            let (foreign, labels) = known.with_foreign_client(client).unwrap_or_default();
+            for service in foreign {
+                if known.selects(&service, &labels) {
+                    services.insert(service);
                 }
                 turns.piece().await;
             }

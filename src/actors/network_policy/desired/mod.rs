@@ -8,15 +8,21 @@ mod gateways;
 mod ingress;
 mod world;
 
-use std::rc::Rc;
+use std::{
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    future::Future,
+    rc::Rc,
+};
 
 use cluster::object::NamespacedName;
+use futures::FutureExt as _;
 
 use super::{
     label::Key,
     name::{self, Name, Peers},
     policy::{Direction, Opening, Policy},
     service::Service,
+    turns::Turns,
 };
 use crate::api::selector::Selector;
 
@@ -88,12 +94,23 @@ pub struct Wanted {
     shortened: Option<Key>,
 }
 
+/// One policy per name: openings are put together. What selects other pods cannot be: the first keeps the name, others get a
+/// suffix (spec 40 §7.11).
+#[derive(Debug, Default)]
+pub struct Union {
+    policies: BTreeMap<(NamespacedName, Direction, String, Selector), Policy>,
+    shortened: BTreeSet<Key>,
+}
+
 /// The policies of one port and one namespace.
 pub type Piece = Vec<Wanted>;
 
 /// The policies a Service should have.
 pub fn desired(view: &View<'_>) -> Desired {
-    Desired::of(pieces(view).flatten().collect())
+    let mut union = Union::default();
+    pieces(view).for_each(|piece| union.add(piece));
+    let at_once = union.end(&mut Turns::new(|| std::future::ready(()))).now_or_never();
+    at_once.expect("it waits for nothing but its pauses, and these are over at once")
 }
 
 /// What its policies are made from. Each piece is computed when it is asked for: there may be very many.
@@ -106,17 +123,42 @@ pub fn pieces<'v>(view: &'v View<'_>) -> impl Iterator<Item = Piece> + 'v {
     })
 }
 
-// === impl Desired ===
+// === impl Union ===
 
-impl Desired {
-    /// Of all that the kinds of clients want.
-    pub fn of(wanted: Vec<Wanted>) -> Self {
-        let (policies, shortened): (Vec<Policy>, Vec<Option<Key>>) =
-            wanted.into_iter().map(|wanted| (wanted.policy, wanted.shortened)).unzip();
-        let mut shortened: Vec<Key> = shortened.into_iter().flatten().collect();
-        shortened.sort();
-        shortened.dedup();
-        Self { policies: united(policies), shortened }
+impl Union {
+    /// Adds what a kind of client wants.
+    pub fn add(&mut self, piece: Piece) {
+        for Wanted { mut policy, shortened } in piece {
+            self.shortened.extend(shortened);
+            let key = (policy.name.clone(), policy.direction, subject_text(&policy), policy.subject.clone());
+            match self.policies.entry(key) {
+                Entry::Occupied(mut known) => known.get_mut().openings.append(&mut policy.openings),
+                Entry::Vacant(place) => {
+                    place.insert(policy);
+                }
+            }
+        }
+    }
+
+    /// All that was added.
+    pub async fn end<F: Future<Output = ()>, P: Fn() -> F>(self, turns: &mut Turns<P>) -> Desired {
+        let mut policies: Vec<Policy> = Vec::with_capacity(self.policies.len());
+        // All of one name follow each other.
+        let mut plain: Option<NamespacedName> = None;
+        for ((name, _, text, _), mut policy) in self.policies {
+            policy.openings.sort();
+            policy.openings.dedup();
+            if plain.as_ref() == Some(&name) {
+                policy.name.name = name::beside(&name.name, &text);
+            } else {
+                plain = Some(name);
+            }
+            policies.push(policy);
+            turns.piece().await;
+        }
+        // Nearly all are in order already.
+        policies.sort_by(|one, other| one.name.cmp(&other.name));
+        Desired { policies, shortened: self.shortened.into_iter().collect() }
     }
 }
 
@@ -153,38 +195,6 @@ impl Backend {
             (None, None) => None,
         }
     }
-}
-
-/// One policy per name: openings are put together. What selects other pods cannot be: the first keeps the name, others get a
-/// suffix (spec 40 §7.11).
-fn united(mut wanted: Vec<Policy>) -> Vec<Policy> {
-    wanted.sort_by_cached_key(|policy| (policy.name.clone(), policy.direction, subject_text(policy)));
-    let mut united: Vec<Policy> = Vec::with_capacity(wanted.len());
-    for mut policy in wanted {
-        if let Some(last) =
-            united.last_mut().filter(|last| last.name == policy.name && last.direction == policy.direction)
-            && last.subject == policy.subject
-        {
-            last.openings.append(&mut policy.openings);
-            continue;
-        }
-        united.push(policy);
-    }
-    for policy in &mut united {
-        policy.openings.sort();
-        policy.openings.dedup();
-    }
-    // All of one name follow each other.
-    let mut plain: Option<NamespacedName> = None;
-    for policy in &mut united {
-        if plain.as_ref() == Some(&policy.name) {
-            policy.name.name = name::beside(&policy.name.name, &subject_text(policy));
-        } else {
-            plain = Some(policy.name.clone());
-        }
-    }
-    united.sort_by(|one, other| one.name.cmp(&other.name));
-    united
 }
 
 /// `key=value`, sorted, joined with commas.
