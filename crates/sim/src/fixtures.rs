@@ -5,10 +5,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    Sim, body, defaults, kinds,
+    Sim, body, defaults, kinds, managed_fields,
     state::State,
     storage::{Key, Object, Scope},
 };
+
+/// The field manager of what [`Sim::edit`] changes.
+pub const EDITOR: &str = "editor";
 
 /// An object that cannot be put into the simulator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -98,7 +101,8 @@ impl Sim {
         Ok(stored)
     }
 
-    /// Changes a stored object with a new version, past all rules; `false` if there is none.
+    /// Changes a stored object with a new version, past all rules; `false` if there is none. What changed belongs to
+    /// [`EDITOR`] then: a server lets nobody write without a name.
     pub fn edit(&self, resource: &str, namespace: &str, name: &str, change: impl FnOnce(&mut Value)) -> bool {
         let mut state = self.shared.state();
         let (group, resource) = state.home(resource);
@@ -106,6 +110,7 @@ impl Sim {
         let Some(object) = state.storage.get(&key).cloned() else { return false };
         let mut value = object.value.clone();
         change(&mut value);
+        state.note_edit(&object.value, &mut value);
         state.store(key, value);
         true
     }
@@ -142,6 +147,30 @@ impl State {
             });
             self.put_object(key, namespace);
         }
+    }
+
+    /// Enters who changed an object in [`Sim::edit`], unless the change said so itself. A status is written by itself.
+    fn note_edit(&self, old: &Value, new: &mut Value) {
+        if old["metadata"]["managedFields"] != new["metadata"]["managedFields"] {
+            return;
+        }
+        let text = |field: &str| new[field].as_str().unwrap_or_default();
+        let kind = self.registry.find_kind(text("apiVersion"), text("kind"));
+        let now = self.clock.text();
+        let Some(status) = kind.filter(|kind| kind.has_status).map(|_| new["status"].take()) else {
+            managed_fields::record(Some(old), new, EDITOR, "", &now);
+            return;
+        };
+        let put = |object: &mut Value, status: &Value| match (status, object.as_object_mut()) {
+            (_, None) => {}
+            (Value::Null, Some(fields)) => drop(fields.remove("status")),
+            (status, Some(fields)) => drop(fields.insert("status".into(), status.clone())),
+        };
+        put(new, &old["status"]);
+        managed_fields::record(Some(old), new, EDITOR, "", &now);
+        let main = new.clone();
+        put(new, &status);
+        managed_fields::record(Some(&main), new, EDITOR, "status", &now);
     }
 
     fn put_fixture(&mut self, kind: &kinds::Kind, key: Key, mut object: Value) -> Result<Value, PutError> {

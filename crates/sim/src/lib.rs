@@ -68,7 +68,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 pub use fault::{EventFault, EventInfo, Fault, NONSENSE, Process, Seen, WatchEnd};
-pub use fixtures::PutError;
+pub use fixtures::{EDITOR, PutError};
 pub use record::Recorded;
 pub use request::RequestInfo;
 pub use starting::Start;

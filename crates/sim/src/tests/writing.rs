@@ -306,3 +306,21 @@ fn mutations_are_part_of_the_write_they_change() {
         assert_eq!(first["metadata"]["resourceVersion"], second["metadata"]["resourceVersion"]);
     });
 }
+
+/// facts §10: what a test changes by hand belongs to somebody, as on a server; a status is written by itself.
+#[test]
+fn edits_of_fixtures_belong_to_the_editor() {
+    run(async {
+        let bench = Bench::new();
+        bench.post(MAPS, config_map("a")).await;
+
+        bench.sim.edit("configmaps", "default", "a", |live| live["data"]["edited"] = "x".into());
+
+        let live = bench.sim.object("configmaps", "default", "a").unwrap();
+        let entries = live["metadata"]["managedFields"].as_array().unwrap();
+        let edited: Vec<_> =
+            entries.iter().filter(|entry| entry["fieldsV1"]["f:data"]["f:edited"].is_object()).collect();
+        assert_eq!(edited.len(), 1, "{live}");
+        assert_eq!(edited[0]["manager"], crate::EDITOR);
+    });
+}
