@@ -216,9 +216,10 @@ fn a_set_is_announced_again_after_the_bundle_was_ignored() {
     });
 }
 
-/// spec 10 §5.2: who asks for a run gets one, also for an object that was repaired just before.
+/// spec 10 §5.2, §5.4, decision 37: who asks for a run gets one at once; an object that was repaired just before waits for its turn
+/// all the same.
 #[test]
-fn an_operation_repairs_what_would_wait_for_its_turn() {
+fn an_operation_runs_at_once_and_repairs_what_is_fought_over_in_its_turn() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[config_map("a", "v")]);
@@ -229,14 +230,18 @@ fn an_operation_repairs_what_would_wait_for_its_turn() {
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
         edit();
+        set_status(&world, "one", |status| status["conditions"] = json!([]));
         world
             .patch_bundle("one", json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}}))
             .await;
         tokio::time::sleep(Duration::from_millis(500)).await;
 
-        assert_eq!(world.value("a").as_deref(), Some("v"));
         let annotations = world.ask("GET", &mr_path("one"), None).await.unwrap()["metadata"]["annotations"].clone();
         assert_eq!(annotations.get("gardener.cloud/operation"), None);
+        assert!(world.is_applied("one"), "the run set the condition right: {:?}", world.mr("one"));
+        assert_eq!(world.value("a").as_deref(), Some("edited"), "its last repair was 5 s ago, its pause is of 16 s");
+        seconds(11).await;
+        assert_eq!(world.value("a").as_deref(), Some("v"));
     });
 }
 
