@@ -1,10 +1,10 @@
-//! While an object is fought over, conditions do not flip with each of our own writes: a status is written when it has stood for
-//! a while (spec 20 §4.3, spec 10 §5.4).
+//! While an object is fought over, conditions do not flip with each of our own writes: a status, or a text, is written when it has
+//! stood for a while (spec 20 §4.3, spec 10 §5.4).
 
 use std::time::Duration;
 
 use super::{
-    memory::HealthMemory,
+    memory::{Flip, HealthMemory},
     pass::NewCondition,
     run::HealthRun,
     survey::{Answer, Survey},
@@ -27,13 +27,13 @@ impl HealthRun<'_> {
         let now = controller.env.clock.monotonic();
         let mut again: Option<Duration> = None;
         reports.retain(|(kind, report)| {
-            let known = conditions::find(&mr.status.conditions, kind).map(|condition| &condition.status);
+            let known = conditions::find(&mr.status.conditions, kind);
             // The first verdict on a set is never held back.
-            let was_known = matches!(known, Some(ConditionStatus::True | ConditionStatus::False));
+            let known = known.filter(|known| matches!(known.status, ConditionStatus::True | ConditionStatus::False));
+            let flip = known.and_then(|known| Flip::between(known, report));
             let named = survey.named(kind).and_then(|index| mr.status.resources.get(index)).map(ResourceRef::key);
             let hold = controller.health_registry.hold(&self.pass.key, named.as_ref(), now);
-            let hold = hold.filter(|_| was_known && known != Some(&report.status));
-            let left = memory.holds_back(kind, &report.status, hold, now);
+            let left = memory.holds_back(kind, flip.zip(hold), now);
             again = again.into_iter().chain(left).min();
             left.is_none()
         });

@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, time::Duration};
 use tokio::time::Instant;
 
 use crate::{
-    actors::health::Judgement,
+    actors::health::{Judgement, report::Report},
     api::{
-        conditions::ConditionStatus,
+        conditions::{Condition, ConditionStatus},
         object::{GroupKind, GroupVersionKind, ObjectKey},
     },
 };
@@ -31,8 +31,8 @@ pub(crate) struct HealthMemory {
     not_before: Option<Instant>,
     /// The bundle was applied since the last look.
     applied: bool,
-    /// Conditions with another status than the one that is written, and since when.
-    flipping: BTreeMap<&'static str, (ConditionStatus, Instant)>,
+    /// Conditions that should say something else than is written, and since when.
+    flipping: BTreeMap<&'static str, (Flip, Instant)>,
 }
 
 /// Time that a bundle rests after a look, for each object it has: while a thousand objects come up, it is not walked over
@@ -41,6 +41,15 @@ const REST: Duration = Duration::from_micros(200);
 
 /// The longest rest.
 const LONGEST_REST: Duration = Duration::from_secs(1);
+
+/// What a condition should say instead of what is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Flip {
+    /// Another status, whatever the text.
+    Status(ConditionStatus),
+    /// The same status for another reason, or with another text.
+    Text(Report),
+}
 
 /// An object that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +69,19 @@ pub(super) struct Quoted {
     pub(super) fingerprint: u64,
     /// How they were quoted.
     pub(super) block: String,
+}
+
+// === impl Flip ===
+
+impl Flip {
+    /// From what is written to what was found; `None` if that is the same.
+    pub(super) fn between(written: &Condition, found: &Report) -> Option<Self> {
+        if written.status != found.status {
+            return Some(Self::Status(found.status.clone()));
+        }
+        let is_same = written.reason == found.reason && written.message == found.message;
+        (!is_same).then(|| Self::Text(found.clone()))
+    }
 }
 
 // === impl HealthMemory ===
@@ -83,28 +105,22 @@ impl HealthMemory {
         self.not_before = Some(now + rest);
     }
 
-    /// How long a condition has to wait for its new status; it has to stand for `hold`.
+    /// How long a condition has to wait until it says something else: what it should say has to stand for so long. `None` if it
+    /// says that already, or nothing holds it back.
     pub(super) fn holds_back(
         &mut self,
         kind: &'static str,
-        status: &ConditionStatus,
-        hold: Option<Duration>,
+        flip: Option<(Flip, Duration)>,
         now: Instant,
     ) -> Option<Duration> {
-        let since = match (hold, self.flipping.get(kind)) {
-            (Some(_), Some((flipping, since))) if flipping == status => *since,
-            (Some(_), _) => now,
-            (None, _) => {
-                self.flipping.remove(kind);
-                return None;
-            }
-        };
-        let left = (since + hold?).saturating_duration_since(now);
+        let before = self.flipping.remove(kind);
+        let (flip, hold) = flip?;
+        let since = before.filter(|(before, _)| *before == flip).map_or(now, |(_, since)| since);
+        let left = (since + hold).saturating_duration_since(now);
         if left.is_zero() {
-            self.flipping.remove(kind);
             return None;
         }
-        self.flipping.insert(kind, (status.clone(), since));
+        self.flipping.insert(kind, (flip, since));
         Some(left)
     }
 
@@ -271,14 +287,33 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_status_is_held_back_until_it_has_stood() {
         let (mut memory, now, second) = (HealthMemory::default(), Instant::now(), Duration::from_secs(1));
-        let (yes, no, hold) = (ConditionStatus::True, ConditionStatus::False, Some(2 * second));
+        let flip = |status| Some((Flip::Status(status), 2 * second));
+        let (yes, no) = (|| flip(ConditionStatus::True), || flip(ConditionStatus::False));
 
-        assert_eq!(memory.holds_back("a", &no, None, now), None);
-        assert_eq!(memory.holds_back("a", &no, hold, now), Some(2 * second));
-        assert_eq!(memory.holds_back("a", &no, hold, now + second), Some(second));
-        assert_eq!(memory.holds_back("b", &no, hold, now + second), Some(2 * second));
-        assert_eq!(memory.holds_back("a", &yes, hold, now + second), Some(2 * second), "another one");
-        assert_eq!(memory.holds_back("a", &yes, hold, now + 3 * second), None);
-        assert_eq!(memory.holds_back("a", &yes, hold, now + 3 * second), Some(2 * second), "it was written");
+        assert_eq!(memory.holds_back("a", None, now), None);
+        assert_eq!(memory.holds_back("a", no(), now), Some(2 * second));
+        assert_eq!(memory.holds_back("a", no(), now + second), Some(second));
+        assert_eq!(memory.holds_back("b", no(), now + second), Some(2 * second));
+        assert_eq!(memory.holds_back("a", yes(), now + second), Some(2 * second), "another one");
+        assert_eq!(memory.holds_back("a", yes(), now + 3 * second), None);
+        assert_eq!(memory.holds_back("a", yes(), now + 3 * second), Some(2 * second), "it was written");
+        assert_eq!(memory.holds_back("a", None, now + 4 * second), None);
+        assert_eq!(memory.holds_back("a", yes(), now + 4 * second), Some(2 * second), "it did not stand");
+    }
+
+    /// spec 20 §4.3: a status that others overtake with texts is not held back by them.
+    #[test]
+    fn a_flip_is_of_the_status_or_else_of_the_text() {
+        let found =
+            |status: ConditionStatus, message: &str| Report { status, reason: "R".into(), message: message.into() };
+        let written = serde_json::json!({ "type": "C", "status": "True", "reason": "R", "message": "a" });
+        let written: Condition = serde_json::from_value(written).expect("a condition");
+
+        assert_eq!(Flip::between(&written, &found(ConditionStatus::True, "a")), None);
+        let text = found(ConditionStatus::True, "b");
+        assert_eq!(Flip::between(&written, &text), Some(Flip::Text(text)));
+        let status = Some(Flip::Status(ConditionStatus::False));
+        assert_eq!(Flip::between(&written, &found(ConditionStatus::False, "b")), status);
+        assert_eq!(Flip::between(&written, &found(ConditionStatus::False, "c")), status);
     }
 }
