@@ -31,11 +31,25 @@ pub(crate) struct Revalidation {
     /// Another one in each process, so that nobody's turn is always late.
     seed: u64,
     /// Since when answers may differ: for all objects, for those of a kind, for those in a namespace.
-    everything: Cell<u64>,
-    kinds: RefCell<BTreeMap<GroupKind, u64>>,
-    namespaces: RefCell<BTreeMap<String, u64>>,
+    everything: RefCell<Since>,
+    kinds: RefCell<BTreeMap<GroupKind, Since>>,
+    namespaces: RefCell<BTreeMap<String, Since>>,
     /// The last of these times.
     latest: Cell<u64>,
+}
+
+/// Since when answers may differ: when changes have settled. Changes that follow each other faster than they settle put nothing off:
+/// the time of an earlier one stays until a later one has settled.
+#[derive(Debug, Default, Clone, Copy)]
+struct Since {
+    /// Had settled when the last change came, or is the first to settle after it.
+    first: u64,
+    /// Settles next; then it takes the place of the first one.
+    next: u64,
+    /// The last change.
+    last: u64,
+    /// The last change that no other one preceded for [`SPREAD`]: nobody waits for a turn.
+    at_once: u64,
 }
 
 // === impl Revalidation ===
@@ -51,17 +65,25 @@ impl Revalidation {
         let since = self.since(now);
         match kinds {
             None => {
-                self.everything.set(since);
+                self.everything.borrow_mut().add(since, now);
                 self.kinds.borrow_mut().clear();
             }
-            Some(kinds) => self.kinds.borrow_mut().extend(kinds.iter().map(|kind| (kind.clone(), since))),
+            Some(kinds) => {
+                let mut known = self.kinds.borrow_mut();
+                kinds.iter().for_each(|kind| known.entry(kind.clone()).or_default().add(since, now));
+            }
         }
     }
 
-    /// Answers about the objects in a namespace may differ from now on.
-    pub(crate) fn namespace_changed(&self, namespace: &str, now: u64) {
+    /// Answers about the objects in a namespace may differ from now on. `at_once`: they do not wait for the turn of their bundle.
+    pub(crate) fn namespace_changed(&self, namespace: &str, at_once: bool, now: u64) {
         let since = self.since(now);
-        self.namespaces.borrow_mut().insert(namespace.to_owned(), since);
+        let mut known = self.namespaces.borrow_mut();
+        let known = known.entry(namespace.to_owned()).or_default();
+        known.add(since, now);
+        if at_once {
+            known.at_once = since;
+        }
     }
 
     /// A namespace is gone, and its objects with it.
@@ -77,18 +99,20 @@ impl Revalidation {
 
     /// Whether an object that was written at `sent` is to be sent again.
     pub(crate) fn is_due(&self, bundle: &NamespacedName, object: &ObjectKey, sent: u64, now: u64) -> bool {
-        self.due(bundle, sent).is_some_and(|due| due <= now) || self.is_outdated(object, sent, now)
+        self.due(bundle, sent).is_some_and(|due| due <= now) || self.is_outdated(bundle, object, sent, now)
     }
 
-    /// Whether admission may answer otherwise than when the object was written.
-    fn is_outdated(&self, object: &ObjectKey, sent: u64, now: u64) -> bool {
+    /// Whether admission may answer otherwise than when the object was written. What was written since the last turn of its
+    /// bundle waits for the next one, whatever else the bundle is looked at for.
+    fn is_outdated(&self, bundle: &NamespacedName, object: &ObjectKey, sent: u64, now: u64) -> bool {
         if sent >= self.latest.get() {
             return false;
         }
-        let is_after = |since: Option<u64>| since.is_some_and(|since| sent < since && since <= now);
-        is_after(Some(self.everything.get()))
-            || is_after(self.kinds.borrow().get(&object.group_kind()).copied())
-            || is_after(self.namespaces.borrow().get(&object.namespace).copied())
+        let is_turn = self.round(bundle, sent) < self.round(bundle, now);
+        let is_after = |since: Option<&Since>| since.is_some_and(|since| since.is_after(sent, is_turn, now));
+        is_after(Some(&self.everything.borrow()))
+            || is_after(self.kinds.borrow().get(&object.group_kind()))
+            || is_after(self.namespaces.borrow().get(&object.namespace))
     }
 
     /// When an object of a bundle that was written at `sent` is to be sent again without another reason: between half a
@@ -105,9 +129,37 @@ impl Revalidation {
     /// The next turn of a bundle at `earliest` or later. Each has one in each [`SPREAD`].
     pub(crate) fn turn(&self, bundle: &NamespacedName, earliest: u64) -> u64 {
         let round = millis(SPREAD);
-        let turn = hash(&(self.seed, bundle)) % round;
-        let wait = (turn + round - earliest % round) % round;
+        let wait = (self.first_turn(bundle) + round - earliest % round) % round;
         earliest.saturating_add(wait)
+    }
+
+    /// How many turns a bundle had.
+    fn round(&self, bundle: &NamespacedName, now: u64) -> u64 {
+        (now.saturating_add(millis(SPREAD)) - self.first_turn(bundle)) / millis(SPREAD)
+    }
+
+    fn first_turn(&self, bundle: &NamespacedName) -> u64 {
+        hash(&(self.seed, bundle)) % millis(SPREAD)
+    }
+}
+
+// === impl Since ===
+
+impl Since {
+    /// There was a change that settles at `since`.
+    fn add(&mut self, since: u64, now: u64) {
+        if self.last <= now {
+            (self.first, self.next) = (self.last, since);
+        } else if self.next <= now {
+            (self.first, self.next) = (self.next, self.last);
+        }
+        self.last = since;
+    }
+
+    /// Whether a change has settled after `sent`; `is_turn` says that it is the turn of what was sent then.
+    fn is_after(&self, sent: u64, is_turn: bool, now: u64) -> bool {
+        let is_between = |since: u64| sent < since && since <= now;
+        is_between(self.at_once) || (is_turn && [self.first, self.next, self.last].into_iter().any(is_between))
     }
 }
 
@@ -169,13 +221,40 @@ mod tests {
         assert!(!due("ConfigMap", "ns", settled) && !due("Secret", "ns", 0));
         assert!(!known.is_due(&bundle(1), &key("ConfigMap", "ns"), 0, settled - 1), "the server may not know yet");
 
-        known.namespace_changed("ns", 10_000);
+        known.namespace_changed("ns", false, 10_000);
         assert!(due("Secret", "ns", 9_000) && !due("Secret", "other", 9_000));
         known.namespace_gone("ns");
         assert!(!due("Secret", "ns", 9_000));
 
         known.kinds_changed(None, 20_000);
         assert!(due("Secret", "other", 19_000) && due("ConfigMap", "ns", 9_000) && !due("ConfigMap", "ns", 22_000));
+    }
+
+    /// spec 10 §11.3 (a), (b): changes that never end put nothing off, and send nothing more than once in a minute.
+    #[test]
+    fn revalidation_is_due_once_in_a_minute_while_something_changes_all_the_time() {
+        for (pause, of_namespace) in [(250, true), (250, false), (1_000, true), (1_900, false), (2_000, true)] {
+            let known = Revalidation::new(None, 7);
+            let (object, mut sent, mut writes) = (key("ConfigMap", "ns"), 0, Vec::new());
+            for now in (0..600_000).step_by(50) {
+                if now % pause == 0 {
+                    match of_namespace {
+                        true => known.namespace_changed("ns", now == 0, now),
+                        false => known.kinds_changed(None, now),
+                    }
+                }
+                // Other causes have the bundle looked at all the time.
+                if known.is_due(&bundle(1), &object, sent, now) {
+                    sent = now;
+                    writes.push(now);
+                }
+            }
+            assert!((10..=12).contains(&writes.len()), "{pause}: {writes:?}");
+            assert!(writes.windows(2).skip(1).all(|two| two[1] - two[0] > 55_000), "{pause}: {writes:?}");
+            let last = 599_950 / pause * pause + millis(SETTLING);
+            let turn = known.turn(&bundle(1), last);
+            assert!(known.is_due(&bundle(1), &object, sent, turn), "{pause}: the last change counts too");
+        }
     }
 
     /// spec 10 §11.3 (a)

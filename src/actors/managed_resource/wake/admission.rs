@@ -212,8 +212,8 @@ impl Turns {
         // A bundle with an object in a namespace that was quiet is not put off by the others.
         let by_turns: BTreeMap<String, bool> =
             namespaces.into_iter().map(|name| (name.clone(), lately.contains_key(&name))).collect();
-        for namespace in by_turns.keys() {
-            known.namespace_changed(namespace, now);
+        for (namespace, again) in &by_turns {
+            known.namespace_changed(namespace, !again, now);
             lately.insert(namespace.clone(), now);
         }
         for (bundle, by_turns) in controller.objects.holders_in(&by_turns) {
