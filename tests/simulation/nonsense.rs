@@ -28,6 +28,7 @@ controllers:
 webhooks:
   highAvailabilityConfig: {enabled: true}
   systemComponentsConfig: {enabled: true}
+  tokenInvalidator: {enabled: true}
 ";
     config::load(text.as_bytes()).expect("it is valid").config
 }

@@ -387,7 +387,8 @@ fn an_autoscaler_that_goes_after_the_right_to_all_of_them_is_gone_is_heard_of() 
         seconds(200).await;
         assert_eq!(replicas(), 5);
         world.sim.remove("horizontalpodautoscalers.autoscaling", NAMESPACE, "web");
-        seconds(5).await;
+        // It counts for a minute still (decision 37): after that something has to wake the bundle.
+        seconds(65).await;
 
         assert_eq!(replicas(), 2);
     });

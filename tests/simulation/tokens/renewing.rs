@@ -166,7 +166,15 @@ fn a_restart_renews_nothing_that_is_fresh() {
 
         seconds(600).await;
         let expected: usize = asked(&world).iter().filter(|asked| asked.starts_with("create tokenreviews")).count();
-        assert_eq!((issued(&world), expected, asked(&world).len()), (0, 51, 102));
+        // The kinds, and for both versions of mutating admission policies the proof that they are not served (decisions 38, 40).
+        let group = "/apis/admissionregistration.k8s.io";
+        let (v1, v1beta1) = (format!("{group}/v1"), format!("{group}/v1beta1"));
+        let of_discovery = ["/api", "/apis", group, group, &v1, &v1beta1, "/readyz", "/readyz"];
+        let requests = world.requests().into_iter().map(|request| request.info);
+        let mut others: Vec<_> = requests.filter(|info| info.resource.is_empty()).map(|info| info.path).collect();
+        others.sort();
+        assert_eq!(others, of_discovery);
+        assert_eq!((issued(&world), expected, asked(&world).len()), (0, 51, 2 * 51 + others.len()));
     });
 }
 
