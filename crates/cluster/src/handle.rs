@@ -14,6 +14,7 @@ use super::{
     resource::Query,
     transport::{Admission, Answer, Call, JSON, MERGE_PATCH, Transport},
     warnings::Warnings,
+    whole::named,
 };
 
 /// `Accept` of one object's metadata. A server that cannot narrow it sends the whole object; [`narrow`] does it then.
@@ -218,13 +219,13 @@ impl Cluster {
 
     /// One object, live.
     pub async fn get(&self, ctx: &Context, at: &Target) -> Result<Value, ApiError> {
-        whole(self.object(ctx, at, Call::read(at.path(None)?)).await?)
+        named(self.object(ctx, at, Call::read(at.path(None)?)).await?, &at.name)
     }
 
     /// One object's metadata, as `PartialObjectMetadata`.
     pub async fn get_metadata(&self, ctx: &Context, at: &Target) -> Result<Value, ApiError> {
         let object = self.object(ctx, at, Call::read(at.path(None)?).accepting(METADATA)).await?;
-        Ok(narrow(whole(object)?))
+        Ok(narrow(named(object, &at.name)?))
     }
 
     /// A subresource of an object, e.g. `scale`.
@@ -330,7 +331,7 @@ impl Cluster {
         if answer["kind"] == "Status" && answer["metadata"]["name"].is_null() {
             return Ok(Deleted::Gone);
         }
-        let object = whole(answer)?;
+        let object = named(answer, &at.name)?;
         let pending = crate::object::deletion_timestamp(&object).is_some();
         Ok(if pending { Deleted::Pending(object) } else { Deleted::Gone })
     }
@@ -358,9 +359,11 @@ impl Cluster {
     /// Sends an object. Who owns which field is not of interest in the answer: it comes without `managedFields`.
     async fn written(&self, ctx: &Context, at: &Target, call: Call) -> Result<Value, ApiError> {
         let is_review = at.resource.plural.ends_with("reviews");
+        // A new object has the name of its body, or one that the server made.
+        let name = if call.method == Method::POST { "" } else { at.name.as_str() };
         let object = self.answered(ctx, at, call).await?.slim()?;
         // A review is answered and not stored: it may have no metadata.
-        if is_review && object.is_object() { Ok(object) } else { whole(object) }
+        if is_review && object.is_object() { Ok(object) } else { named(object, name) }
     }
 
     async fn object(&self, ctx: &Context, at: &Target, call: Call) -> Result<Value, ApiError> {
@@ -468,18 +471,6 @@ impl Propagation {
             Self::Orphan => "Orphan",
         }
     }
-}
-
-/// An object as all of them are: a map with the map `metadata`, and not a word of the server about something else.
-///
-/// # Errors
-/// If it is none. That says nothing of the object that was meant.
-pub(super) fn whole(object: Value) -> Result<Value, ApiError> {
-    let is_status = object["kind"] == "Status" && object["apiVersion"] == "v1";
-    if object["metadata"].is_object() && !is_status {
-        return Ok(object);
-    }
-    Err(ApiError::Decode(if is_status { "it is a Status and no object" } else { "it is no object" }.into()))
 }
 
 /// Leaves metadata alone, for servers that do not know `PartialObjectMetadata`.

@@ -6,7 +6,7 @@
 //!
 //! * [`object`]: names of kinds and objects, metadata of raw objects.
 //! * `resource`: names of kinds and objects as the server addresses them, paths and queries.
-//! * `answers`: how much of the answers is in memory.
+//! * `answers`: how much of the answers is in memory; `whole`: whether they are the objects that were meant.
 //! * `pages`, `watch`: lists in pages of bounded size, and watch streams line by line.
 //! * `discovery/`: which kinds the server serves, and the proof that it does not serve one; `definitions`: hears when that
 //!   changes; `locate`: where an object is, or the proof that it is nowhere.
@@ -50,6 +50,7 @@ mod transport;
 mod warnings;
 mod watch;
 mod watches;
+mod whole;
 mod writes;
 
 #[cfg(any(test, feature = "testing"))]

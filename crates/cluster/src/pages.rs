@@ -7,9 +7,10 @@ use serde_json::Value;
 
 use super::{
     ApiError, Cluster, Context, Resource,
-    handle::{narrow, whole},
+    handle::narrow,
     resource::Query,
     transport::{Answer, Call, JSON},
+    whole::whole,
 };
 
 /// How long one page may take: API servers give up after a minute themselves.

@@ -20,10 +20,11 @@ use tokio::time::timeout;
 use super::{
     ApiError, Resource, Status,
     answers::{self, Share},
-    handle::{narrow, whole},
+    handle::narrow,
     resource::Query,
     slim::Slim,
     transport::{Call, JSON, Transport},
+    whole::whole,
 };
 
 /// `Accept` of a watch on metadata. With the list's kind instead the stream would end empty (api-facts §3).

@@ -27,8 +27,15 @@ async fn with_task<T>(recorder: &Recorder, test: impl Future<Output = T>) -> T {
     }
 }
 
+/// The Event that was sent, or changed, as far as it matters.
+fn accepted(seen: &Seen) -> Reply {
+    let changed: Value = seen.line.rsplit('/').next().unwrap().into();
+    let sent = &seen.body["metadata"]["name"];
+    reply(201, &json!({"metadata": {"name": if sent.is_string() { sent } else { &changed }}}))
+}
+
 fn accepting() -> Server {
-    Server::new(|_| reply(201, &json!({"metadata": {}})))
+    Server::new(accepted)
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,13 +104,12 @@ async fn a_repeated_event_is_counted_and_written_seldom() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_expired_is_created_anew_with_its_count() {
-    let server = Server::new(|seen| {
-        if seen.line.starts_with("PATCH") {
-            status(404, "NotFound", "gone")
-        } else {
-            reply(201, &json!({"metadata": {}}))
-        }
-    });
+    let server =
+        Server::new(
+            |seen| {
+                if seen.line.starts_with("PATCH") { status(404, "NotFound", "gone") } else { accepted(seen) }
+            },
+        );
     let recorder = Recorder::new(&server.cluster(), "me");
 
     with_task(&recorder, async {
@@ -122,13 +128,12 @@ async fn an_event_that_expired_is_created_anew_with_its_count() {
 /// spec 71 §5.1: Gardener's roles grant the source's Events create alone; what they refuse is not asked for again and again.
 #[tokio::test(start_paused = true)]
 async fn where_patching_is_refused_repetitions_are_left_out_as_long_as_the_event_is_there() {
-    let server = Server::new(|seen| {
-        if seen.line.starts_with("PATCH") {
-            status(403, "Forbidden", "no")
-        } else {
-            reply(201, &json!({"metadata": {}}))
-        }
-    });
+    let server =
+        Server::new(
+            |seen| {
+                if seen.line.starts_with("PATCH") { status(403, "Forbidden", "no") } else { accepted(seen) }
+            },
+        );
     let recorder = Recorder::new(&server.cluster(), "me");
     let sent = || {
         let requests = server.requests().into_iter();

@@ -313,7 +313,7 @@ async fn a_cluster_is_silent_until_it_answers_whatever_it_says_and_when_it_answe
 }
 
 /// Answers of something that is no API server, or a broken one.
-const NONSENSE: [&str; 11] = [
+const NONSENSE: [&str; 13] = [
     r#"{"items": []}"#,
     r#"{"kind": "ConfigMapList", "items": []}"#,
     "[]",
@@ -323,9 +323,28 @@ const NONSENSE: [&str; 11] = [
     "{}",
     r#"{"metadata": "x"}"#,
     r#"{"metadata": [], "spec": "x"}"#,
+    r#"{"kind": "List", "apiVersion": "v1", "metadata": {}, "items": "x"}"#,
+    r#"{"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": ""}}"#,
     r#"{"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}"#,
     r#"{"items": [7, "x", [], {"metadata": 7}], "kind": "ConfigMapList"}"#,
 ];
+
+/// fault 31
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_another_object_is_an_error() {
+    let server = Server::new(|_| reply(200, &json!({"metadata": {"name": "b"}})));
+    let (cluster, ctx, at) = (server.cluster(), ctx(), at());
+
+    let errors = [
+        cluster.get(&ctx, &at).await.unwrap_err(),
+        cluster.replace(&ctx, &at, None, &object()).await.unwrap_err(),
+        cluster.merge_patch(&ctx, &at, None, &json!({})).await.unwrap_err(),
+        cluster.delete(&ctx, &at, &DeleteOptions::default()).await.unwrap_err(),
+    ];
+
+    assert!(errors.iter().all(|error| matches!(error, ApiError::Decode(_))), "{errors:?}");
+    assert!(cluster.create(&ctx, &at, &object()).await.is_ok(), "the server may have made the name");
+}
 
 /// fault 31
 #[tokio::test(start_paused = true)]
@@ -412,7 +431,7 @@ fn held(cluster: &Cluster) -> Share {
 async fn answers_side_by_side_have_64_mib_together_and_a_small_one_always_fits() {
     let server = Server::new(|seen| match seen.line.ends_with("/a") {
         true => pieces((0..15).map(|_| Ok(" ".repeat(1 << 20))).chain([Err("end")]).collect()),
-        false => reply(200, &object()),
+        false => reply(200, &json!({"metadata": {"name": "b"}})),
     });
     let cluster = server.cluster();
     let held: Vec<_> = (0..4).map(|_| held(&cluster)).collect();

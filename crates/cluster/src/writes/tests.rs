@@ -252,7 +252,7 @@ async fn a_patch_carries_its_lock_and_none_is_sent_if_nothing_differs() {
         (Lock::None, json!({"metadata": {"labels": null}})),
     ];
     for (lock, expected) in table {
-        let server = Server::new(|_| reply(200, &json!({"metadata": {}})));
+        let server = Server::new(|_| reply(200, &json!({"metadata": {"name": "a"}})));
 
         server.cluster().patch_to(&ctx(), &at(), &before, &after, lock).await.unwrap();
         let same = server.cluster().patch_to(&ctx(), &at(), &after, &after, lock).await;

@@ -55,7 +55,7 @@ impl Leases {
         move |seen| {
             let mut state = this.0.lock().unwrap();
             if seen.line.contains("/events") {
-                return reply(201, &json!({"metadata": {}}));
+                return reply(201, &json!({"metadata": {"name": "e"}}));
             }
             if let Some(trouble) = state.trouble {
                 return trouble();
