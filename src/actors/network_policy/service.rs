@@ -229,29 +229,6 @@ fn selectors(text: &str) -> Result<Vec<Selector>, String> {
     Ok(selectors)
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    /// spec 40 §11 P12
-    #[test]
-    fn selectors_with_too_many_conditions_are_unusable() {
-        let of = |values: usize| {
-            let values: Vec<String> = (0..values).map(|number| format!("v{number}")).collect();
-            let expression = json!({ "key": "team", "operator": "NotIn", "values": values });
-            let selectors = json!([{ "matchLabels": { "a": "b" }, "matchExpressions": [expression] }, {}]).to_string();
-            let annotations = json!({ NAMESPACE_SELECTORS: selectors });
-            Service::of(&json!({ "metadata": { "annotations": annotations } })).clients
-        };
-        assert_eq!(of(998).map(|selectors| selectors.len()), Ok(2));
-        let error = of(999).expect_err("they are too many").to_string();
-        assert!(error.ends_with("1001 labels, expressions and values are more than 1000"), "{error}");
-        assert!(error.starts_with(&format!("annotation {NAMESPACE_SELECTORS}: ")), "{error}");
-    }
-}
-
 // === impl Targets ===
 
 impl Targets<'_> {
@@ -276,5 +253,28 @@ impl ServicePort {
             protocol: port["protocol"].as_str().map_or(Some(Protocol::Tcp), Protocol::of)?,
             target: PortRef::stored(port.get("targetPort")).unwrap_or(PortRef::Number(number)),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// spec 40 §11 P12
+    #[test]
+    fn selectors_with_too_many_conditions_are_unusable() {
+        let of = |values: usize| {
+            let values: Vec<String> = (0..values).map(|number| format!("v{number}")).collect();
+            let expression = json!({ "key": "team", "operator": "NotIn", "values": values });
+            let selectors = json!([{ "matchLabels": { "a": "b" }, "matchExpressions": [expression] }, {}]).to_string();
+            let annotations = json!({ NAMESPACE_SELECTORS: selectors });
+            Service::of(&json!({ "metadata": { "annotations": annotations } })).clients
+        };
+        assert_eq!(of(998).map(|selectors| selectors.len()), Ok(2));
+        let error = of(999).expect_err("they are too many").to_string();
+        assert!(error.ends_with("1001 labels, expressions and values are more than 1000"), "{error}");
+        assert!(error.starts_with(&format!("annotation {NAMESPACE_SELECTORS}: ")), "{error}");
     }
 }
