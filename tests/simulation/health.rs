@@ -300,6 +300,8 @@ fn a_deployment_progresses_until_it_has_just_the_pods_it_wants() {
             world.sim.put(pod(name, "web")).unwrap();
         }
         world.sim.put(pod("else", "else")).unwrap();
+        // What was said of it at first puts off no text any more ("Better than upstream" 10).
+        seconds(2).await;
         set_status(&world, "deployments.apps", "web", rolled_out());
         seconds(2).await;
         let text = "Deployment \"shoot/web\" is progressing: there are still non-terminated old pods";

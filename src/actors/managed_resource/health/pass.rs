@@ -139,7 +139,13 @@ impl HealthRun<'_> {
             let next = held.map_or(pause, |held| held.min(pause));
             return Ok(Surveyed { next, is_calm: false, stand: None });
         }
-        let stand = if changes.is_empty() { stand } else { self.write(cell, memory, mr, &reports).await? };
+        let stand = if changes.is_empty() {
+            stand
+        } else {
+            let written = self.write(cell, mr, &reports).await?;
+            memory.written = Some(self.controller.env.clock.monotonic());
+            written
+        };
         match &survey.progress_error {
             Some(error) if self.duty == HealthDuty::Progress && !matches!(survey.progress, Answer::First(_)) => {
                 Err(Failure::new(error.clone()))
@@ -193,7 +199,6 @@ impl HealthRun<'_> {
     async fn write(
         &self,
         cell: &StatusCell,
-        memory: &mut HealthMemory,
         mr: &ManagedResource,
         reports: &[NewCondition],
     ) -> Result<Option<Stand>, Failure> {
@@ -230,10 +235,6 @@ impl HealthRun<'_> {
             .await
             .map_err(|error| Failure::new(format!("could not update the ManagedResource status: {error}")))?;
         let stand = Stand::of(&controller.settings.class, self.duty, after.record.head()).filter(|_| is_same);
-        // What the other duty has written meanwhile is no write of this one.
-        if !written.is_empty() {
-            memory.written = Some(controller.env.clock.monotonic());
-        }
         for (kind, before, report) in written {
             self.tell(mr, kind, before, report);
         }
