@@ -9,7 +9,10 @@ use std::{
 use actix_web::{
     HttpRequest, HttpResponse,
     body::{BodySize, BoxBody, MessageBody},
-    http::{ConnectionType, header},
+    http::{
+        ConnectionType,
+        header::{self, HeaderValue},
+    },
     web::Bytes,
 };
 
@@ -41,8 +44,7 @@ impl Exchange {
         let busy = course.connection().busy();
         course.enter(Phase::Body);
         let exchange = Self { busy, course };
-        let has_body = |name| request.headers().contains_key(name);
-        if !has_body(header::CONTENT_LENGTH) && !has_body(header::TRANSFER_ENCODING) {
+        if !has_body(request) {
             exchange.received();
         }
         Some(exchange)
@@ -53,10 +55,14 @@ impl Exchange {
         self.course.enter(Phase::Judging);
     }
 
-    /// The answer. While the server stops, it says that the connection ends with it.
+    /// The answer. It says that the connection ends with it while the server stops, or if it did not wait for the whole
+    /// request: where the next head begins is not known then, so it could not be bounded.
     pub(crate) fn end(self, mut response: HttpResponse) -> HttpResponse {
-        if self.busy.is_stopping() {
+        let is_stopping = self.busy.is_stopping();
+        if is_stopping || !self.is_received() {
             response.head_mut().set_connection_type(ConnectionType::Close);
+        }
+        if is_stopping {
             self.busy.ends_connection();
         }
         response.map_body(|_, body| {
@@ -68,12 +74,22 @@ impl Exchange {
             BoxBody::new(Answer { body, _waits: waits, _exchange: self })
         })
     }
+
+    fn is_received(&self) -> bool {
+        self.course.phase() == Phase::Judging
+    }
+}
+
+/// Whether something follows the head. The HTTP library takes a length of 0 for none, too.
+fn has_body(request: &HttpRequest) -> bool {
+    let headers = request.headers();
+    let is_zero = |length: &HeaderValue| length.to_str().is_ok_and(|length| length.trim().parse() == Ok(0_u64));
+    headers.contains_key(header::TRANSFER_ENCODING) || !headers.get(header::CONTENT_LENGTH).is_none_or(is_zero)
 }
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        let is_received = self.course.phase() == Phase::Judging;
-        self.course.enter(if is_received { Phase::Head } else { Phase::Rest });
+        self.course.enter(if self.is_received() { Phase::Head } else { Phase::Rest });
     }
 }
 

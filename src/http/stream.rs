@@ -4,6 +4,7 @@
 //!
 //! * a head has [`MOST_HEAD`] bytes and [`HEAD_TIME`]; beyond, the stream answers itself and ends the connection;
 //! * at most [`TURN`] bytes come before the library gets its turn to decode them, and other connections theirs;
+//! * what is left of a request after its answer has [`LINGER`]; then the stream ends the connection;
 //! * while a request is being judged, only [`AHEAD`] bytes more are read: they show whether the client goes away;
 //! * nothing is read while the client does not read, which counts as an unread answer.
 
@@ -35,8 +36,8 @@ pub(crate) const HEAD_TIME: Duration = Duration::from_secs(32);
 const TURN: usize = 16 << 10;
 /// Bytes that the library gets while a request is being judged. What TLS says at the end of a connection is less than 100.
 const AHEAD: usize = 1 << 10;
-/// A client that is still sending has this time to read why its head is refused. Bytes that nobody reads make the system reset
-/// the connection, answer included.
+/// A client that is still sending has this time to read why its head is refused, or the answer that did not wait for its body.
+/// Bytes that nobody reads make the system reset the connection, answer included.
 const LINGER: Duration = Duration::from_secs(1);
 /// What is read at once and thrown away.
 const PIECE: usize = 4096;
@@ -53,6 +54,8 @@ pub(crate) struct Stream<IO> {
     /// Bytes of this turn.
     turn: usize,
     head: Head,
+    /// The time of the rest of a body.
+    rest: Option<Pin<Box<Sleep>>>,
     /// Bytes that came while requests were being judged, since the last that were wanted.
     ahead: usize,
     /// The client does not take what is written.
@@ -66,8 +69,10 @@ pub(crate) struct Course {
     phase: Cell<Phase>,
     /// How often a head was waited for.
     heads: Cell<u64>,
-    /// The library wanted to read more than it may now.
-    held: RefCell<Option<Waker>>,
+    /// The task of the library, as of its last attempt to read.
+    reader: RefCell<Option<Waker>>,
+    /// The library is to try again in the next phase.
+    is_held: Cell<bool>,
 }
 
 /// What comes next.
@@ -79,7 +84,8 @@ pub(super) enum Phase {
     Body,
     /// Nothing until its answer is there.
     Judging,
-    /// The rest of a body that the answer did not wait for. The library throws it away.
+    /// The rest of a body that the answer did not wait for, and then the end of the connection. The library throws it away, for
+    /// as long as the client sends.
     Rest,
 }
 
@@ -102,7 +108,13 @@ struct Refusal {
 
 impl Course {
     pub(crate) fn new(connection: Arc<Connection>) -> Rc<Self> {
-        Rc::new(Self { connection, phase: Cell::new(Phase::Head), heads: Cell::new(0), held: RefCell::default() })
+        Rc::new(Self {
+            connection,
+            phase: Cell::new(Phase::Head),
+            heads: Cell::new(0),
+            reader: RefCell::default(),
+            is_held: Cell::default(),
+        })
     }
 
     pub(super) fn connection(&self) -> &Arc<Connection> {
@@ -124,17 +136,32 @@ impl Course {
         if phase == Phase::Head {
             self.heads.set(self.heads.get() + 1);
         }
+        if phase == Phase::Rest {
+            // Its time begins with an attempt to read, whether anything comes or not.
+            self.hold();
+        }
         self.go_on();
     }
 
+    fn is_read_by(&self, cx: &Context<'_>) {
+        let mut reader = self.reader.borrow_mut();
+        match &mut *reader {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => *reader = Some(cx.waker().clone()),
+        }
+    }
+
     /// The library reads when this is over.
-    fn hold(&self, cx: &Context<'_>) {
-        *self.held.borrow_mut() = Some(cx.waker().clone());
+    fn hold(&self) {
+        self.is_held.set(true);
     }
 
     fn go_on(&self) {
-        if let Some(waker) = self.held.borrow_mut().take() {
-            waker.wake();
+        if !self.is_held.take() {
+            return;
+        }
+        if let Some(waker) = &*self.reader.borrow() {
+            waker.wake_by_ref();
         }
     }
 }
@@ -144,7 +171,7 @@ impl Course {
 impl<IO> Stream<IO> {
     pub(crate) fn new(io: IO, connection: Arc<Connection>) -> Self {
         let (course, head) = (Course::new(connection), Head::default());
-        Self { io, course, turn: 0, head, ahead: 0, jam: None, refusal: None }
+        Self { io, course, turn: 0, head, rest: None, ahead: 0, jam: None, refusal: None }
     }
 
     pub(crate) fn course(&self) -> &Rc<Course> {
@@ -196,6 +223,15 @@ impl<IO> Stream<IO> {
 }
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> Stream<IO> {
+    /// Whether the rest of a body has had its time.
+    fn is_rest_over(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.course.phase() != Phase::Rest {
+            self.rest = None;
+            return false;
+        }
+        self.rest.get_or_insert_with(|| Box::pin(sleep(LINGER))).as_mut().poll(cx).is_ready()
+    }
+
     fn refuse(&mut self, words: &'static [u8], cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let refusal = Refusal { words, is_said: false, linger: Box::pin(sleep(LINGER)) };
         self.refusal.insert(Box::new(refusal)).poll(&mut self.io, cx)
@@ -208,10 +244,14 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<IO> {
         if let Some(refusal) = &mut this.refusal {
             return refusal.poll(&mut this.io, cx);
         }
+        this.course.is_read_by(cx);
         if this.jam.is_some() {
             this.turn = 0;
-            this.course.hold(cx);
+            this.course.hold();
             return Poll::Pending;
+        }
+        if this.is_rest_over(cx) {
+            return Poll::Ready(Ok(()));
         }
         let room = this.room();
         let is_head = this.course.phase() == Phase::Head;
@@ -228,7 +268,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<IO> {
             if is_head {
                 return this.refuse(TOO_LARGE, cx);
             }
-            this.course.hold(cx);
+            this.course.hold();
             return Poll::Pending;
         }
         let before = buf.filled().len();

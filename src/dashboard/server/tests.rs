@@ -9,6 +9,7 @@ use kit::Role;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
+    time::timeout,
 };
 
 use super::*;
@@ -295,6 +296,38 @@ async fn pipelined_scrapes_take_turns_with_those_of_others() {
 
     let before = answered.load(Ordering::SeqCst);
     assert!(before < MANY / 2, "{before} of {MANY} went first");
+    servers.stop().await;
+}
+
+/// spec 70 §11
+#[actix_web::test]
+async fn heads_have_their_limit_after_a_probe_whose_body_nobody_read() {
+    let any = Bind { address: "127.0.0.1".to_owned(), port: 0 };
+    let options = ServerOptions {
+        probes: Some(any),
+        metrics: None,
+        profiling: false,
+        process: process(),
+        descriptors: Descriptors::default(),
+    };
+    let servers = serve(options, sources()).unwrap();
+    let address = servers.probes_address().unwrap();
+
+    for (body, end) in [
+        ("content-length: 0\r\n\r\n", "HTTP/1.1 431 Request Header Fields Too Large"),
+        ("transfer-encoding: chunked\r\n\r\n0\r\n\r\n", ""),
+        ("transfer-encoding: chunked\r\n\r\n", ""),
+    ] {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(format!("GET /healthz HTTP/1.1\r\nhost: a\r\n{body}").as_bytes()).await.unwrap();
+        read_answer(&mut stream).await;
+        if !end.is_empty() {
+            stream.write_all(format!("GET /{}", "a".repeat(17 << 10)).as_bytes()).await.unwrap();
+        }
+        let mut last = String::new();
+        timeout(Duration::from_secs(30), stream.read_to_string(&mut last)).await.expect("it is closed").unwrap();
+        assert_eq!(last.lines().next().unwrap_or_default(), end, "{body:?}");
+    }
     servers.stop().await;
 }
 

@@ -149,6 +149,7 @@ async fn little_is_read_ahead_of_an_answer_however_many_requests_were_read_befor
 
 #[actix_web::test]
 async fn bodies_come_turn_by_turn_without_a_limit() {
+    tokio::time::pause();
     let mut rig = Rig::new();
     rig.say(1).await;
     assert_eq!(rig.turn(), 1);
@@ -159,6 +160,21 @@ async fn bodies_come_turn_by_turn_without_a_limit() {
             assert_eq!(rig.turn(), TURN);
         }
     }
+}
+
+/// spec 70 §11
+#[actix_web::test]
+async fn the_rest_of_a_body_has_one_second_even_if_nothing_comes() {
+    tokio::time::pause();
+    let Rig { mut library, course, client: _client } = Rig::new();
+    let read = tokio::task::spawn_local(async move { library.read(&mut [0]).await.unwrap() });
+    tokio::task::yield_now().await;
+    let begin = Instant::now();
+
+    course.enter(Phase::Rest);
+
+    assert_eq!(timeout(Duration::from_secs(90), read).await.expect("an end").unwrap(), 0);
+    assert!(begin.elapsed() >= LINGER && begin.elapsed() < 2 * LINGER, "{:?}", begin.elapsed());
 }
 
 #[actix_web::test]

@@ -1,7 +1,7 @@
 //! Heads that are too large, too slow, or many.
 
 use std::{
-    io::{Read as _, Write as _},
+    io::{ErrorKind, Read as _, Write as _},
     net::TcpStream,
 };
 
@@ -59,6 +59,45 @@ async fn heads_have_a_limit_of_16_kib() {
     assert_eq!(statuses(&answers), ["431"], "{answers}");
     let endless = format!("GET /{}", "a".repeat(1 << 20));
     assert_eq!(statuses(&exchange(&rig, vec![endless]).await), ["431"]);
+    rig.stop().await;
+}
+
+/// Sends a request to nothing, reads its answer, sends something else, and reads until the server closes.
+async fn after_not_found(rig: &Rig, request: &'static str, then: String) -> String {
+    let address = rig.server.address();
+    let answered = actix_web::web::block(move || {
+        let mut stream = connect(address);
+        stream.write_all(format!("GET /x HTTP/1.1\r\nHost: a\r\n{request}").as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"404 page not found\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            answer.push(byte[0]);
+        }
+        // It may have closed already.
+        stream.write_all(then.as_bytes()).and_then(|()| stream.flush()).ok();
+        let end = stream.read_to_end(&mut answer).err().map(|error| error.kind());
+        assert!(!matches!(end, Some(ErrorKind::WouldBlock | ErrorKind::TimedOut)), "it is open still");
+        String::from_utf8_lossy(&answer).into_owned()
+    });
+    answered.await.unwrap()
+}
+
+/// spec 70 §11
+#[actix_web::test]
+async fn heads_have_their_limit_after_a_request_whose_body_nobody_read() {
+    let rig = Rig::start();
+    let endless = || format!("GET /{}", "a".repeat(17 << 10));
+
+    let empty = after_not_found(&rig, "Content-Length: 0\r\n\r\n", endless()).await;
+    let chunked = after_not_found(&rig, "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", endless()).await;
+    let unfinished = after_not_found(&rig, "Transfer-Encoding: chunked\r\n\r\n", String::new()).await;
+
+    assert_eq!(statuses(&empty), ["404", "431"], "{empty}");
+    for answers in [chunked, unfinished] {
+        assert_eq!(statuses(&answers), ["404"], "{answers}");
+        assert!(answers.contains("\r\nconnection: close\r\n"), "{answers}");
+    }
     rig.stop().await;
 }
 
