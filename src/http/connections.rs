@@ -188,10 +188,14 @@ impl Silent {
         &mut self.groups[group as usize]
     }
 
+    /// Closes others than the newest one while there are too many.
     fn make_room(&mut self, most: usize) {
+        let (part, newest) = ((most / NEW_PART).max(1), self.last);
         while self.groups.iter().map(BTreeMap::len).sum::<usize>() > most {
-            let full = self.groups.iter().position(|group| group.len() > most / NEW_PART);
-            let first = full.or_else(|| self.groups.iter().position(|group| !group.is_empty()));
+            let full = self.groups.iter().position(|group| group.len() > part);
+            let is_older =
+                |group: &BTreeMap<u64, Quiet>| group.first_key_value().is_some_and(|(place, _)| *place < newest);
+            let first = full.or_else(|| self.groups.iter().position(is_older));
             let Some((_, oldest)) = first.and_then(|first| self.groups[first].pop_first()) else { return };
             oldest.grip.close();
         }
@@ -296,6 +300,51 @@ impl Drop for Busy {
         state.requests -= 1;
         if state.requests == 0 && !state.ending {
             self.0.fall_silent(&mut state);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io::ErrorKind, io::Read as _, net};
+
+    use super::*;
+
+    /// A connection, and its client.
+    fn arrive(connections: &Connections, listener: &net::TcpListener) -> (Arc<Connection>, net::TcpStream) {
+        let client = net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        client.set_nonblocking(true).unwrap();
+        let accepted = listener.accept().unwrap().0;
+        accepted.set_nonblocking(true).unwrap();
+        let (_, connection) = connections.arrive(TcpStream::from_std(accepted).unwrap()).unwrap();
+        (connection, client)
+    }
+
+    fn is_open(client: &net::TcpStream) -> bool {
+        let mut client = client;
+        client.read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    }
+
+    /// spec 70 §11.1
+    #[actix_web::test]
+    async fn connections_that_arrive_do_not_make_room_for_themselves_however_few_there_may_be() {
+        for most in 0..10 {
+            let connections = Connections::within(most, UNREAD);
+            let listener = net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let used: Vec<_> = (0..most).map(|_| arrive(&connections, &listener)).collect();
+            for (connection, _) in &used {
+                connection.established();
+                drop(connection.busy());
+            }
+
+            let (arrived, newest) = arrive(&connections, &listener);
+            assert!(is_open(&newest), "{most}");
+            arrived.established();
+            assert!(is_open(&newest), "{most}");
+
+            let open: Vec<_> = used.iter().map(|(_, client)| is_open(client)).collect();
+            let expected: Vec<_> = (0..most).map(|place| place > 0).collect();
+            assert_eq!(open, expected, "the one that has been silent for longest makes room");
         }
     }
 }
