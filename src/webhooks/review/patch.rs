@@ -54,7 +54,7 @@ struct Level<'a> {
     size: usize,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Segment<'a> {
     Field(&'a str),
     Index(usize),
@@ -64,7 +64,9 @@ enum Segment<'a> {
 #[derive(Default)]
 struct Walk<'a> {
     /// Where the walk is.
-    path: Path<'a>,
+    place: Vec<Segment<'a>>,
+    /// The places from the top down to here, as far as steps were made there.
+    paths: Vec<Path<'a>>,
     steps: Vec<Operation<'a>>,
     /// Bytes of the steps.
     size: usize,
@@ -99,34 +101,36 @@ impl<'a> Walk<'a> {
             (Value::Object(before), Value::Object(after)) => self.map(before, after),
             (Value::Array(before), Value::Array(after)) => self.list(before, after),
             (before, after) if before == after => return,
-            (_, value) => return self.push(Operation::Replace { path: self.path.clone(), value }),
+            (_, value) => return self.replace(value),
         }
         if self.steps.len() > steps && self::size(after, (self.size - size).saturating_sub(FEW)).is_some() {
             self.steps.truncate(steps);
             self.size = size;
-            self.push(Operation::Replace { path: self.path.clone(), value: after });
+            self.replace(after);
         }
     }
 
+    /// Maps and lists are not compared before the walk goes into them: each level would look again at all that is below.
     fn map(&mut self, before: &'a Map<String, Value>, after: &'a Map<String, Value>) {
         for field in before.keys().filter(|field| !after.contains_key(*field)) {
-            self.at(Segment::Field(field), |walk| walk.push(Operation::Remove { path: walk.path.clone() }));
+            self.at(Segment::Field(field), Self::remove);
         }
         for (field, value) in after {
             match before.get(field) {
-                Some(before) if before == value => {}
                 Some(before) => self.at(Segment::Field(field), |walk| walk.value(before, value)),
                 None => self.at(Segment::Field(field), |walk| walk.add(value)),
             }
         }
     }
 
-    /// What is equal at both ends is passed over. Of what is between, elements at the same place are compared; then
+    /// Where the lengths differ, what is equal at both ends is passed over. Of what is between, elements at the same place are compared; then
     /// elements are taken away, last one first, or added.
     fn list(&mut self, before: &'a [Value], after: &'a [Value]) {
-        let front = before.iter().zip(after).take_while(|(before, after)| before == after).count();
+        let is_same = |(before, after): &(&Value, &Value)| before == after;
+        let is_moved = before.len() != after.len();
+        let front = if is_moved { before.iter().zip(after).take_while(is_same).count() } else { 0 };
         let (before, after) = (&before[front..], &after[front..]);
-        let back = before.iter().rev().zip(after.iter().rev()).take_while(|(before, after)| before == after).count();
+        let back = if is_moved { before.iter().rev().zip(after.iter().rev()).take_while(is_same).count() } else { 0 };
         let (before, after) = (&before[..before.len() - back], &after[..after.len() - back]);
         let common = before.len().min(after.len());
 
@@ -134,7 +138,7 @@ impl<'a> Walk<'a> {
             self.at(Segment::Index(front + index), |walk| walk.value(before, after));
         }
         for index in (common..before.len()).rev() {
-            self.at(Segment::Index(front + index), |walk| walk.push(Operation::Remove { path: walk.path.clone() }));
+            self.at(Segment::Index(front + index), Self::remove);
         }
         for (index, value) in after.iter().enumerate().skip(common) {
             self.at(Segment::Index(front + index), |walk| walk.add(value));
@@ -142,7 +146,26 @@ impl<'a> Walk<'a> {
     }
 
     fn add(&mut self, value: &'a Value) {
-        self.push(Operation::Add { path: self.path.clone(), value });
+        let path = self.path();
+        self.push(Operation::Add { path, value });
+    }
+
+    fn remove(&mut self) {
+        let path = self.path();
+        self.push(Operation::Remove { path });
+    }
+
+    fn replace(&mut self, value: &'a Value) {
+        let path = self.path();
+        self.push(Operation::Replace { path, value });
+    }
+
+    fn path(&mut self) -> Path<'a> {
+        for segment in &self.place[self.paths.len()..] {
+            let above = self.paths.last().cloned().unwrap_or_default();
+            self.paths.push(above.below(*segment));
+        }
+        self.paths.last().cloned().unwrap_or_default()
     }
 
     fn push(&mut self, step: Operation<'a>) {
@@ -156,10 +179,10 @@ impl<'a> Walk<'a> {
     }
 
     fn at(&mut self, segment: Segment<'a>, step: impl FnOnce(&mut Self)) {
-        let above = self.path.clone();
-        self.path = above.below(segment);
+        self.place.push(segment);
         step(self);
-        self.path = above;
+        self.place.pop();
+        self.paths.truncate(self.place.len());
     }
 }
 
@@ -223,6 +246,8 @@ impl io::Write for Counter {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use serde_json::json;
 
     use super::*;
@@ -314,6 +339,31 @@ mod tests {
         let (text, most) = (text(&before, &after).len(), after.to_string().len() + FEW + 64);
 
         assert!(text <= most, "{text} > {most}");
+    }
+
+    /// A change at the bottom of a deep review does not have each level look at all that is below it.
+    #[test]
+    fn a_patch_of_a_deep_object_takes_no_longer_than_that_of_a_flat_one() {
+        const DEPTH: usize = 120;
+        let wide = json!(vec![0; 20_000]);
+        let flat = |last: u8| json!([wide, last]);
+        let maps = |last: u8| (0..DEPTH).fold(flat(last), |below, _| json!({ "a": below }));
+        let lists = |last: u8| (0..DEPTH).fold(flat(last), |below, _| json!([below]));
+        // The best of three, so that nothing else counts.
+        let time = |before: &Value, after: &Value| {
+            let once = |_| {
+                let begun = Instant::now();
+                assert_eq!(difference(before, after).len(), 1);
+                begun.elapsed()
+            };
+            (0..3).map(once).min().unwrap()
+        };
+
+        let most = time(&flat(1), &flat(2)) * 20;
+        for (before, after) in [(maps(1), maps(2)), (lists(1), lists(2))] {
+            let taken = time(&before, &after);
+            assert!(taken < most, "{taken:?}");
+        }
     }
 
     #[test]
