@@ -1,10 +1,11 @@
 //! How much of the answers of API servers is in memory.
 //!
-//! Four bounds, of which none holds up a request:
+//! Five bounds, of which none holds up a request:
 //!
 //! * an answer has at most [`LARGEST_ANSWER`] bytes, as they are after decompression. A page that is larger is asked for
 //!   again with fewer objects (`pages.rs`);
 //! * all answers under way have at most [`MOST_BYTES`] together, the beginnings of each left aside;
+//! * those of one cluster have at most [`MOST_OF_CLUSTER`] of them, so that another one is heard, too;
 //! * an answer is made a tree only if that has at most [`MOST_VALUES`];
 //! * an answer is nested at most as deeply as [`json::from_slice`] reads.
 //!
@@ -31,6 +32,8 @@ pub(super) const LARGEST_ANSWER: usize = 16 << 20;
 pub(super) const LARGEST_ERROR: usize = 4 << 20;
 /// Bytes of all answers under way.
 const MOST_BYTES: usize = 64 << 20;
+/// Bytes of those of one cluster: the other one can have an answer of the largest size.
+const MOST_OF_CLUSTER: usize = MOST_BYTES - LARGEST_ANSWER;
 /// Bytes of each answer that do not count: what nearly all requests bring fits, so that no large answer is in their way.
 const FREE: usize = 64 << 10;
 /// Values of an answer, of which a map counts as many as it takes memory for. An object of the size that API servers store
@@ -44,6 +47,8 @@ const MOST_VALUES_OF_STATUS: usize = 100_000;
 #[derive(Debug, Clone, Default)]
 pub struct AnswerRoom {
     taken: Arc<AtomicUsize>,
+    /// Of these, by the cluster that this is the room of.
+    own: Arc<AtomicUsize>,
 }
 
 /// What one answer takes of the room, until it is dropped.
@@ -56,12 +61,17 @@ pub(super) struct Share {
 // === impl AnswerRoom ===
 
 impl AnswerRoom {
+    /// The part of it that one more cluster may use.
+    pub(super) fn of_cluster(&self) -> Self {
+        Self { taken: self.taken.clone(), own: Arc::default() }
+    }
+
     /// Nothing yet, for an answer that begins.
     pub(super) fn share(&self) -> Share {
         Share { room: self.clone(), taken: 0 }
     }
 
-    /// Bytes that are taken.
+    /// Bytes that are taken, by all clusters.
     pub fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }
@@ -74,8 +84,15 @@ impl Share {
     pub(super) fn fit(&mut self, bytes: usize) -> Result<(), ApiError> {
         let wanted = bytes.saturating_sub(FREE);
         let (before, is_more) = (self.taken, wanted > self.taken);
-        let changed = |all: usize| Some(all - before + wanted).filter(|all| !is_more || *all <= MOST_BYTES);
-        if self.room.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed).is_err() {
+        let change = |sum: &AtomicUsize, most: usize| {
+            let changed = |sum: usize| Some(sum - before + wanted).filter(|sum| !is_more || *sum <= most);
+            sum.fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed).is_ok()
+        };
+        let is_own = change(&self.room.own, MOST_OF_CLUSTER);
+        if !is_own || !change(&self.room.taken, MOST_BYTES) {
+            if is_own {
+                self.room.own.fetch_sub(wanted - before, Ordering::Relaxed);
+            }
             let message = format!("there is no room for {bytes} bytes of an answer while others are read");
             return Err(ApiError::Transport { message, sent: true });
         }
@@ -86,6 +103,7 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
+        self.room.own.fetch_sub(self.taken, Ordering::Relaxed);
         self.room.taken.fetch_sub(self.taken, Ordering::Relaxed);
     }
 }
@@ -136,18 +154,39 @@ mod tests {
     #[test]
     fn answers_share_the_room_and_give_it_back() {
         let room = AnswerRoom::default();
-        let (mut one, mut other) = (room.share(), room.share());
+        let (mut one, mut other) = (room.of_cluster().share(), room.of_cluster().share());
+        let mut third = room.of_cluster().share();
 
         one.fit(FREE).unwrap();
         assert_eq!(room.taken(), 0, "the beginning is free");
         one.fit(FREE + 10).unwrap();
-        other.fit(FREE + MOST_BYTES - 10).unwrap();
+        other.fit(FREE + MOST_OF_CLUSTER).unwrap();
+        third.fit(FREE + LARGEST_ANSWER - 10).unwrap();
         assert!(matches!(one.fit(FREE + 11), Err(ApiError::Transport { .. })));
         assert_eq!(room.taken(), MOST_BYTES, "what was refused changes nothing");
 
-        one.fit(5).unwrap();
-        assert_eq!(room.taken(), MOST_BYTES - 10);
-        drop((one, other));
+        third.fit(5).unwrap();
+        assert_eq!(room.taken(), MOST_OF_CLUSTER + 10);
+        one.fit(FREE + LARGEST_ANSWER).unwrap();
+        drop((one, other, third));
+        assert_eq!(room.taken(), 0);
+    }
+
+    /// spec 70 §8.3
+    #[test]
+    fn answers_of_one_cluster_leave_room_for_those_of_another() {
+        let room = AnswerRoom::default();
+        let (one, other) = (room.of_cluster(), room.of_cluster());
+        let hold = |_| {
+            let mut share = one.share();
+            share.fit(LARGEST_ANSWER / 4).ok().map(|()| share)
+        };
+        let watches: Vec<_> = (0..100).filter_map(hold).collect();
+
+        assert_eq!(watches.len(), 12);
+        assert!(other.share().fit(LARGEST_ANSWER).is_ok());
+        drop(watches);
+        one.share().fit(FREE + MOST_OF_CLUSTER).unwrap();
         assert_eq!(room.taken(), 0);
     }
 

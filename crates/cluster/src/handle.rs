@@ -65,7 +65,7 @@ pub struct ClusterEnv {
     pub random: Random,
     /// Whether this process may write; one for both clusters.
     pub fence: Fence,
-    /// Room for answers; one for both clusters.
+    /// Room for answers; one for both clusters, of which neither can take all.
     pub room: AnswerRoom,
 }
 
@@ -126,7 +126,7 @@ impl Cluster {
         let gate = Gate::new(options.qps, options.burst, options.side, observer.clone());
         let host = options.host.clone();
         let warnings = Warnings::default();
-        let room = env.room.clone();
+        let room = env.room.of_cluster();
         let transport = Rc::new(Transport { client, host, observer, warnings, contact: Contact::default(), room });
         let discovery = Discovery::new(transport.clone());
         Self(Rc::new(Inner { transport, options, env, gate, discovery }))

@@ -428,13 +428,13 @@ fn held(cluster: &Cluster) -> Share {
 
 /// spec 70 §8.3
 #[tokio::test(start_paused = true)]
-async fn answers_side_by_side_have_64_mib_together_and_a_small_one_always_fits() {
+async fn answers_side_by_side_of_a_cluster_have_48_mib_together_and_a_small_one_always_fits() {
     let server = Server::new(|seen| match seen.line.ends_with("/a") {
         true => pieces((0..15).map(|_| Ok(" ".repeat(1 << 20))).chain([Err("end")]).collect()),
         false => reply(200, &json!({"metadata": {"name": "b"}})),
     });
     let cluster = server.cluster();
-    let held: Vec<_> = (0..4).map(|_| held(&cluster)).collect();
+    let held: Vec<_> = (0..3).map(|_| held(&cluster)).collect();
 
     let large = cluster.get(&ctx(), &at()).await.unwrap_err();
     let small = cluster.get(&ctx(), &config_maps().at("ns", "b")).await;
