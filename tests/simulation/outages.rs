@@ -77,6 +77,28 @@ fn first_lists_that_do_not_come_are_an_error_after_a_minute() {
     assert!((2..=3).contains(&errors), "{told:#?}");
 }
 
+/// spec 70 §10: each outage is told at once, and what comes and goes within seconds is none
+#[test]
+fn a_second_outage_within_a_minute_is_an_error_at_once() {
+    let ((), log) = logged(Level::INFO, || {
+        world(1, |world| async move {
+            world.start().await;
+            seconds(30).await;
+            for lasting in [20, 20, 2, 2, 2] {
+                world.sim.set_faults(|_| Fault::FailBefore(Seen::unauthorized()));
+                world.sim.break_watches(WatchEnd::Disconnect);
+                seconds(lasting).await;
+                world.sim.clear_faults();
+                seconds(5).await;
+            }
+            seconds(100).await;
+        });
+    });
+
+    let told: Vec<_> = told(&log).iter().map(|line| line.contains(BAD)).collect();
+    assert_eq!(told, [true, false, true, false], "{log}");
+}
+
 /// spec 70 §10: who runs has heard of the cluster, and tells what lasts
 #[test]
 fn a_token_that_is_rejected_later_is_an_error_each_minute_and_a_short_outage_is_none() {

@@ -81,8 +81,9 @@ impl Reporter {
         }
     }
 
+    /// A cluster that comes and goes is damped by [`PATIENCE`].
     fn is_due(&self) -> bool {
-        self.told.is_none_or(|told| told.elapsed() >= EVERY)
+        !self.is_open || self.told.is_none_or(|told| told.elapsed() >= EVERY)
     }
 
     fn finding(&mut self) -> Finding {
