@@ -271,7 +271,18 @@ async fn pipelined_scrapes_take_turns_with_those_of_others() {
         }
         Ok(())
     };
-    let liveness = Checks::with_ping().with("count", Arc::new(count));
+    // Each request of the pipeline counts first. A call without that is the other connection's.
+    let (calls, counted, went_first) = (AtomicUsize::new(0), answered.clone(), Arc::new(AtomicUsize::new(MANY)));
+    let noted = went_first.clone();
+    let turn = move || -> Result<(), String> {
+        let before = counted.load(Ordering::SeqCst);
+        if calls.fetch_add(1, Ordering::SeqCst) >= before {
+            noted.store(before, Ordering::SeqCst);
+            calls.fetch_sub(1, Ordering::SeqCst);
+        }
+        Ok(())
+    };
+    let liveness = Checks::with_ping().with("count", Arc::new(count)).with("turn", Arc::new(turn));
     let any = Bind { address: "127.0.0.1".to_owned(), port: 0 };
     let options = ServerOptions {
         probes: Some(any),
@@ -290,11 +301,11 @@ async fn pipelined_scrapes_take_turns_with_those_of_others() {
     let mut pipeline = TcpStream::connect(address).await.unwrap();
     pipeline.write_all(ask("/healthz").repeat(MANY).as_bytes()).await.unwrap();
     actix_web::web::block(move || is_blocked.recv().unwrap()).await.unwrap();
-    other.write_all(ask("/healthz/ping").as_bytes()).await.unwrap();
+    other.write_all(ask("/healthz/turn").as_bytes()).await.unwrap();
     go_on.send(()).unwrap();
     read_answer(&mut other).await;
 
-    let before = answered.load(Ordering::SeqCst);
+    let before = went_first.load(Ordering::SeqCst);
     assert!(before < MANY / 2, "{before} of {MANY} went first");
     servers.stop().await;
 }

@@ -65,9 +65,8 @@ async fn many_that_do_not_read_keep_nobody_waiting() {
     let deaf = actix_web::web::block(move || {
         let deaf = (0..40).map(|_| {
             let mut stream = connect(address);
-            // More than the buffers of the system and of TLS take.
-            stream.write_all(&large_review().repeat(14)).unwrap();
-            stream.flush().unwrap();
+            // More than the buffers of the system and of TLS take. The server may close it before all is written.
+            stream.write_all(&large_review().repeat(14)).and_then(|()| stream.flush()).ok();
             stream
         });
         deaf.collect::<Vec<_>>()
