@@ -1,9 +1,6 @@
 //! One object: read if need be, create, merge, update (spec 10 §11.3, §11.7).
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use cluster::{ApiError, Deleted, Resource, Target};
 use serde_json::Value;
@@ -11,7 +8,7 @@ use tokio::{sync::Mutex, time::Instant};
 
 use super::{
     super::{
-        known::{self, Evidence, FailedObject, Fingerprint, ObjectRecord},
+        known::{self, Evidence, Fingerprint, ObjectRecord},
         pass::{self, Bundle, Run, Todo},
         remove::clean::{
             self,
@@ -19,6 +16,7 @@ use super::{
         },
     },
     left::Left,
+    object_error::ObjectError,
 };
 use crate::{
     api::{
@@ -62,15 +60,6 @@ pub(super) struct Done {
     pub(crate) repaired: bool,
     /// It was written, or the server refused to write what is as it should be.
     pub(super) sent: bool,
-}
-
-/// Why an object could not be applied. The text is the condition's (spec 10 §11.7).
-#[derive(Debug)]
-pub(super) struct ObjectError {
-    text: String,
-    no_match: bool,
-    /// It was as its manifest describes it before, and was deleted so that it can be created anew.
-    replaced: bool,
 }
 
 /// What is known of an object before it is looked at.
@@ -361,7 +350,7 @@ impl Step<'_> {
             }
         }
         let text = invalid_update::deleted(&self.display, &error.to_string());
-        ObjectError { replaced: self.same_manifest || self.again, ..ObjectError::text(text) }
+        if self.same_manifest || self.again { ObjectError::of_replaced(text) } else { ObjectError::text(text) }
     }
 
     /// Reports that the live object names another bundle that exists as its owner, and wants it too (decision 11). While repairing drift
@@ -470,51 +459,5 @@ impl PostError {
             Self::Merge(error) => ObjectError::during(display, &error),
             Self::Api(error) => ObjectError::api(display, &error),
         }
-    }
-}
-
-// === impl ObjectError ===
-
-impl ObjectError {
-    fn text(text: String) -> Self {
-        Self { text, no_match: false, replaced: false }
-    }
-
-    fn during(display: &str, error: &dyn fmt::Display) -> Self {
-        Self::text(invalid_update::apply_error(display, &error.to_string()))
-    }
-
-    /// A conflict stands as it is (spec 10 §11.7).
-    fn api(display: &str, error: &ApiError) -> Self {
-        if error.is_conflict() {
-            return Self::text(error.to_string());
-        }
-        Self { no_match: error.is_no_match() || error.is_not_served(), ..Self::during(display, error) }
-    }
-
-    /// As it was remembered.
-    pub(super) fn of_failed(failed: &FailedObject) -> Self {
-        Self { no_match: failed.no_match, ..Self::text(failed.text.clone()) }
-    }
-
-    /// To remember it.
-    pub(super) fn to_failed(&self, manifest: u64) -> FailedObject {
-        FailedObject { manifest, text: self.text.clone(), no_match: self.no_match }
-    }
-
-    /// Whether an object was deleted that had been right before, so that it can be created anew.
-    pub(super) fn is_replaced(&self) -> bool {
-        self.replaced
-    }
-
-    /// Whether the target does not serve the kind.
-    pub(super) fn is_no_match(&self) -> bool {
-        self.no_match
-    }
-}
-
-impl fmt::Display for ObjectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
     }
 }

@@ -6,7 +6,8 @@ use tokio::time::Instant;
 use super::{
     super::known::{Evidence, Memory},
     Scene,
-    apply_object::{Done, ObjectError},
+    apply_object::Done,
+    object_error::ObjectError,
 };
 use crate::{api::object::ObjectKey, bundle::plan::PlannedObject};
 

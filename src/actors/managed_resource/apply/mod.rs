@@ -3,13 +3,14 @@
 //! * here: the set: in which order, how many at once, and what is reported
 //! * `attention`: whether an object is looked at now, and what is learned from a look for the next one
 //! * `left`: what is known of the last attempts for an object, and what that says of fields that only the live one has
-//! * `apply_object`: one object: read if need be, create, merge, update (spec 10 §11.3, §11.7)
+//! * `apply_object`: one object: read if need be, create, merge, update (spec 10 §11.3, §11.7); `object_error`: why it failed
 //!
 //! What is sent is decided in [`bundle`](crate::bundle): `order`, `merge`, `settled`.
 
 mod apply_object;
 mod attention;
 mod left;
+mod object_error;
 
 pub(crate) use apply_object::OWN_MANAGER;
 pub(super) use apply_object::Scene;
@@ -21,8 +22,9 @@ use kit::{Failure, Outcome};
 use tokio::time::Instant;
 
 use self::{
-    apply_object::{Forced, ObjectError},
+    apply_object::Forced,
     attention::{Attention, Look},
+    object_error::ObjectError,
 };
 use super::{
     known::{Applied, Fingerprint, Memory},
