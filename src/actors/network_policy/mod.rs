@@ -187,12 +187,13 @@ impl NetworkPolicies {
         });
         let waker = supervised.weak();
         self.known.policies.subscribe(move |change| {
-            // One that is as it was says nothing new: whoever changes what is admitted would be fought in a loop.
-            let is_same = change.old.map(|old| &old.fields) == change.new.map(|new| &new.fields);
-            if !is_same && !matches!(change.how, How::Own { .. }) {
+            if !matches!(change.how, How::Own { .. }) {
+                // What nothing of ours changed in is looked at without hurry (spec 40 scenario 2).
+                let is_same = change.old.map(|old| &old.fields) == change.new.map(|new| &new.fields);
+                let wake = if is_same { Wake::background(POLICY) } else { wake(change.how, POLICY) };
                 let states = [change.old, change.new].into_iter().flatten();
                 let owners: BTreeSet<_> = states.map(|policy| policy.fields.owner.clone()).collect();
-                wake_all(&waker, owners, wake(change.how, POLICY));
+                wake_all(&waker, owners, wake);
             }
         });
         let (waker, known) = (supervised.weak(), Rc::downgrade(&self.known));

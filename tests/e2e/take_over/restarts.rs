@@ -39,7 +39,7 @@ async fn restarts_of_the_api_server_delete_nothing_and_leak_nothing() -> Result<
     let admin = Admin::prepare(&cluster, NAMESPACE).await?;
     define_kinds(&admin).await?;
     let mut config = all_controllers();
-    config["controllers"]["garbageCollector"]["syncPeriod"] = json!("3s");
+    config["controllers"]["garbageCollector"]["syncPeriod"] = json!("15s");
     let mut grm = Grm::start(&cluster, config).await?;
     expose_service(&admin).await?;
     collectables(&cluster, "used", 0..1)?;
