@@ -1,6 +1,6 @@
 //! How much of the answers of API servers is in memory.
 //!
-//! Five bounds, of which none holds up a request:
+//! Five bounds. None holds up a request:
 //!
 //! * an answer has at most [`LARGEST_ANSWER`] bytes, as they are after decompression. A page that is larger is asked for
 //!   again with fewer objects (`pages.rs`);
@@ -36,7 +36,7 @@ const MOST_BYTES: usize = 64 << 20;
 const MOST_OF_CLUSTER: usize = MOST_BYTES - LARGEST_ANSWER;
 /// Bytes of each answer that do not count: what nearly all requests bring fits, so that no large answer is in their way.
 const FREE: usize = 64 << 10;
-/// Values of an answer, of which a map counts as many as it takes memory for. An object of the size that API servers store
+/// Values of an answer. A map counts as many as it takes memory for. An object of the size that API servers store
 /// by default (1.5 MiB) always fits, whatever is in it.
 const MOST_VALUES: usize = 4 << 20;
 

@@ -65,7 +65,7 @@ pub struct ClusterEnv {
     pub random: Random,
     /// Whether this process may write; one for both clusters.
     pub fence: Fence,
-    /// Room for answers; one for both clusters, of which neither can take all.
+    /// Room for answers. Both clusters share it, and neither can take all.
     pub room: AnswerRoom,
 }
 
@@ -359,7 +359,7 @@ impl Cluster {
     /// Sends an object. Who owns which field is not of interest in the answer: it comes without `managedFields`.
     async fn written(&self, ctx: &Context, at: &Target, call: Call) -> Result<Value, ApiError> {
         let is_review = at.resource.plural.ends_with("reviews");
-        // A new object has the name of its body, or one that the server made.
+        // A new object has the name of its body, or a name that the server made.
         let name = if call.method == Method::POST { "" } else { at.name.as_str() };
         let object = self.answered(ctx, at, call).await?.slim()?;
         // A review is answered and not stored: it may have no metadata.

@@ -24,7 +24,7 @@ pub enum Nowhere {
 }
 
 impl Cluster {
-    /// An object, live, in the version of `kind` or else in another one that is served (spec 10 §13.1). `namespace` counts if
+    /// An object, live, in the version of `kind`, else in another served version (spec 10 §13.1). `namespace` counts if
     /// the kind has one. That the kind is not served is asked after the moment `asked` ([`Discovery::asked`](super::Discovery::asked)).
     ///
     /// # Errors

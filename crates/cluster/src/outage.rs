@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often the first lists are looked at until they are there.
 const STEP: Duration = Duration::from_secs(1);
 
-/// What is to be said now.
+/// What the log says now.
 enum Finding {
     /// Nothing is wrong.
     Good,

@@ -66,7 +66,7 @@ pub struct Pages {
     resource: Resource,
     scope: Option<String>,
     query: ListQuery,
-    /// No page has more objects, because one that had was too large.
+    /// No page has more objects: a larger page was too large.
     most: u32,
     over: bool,
 }

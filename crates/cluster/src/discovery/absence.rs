@@ -1,7 +1,7 @@
 //! The proof that a kind is not served (spec 10 §13.1, decision 38).
 //!
 //! The lists of groups prove nothing: while kube-apiserver starts they lack the groups of its CustomResourceDefinitions. The
-//! document of a version answers 503 then, but for some 10 ms 404 as well (facts §7). So three answers make a proof: `/readyz`
+//! document of a version answers 503 then, and 404 for some 10 ms (facts §7). So three answers make a proof: `/readyz`
 //! was good, and later the version's document and that of its group did not name the kind.
 
 use std::{sync::Arc, time::Duration};

@@ -183,7 +183,7 @@ impl Discovery {
             if let Some(verdict) = known {
                 return verdict.answer;
             }
-            // One that is under way may have begun before, and two do not run at once.
+            // A question under way may have begun before. Two do not run at once.
             let running =
                 self.0.asking.borrow().get(key).and_then(WeakShared::upgrade).filter(|it| it.peek().is_none());
             let asking = running.unwrap_or_else(|| self.begin_asking(key));
