@@ -143,8 +143,6 @@ fn the_examples_decode_but_for_the_broken_document() {
     }
 }
 
-// === documents ===
-
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -264,8 +262,6 @@ fn layout() -> BTreeMap<String, BTreeSet<String>> {
     }
     layout
 }
-
-// === files ===
 
 fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))

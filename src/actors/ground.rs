@@ -35,16 +35,12 @@ pub struct Place {
     definitions: Rc<OnceCell<Definitions>>,
 }
 
-// === impl Ground ===
-
 impl Ground {
     /// The cluster id of origin annotations (spec 70 §14); empty for none, and before this process leads.
     pub fn cluster_id(&self) -> &str {
         self.cluster_id.get().map_or("", String::as_str)
     }
 }
-
-// === impl Place ===
 
 impl Place {
     /// Nothing is watched yet. [`Recorder::run`] is for the caller to spawn.

@@ -30,8 +30,6 @@ pub struct Running {
     stop: Box<dyn FnOnce(Duration) -> LocalBoxFuture<'static, bool>>,
 }
 
-// === impl Running ===
-
 impl Running {
     /// Actors that `stop` ends: passes get the time it is called with to end by themselves; true if all did.
     pub fn new<F: Future<Output = bool> + 'static>(stop: impl FnOnce(Duration) -> F + 'static) -> Self {

@@ -75,8 +75,6 @@ pub fn controllers() -> impl Iterator<Item = &'static str> {
     MODULES.iter().flat_map(|module| module.names).copied()
 }
 
-// === impl Root ===
-
 impl Root {
     /// Opens the watches of all modules and starts them.
     pub fn start(parts: Parts, env: &Env) -> Self {

@@ -12,8 +12,6 @@ pub struct OwnClass {
     finalizer: String,
 }
 
-// === impl OwnClass ===
-
 impl OwnClass {
     /// From `controllers.resourceClass`; empty means `resources`.
     pub fn new(class: &str) -> Self {

@@ -86,8 +86,6 @@ pub enum ConditionStatus {
     Other(String),
 }
 
-// === impl Condition ===
-
 impl Condition {
     /// A condition nobody has evaluated yet.
     pub fn new(kind: &str, now: Timestamp) -> Self {
@@ -138,8 +136,6 @@ impl Condition {
     }
 }
 
-// === impl ConditionStatus ===
-
 impl ConditionStatus {
     /// As it is written.
     pub fn as_str(&self) -> &str {
@@ -162,8 +158,6 @@ impl std::fmt::Display for ConditionStatus {
         f.write_str(self.as_str())
     }
 }
-
-// === lists of conditions ===
 
 /// The condition of a type, if the list has it.
 pub fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
@@ -195,8 +189,6 @@ pub fn set(
     let condition = get_or_init(conditions, kind, now).updated(status, reason, message, now);
     merge(conditions, condition);
 }
-
-// === timestamps ===
 
 fn seconds(time: Timestamp) -> Timestamp {
     // Rounding towards the past can only fail at the very start of jiff's range, thousands of years away.

@@ -39,8 +39,6 @@ const HOUR: i64 = 60 * MINUTE;
 /// Digits of a fraction that are looked at; 18 fit into 64 bits, and no unit has more than 13 digits of nanoseconds.
 const FRACTION_DIGITS: usize = 18;
 
-// === impl GoDuration ===
-
 impl GoDuration {
     /// Zero, written `0s`.
     pub const ZERO: Self = Self(0);

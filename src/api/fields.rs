@@ -219,8 +219,6 @@ fn as_list<'a>(value: &'a mut Value, path: &[&str]) -> Result<&'a mut Vec<Value>
     }
 }
 
-// === impl WrongType ===
-
 impl WrongType {
     /// The same error, where the object of its path is itself the value at `above`.
     #[must_use]
@@ -233,8 +231,6 @@ impl WrongType {
         self
     }
 }
-
-// === impl Type ===
 
 impl Type {
     fn check(self, value: &Value) -> Result<(), WrongType> {

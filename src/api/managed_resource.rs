@@ -151,8 +151,6 @@ pub struct ResourceRef {
 #[error("cannot read ManagedResource")]
 pub struct ReadError(#[from] serde_json::Error);
 
-// === impl ManagedResource ===
-
 impl ManagedResource {
     /// Reads the raw object. Unknown fields are passed over; a status that cannot be read counts as empty, so that it is
     /// written anew and does not hold the bundle up.
@@ -202,8 +200,6 @@ impl ManagedResource {
     }
 }
 
-// === impl ResourceRef ===
-
 impl ResourceRef {
     /// A reference without labels and annotations.
     pub fn new(api_version: &str, kind: &str, namespace: &str, name: &str) -> Self {
@@ -247,8 +243,6 @@ impl fmt::Display for ResourceRef {
 pub fn effective_namespace<'a>(kind: &str, namespace: &'a str) -> &'a str {
     if namespace.is_empty() && kind != "Namespace" { "default" } else { namespace }
 }
-
-// === writing the status back ===
 
 /// The raw object with `status` in place of its own: what a `PUT` on the `status` subresource sends.
 ///
@@ -305,8 +299,6 @@ where
     let new = new.collect();
     status.insert(field.to_owned(), Value::Array(new));
 }
-
-// === serde helpers ===
 
 fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())

@@ -18,8 +18,6 @@ pub struct Origin {
 #[error("unexpected origin format: \"{0}\"")]
 pub struct OriginError(pub String);
 
-// === impl Origin ===
-
 impl Origin {
     /// The origin of a ManagedResource. A cluster id that contains `:` makes a value nobody can parse.
     pub fn new(cluster_id: impl Into<String>, key: NamespacedName) -> Self {

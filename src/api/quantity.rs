@@ -64,8 +64,6 @@ fn powers(suffix: &str) -> Option<(i32, i32)> {
     (exponent.unsigned_abs() <= MAX_EXPONENT).then_some((0, exponent))
 }
 
-// === impl Amount ===
-
 impl Amount {
     /// None.
     pub const ZERO: Self = Self { negative: false, digits: 0, twos: 0, fives: 0 };

@@ -20,8 +20,6 @@ pub struct Record<'a>(Vec<(Cow<'a, str>, Json<'a>)>);
 /// Longest name of an unknown field in an error, in characters.
 const LONGEST_NAME: usize = 60;
 
-// === impl Record ===
-
 impl<'a> Record<'a> {
     /// A value as an object.
     ///

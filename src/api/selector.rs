@@ -52,8 +52,6 @@ pub enum Operator {
 #[error("{0}")]
 pub struct SelectorError(String);
 
-// === impl Selector ===
-
 impl Selector {
     /// These labels, with these values, of an object that the API server has validated.
     pub fn of_labels(labels: Labels) -> Self {
@@ -188,8 +186,6 @@ fn check_value(key: &str, value: &str) -> Result<(), SelectorError> {
     }
 }
 
-// === impl Requirement ===
-
 impl Requirement {
     fn matches(&self, labels: &Labels) -> bool {
         let value = labels.get(&self.key);
@@ -209,8 +205,6 @@ impl Requirement {
         json
     }
 }
-
-// === impl Operator ===
 
 impl Operator {
     fn of(text: &str) -> Result<Self, SelectorError> {

@@ -10,8 +10,6 @@ pub struct Checksum {
     hasher: Sha256,
 }
 
-// === impl Checksum ===
-
 impl Checksum {
     /// One kept manifest. `raw` is the **whole** value of its data key, compressed if it is compressed: a key with three
     /// kept manifests is added three times.

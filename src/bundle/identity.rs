@@ -124,8 +124,6 @@ fn is_one_object(a: &ObjectKey, b: &ObjectKey) -> bool {
         })
 }
 
-// === impl Equivalences ===
-
 impl Equivalences {
     /// The predefined sets alone.
     pub fn predefined() -> Self {
@@ -179,8 +177,6 @@ impl Equivalences {
         })
     }
 }
-
-// === impl OldIndex ===
 
 impl<'a> OldIndex<'a> {
     /// Indexes the references; of two with the same key the last one counts.

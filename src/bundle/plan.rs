@@ -242,8 +242,6 @@ fn check(reference: &ResourceRef) -> Option<ManifestError> {
     }
 }
 
-// === impl PlannedObject ===
-
 impl fmt::Debug for PlannedObject {
     /// Without the manifest: it may be a Secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -40,8 +40,6 @@ const WIDEST: usize = 100;
 #[derive(Debug, Clone, Copy)]
 pub struct Cli;
 
-// === impl Cli ===
-
 impl Cli {
     /// Parses arguments (without the program's name) in an environment.
     ///

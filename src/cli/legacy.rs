@@ -165,8 +165,6 @@ pub(super) fn invalid(flag: &str, value: &str, cause: impl fmt::Display) -> Usag
     UsageError::InvalidValue { flag: flag.to_owned(), value: value.to_owned(), cause: cause.to_string() }
 }
 
-// === impl LegacyFlag ===
-
 impl LegacyFlag {
     /// Sets what a value of the flag means.
     pub(super) fn apply(&self, draft: &mut Draft, text: &str) -> Result<(), UsageError> {
@@ -226,8 +224,6 @@ impl PartialEq for LegacyFlag {
 }
 
 impl Eq for LegacyFlag {}
-
-// === effects that do more than set a field ===
 
 fn only_namespace(connection: &mut file::Connection, namespace: String) {
     connection.namespace.clear();

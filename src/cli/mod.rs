@@ -123,8 +123,6 @@ pub fn failure_after_logging(text: &str) -> Printed {
     Printed { stderr: String::new(), stdout: format!("{text}\n") }
 }
 
-// === impl RunOptions ===
-
 impl RunOptions {
     /// Whether only flags configure the process (spec 70 §5).
     pub fn is_flag_mode(&self) -> bool {

@@ -15,8 +15,6 @@ pub struct BuildInfo {
     pub platform: String,
 }
 
-// === impl BuildInfo ===
-
 impl BuildInfo {
     /// From `GRM_VERSION`, `GRM_GIT_COMMIT`, `GRM_GIT_TREE_STATE` and `GRM_BUILD_DATE` at compile time; the version is
     /// that of the package where it is not given.

@@ -141,8 +141,6 @@ fn bounded(name: &str, reader: &mut dyn Read) -> Result<Vec<u8>, InputError> {
     if bytes.len() > limit { Err(InputError::TooLarge { path: name.to_owned(), limit }) } else { Ok(bytes) }
 }
 
-// === impl Source ===
-
 impl Source {
     /// Its documents, as the controller would decode them.
     pub(super) fn documents(&self) -> Vec<Document> {
@@ -167,8 +165,6 @@ impl Source {
         documents
     }
 }
-
-// === impl Place ===
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -122,8 +122,6 @@ fn check_set<'a>(
     }
 }
 
-// === component configuration ===
-
 fn is_configuration(located: &Located) -> bool {
     let group = located.object["apiVersion"].as_str().and_then(|text| text.split_once('/')).map(|(group, _)| group);
     located.object["kind"] == CONFIG_KIND || group == config::API_VERSION.split_once('/').map(|(group, _)| group)
@@ -139,8 +137,6 @@ fn configuration(located: &Located) -> Vec<Issue> {
     }
 }
 
-// === impl Issue ===
-
 impl Issue {
     pub(super) fn error(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { severity: Severity::Error, what: what.into(), remedy: remedy.into() }
@@ -150,8 +146,6 @@ impl Issue {
         Self { severity: Severity::Warning, what: what.into(), remedy: remedy.into() }
     }
 }
-
-// === impl Located, Manifest ===
 
 impl Located {
     fn finding(&self, issue: Issue) -> Finding {
@@ -170,8 +164,6 @@ impl Manifest<'_> {
         Finding { place: self.place.clone(), inside: self.inside.clone(), object, issue }
     }
 }
-
-// === impl Finding ===
 
 impl fmt::Display for Finding {
     /// `file[:document] object: what — remedy`, in one line.

@@ -105,8 +105,6 @@ struct Reader {
     place: Place,
 }
 
-// === impl Snapshots ===
-
 impl Snapshots {
     pub(super) fn new(census: Census, process: ProcessInfo, leadership: LeadershipFn, now: NowFn) -> Self {
         Self { census, process, leadership, now, latest: Mutex::new(None) }
@@ -158,8 +156,6 @@ impl fmt::Debug for Snapshots {
         f.debug_tuple("Snapshots").field(&self.process).finish()
     }
 }
-
-// === impl Reader ===
 
 /// The census as server-sent events: one now, one after each change (not more often than [`EVENT_INTERVAL`]), a comment
 /// after each [`KEEP_ALIVE`] without events. Ends when it loses its place.

@@ -172,8 +172,6 @@ pub fn serve(options: ServerOptions, sources: Arc<Sources>) -> Result<ServerHand
     Ok(ServerHandles { probes: probes.map(run), metrics: metrics.map(run), stop_streams })
 }
 
-// === impl Bound ===
-
 impl Bound {
     fn to(name: &'static str, bind: &Bind) -> Result<Self, ServeError> {
         let listeners = bind.listen()?;
@@ -215,8 +213,6 @@ impl Bound {
     }
 }
 
-// === impl ServerHandles ===
-
 impl ServerHandles {
     /// Where the probes server listens, if there is one.
     pub fn probes_address(&self) -> Option<SocketAddr> {
@@ -254,8 +250,6 @@ impl fmt::Debug for Sources {
             .finish_non_exhaustive()
     }
 }
-
-// === probes ===
 
 fn probe_routes(config: &mut web::ServiceConfig) {
     config
@@ -320,8 +314,6 @@ fn respond(answer: Answer) -> HttpResponse {
 async fn not_found() -> HttpResponse {
     respond(Answer { status: 404, body: "404 page not found\n".to_owned() })
 }
-
-// === metrics and dashboard ===
 
 fn metrics_routes(config: &mut web::ServiceConfig) {
     config.service(web::resource("/metrics").wrap(Compress::default()).route(web::get().to(render_metrics)));

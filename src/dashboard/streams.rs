@@ -35,8 +35,6 @@ pub(super) struct Place {
     pub(super) end: CancellationToken,
 }
 
-// === impl Streams ===
-
 impl Streams {
     pub(super) fn within(most: usize, stop: CancellationToken) -> Self {
         Self { most, open: Arc::default(), stop }
@@ -65,8 +63,6 @@ impl Streams {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-// === impl Place ===
 
 impl Drop for Place {
     fn drop(&mut self) {

@@ -40,8 +40,6 @@ pub(super) const BROKEN: Example =
 
 const BROKEN_COLOURS: &str = include_str!("../../config/examples/broken/colours.yaml");
 
-// === impl Example ===
-
 impl Example {
     /// Its Secret.
     pub(super) fn secret(&self) -> Value {

@@ -12,8 +12,6 @@ pub(super) struct Journal {
     requests: Vec<Recorded>,
 }
 
-// === impl Journal ===
-
 impl Journal {
     pub(super) fn new(requests: Vec<Recorded>) -> Self {
         Self { requests }

@@ -150,8 +150,6 @@ fn exit_code(told: &[Told]) -> i32 {
     i32::from(told.iter().any(|step| step.seen.is_none()))
 }
 
-// === the log ===
-
 /// A name that nobody else uses, so that nobody else's file is written.
 fn log_path(folder: &Path) -> PathBuf {
     folder.join(format!("gardener-resource-manager-demo-{}-{:08x}.log", std::process::id(), fastrand::u32(..)))
@@ -165,8 +163,6 @@ fn log_into(path: &Path) -> Result<logging::Handle, DemoError> {
     logging::log_panics();
     Ok(handle)
 }
-
-// === impl Missed ===
 
 impl Missed {
     fn new(expected: impl Into<String>, found: impl Into<String>) -> Self {

@@ -15,8 +15,6 @@ pub(super) struct Place {
     pub(super) name: &'static str,
 }
 
-// === impl Place ===
-
 impl Place {
     /// An object of the core group.
     pub(super) const fn core(resource: &'static str, namespace: &'static str, name: &'static str) -> Self {

@@ -107,8 +107,6 @@ pub(super) enum SceneError {
     Signal(#[from] std::io::Error),
 }
 
-// === impl Scene: the program ===
-
 impl Scene {
     /// A cluster that knows ManagedResources, without the program.
     pub(super) fn new() -> Result<Self, SceneError> {
@@ -280,8 +278,6 @@ fn set_ports(config: &mut Config, metrics: u16, probes: u16) {
     }
 }
 
-// === impl Scene: what kubectl does ===
-
 impl Scene {
     /// Creates Secret and ManagedResource of a bundle.
     pub(super) async fn apply(&self, example: &Example) -> Result<(), Missed> {
@@ -313,8 +309,6 @@ impl Scene {
         answer.map_err(|error| Missed::new(expected, error.to_string()))
     }
 }
-
-// === impl Scene: what is to be seen ===
 
 impl Scene {
     /// An object as it is stored.
@@ -410,8 +404,6 @@ async fn eventually<T>(
         }
     }
 }
-
-// === impl Saboteur ===
 
 impl RequestObserver for Saboteur {
     fn finished(&self, method: &str, host: &str, code: Option<u16>) {

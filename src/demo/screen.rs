@@ -34,8 +34,6 @@ const FAINT: Style = Style::new().dimmed();
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
 
-// === impl Screen ===
-
 impl Screen {
     /// The standard output.
     pub(super) fn of_process() -> Self {
@@ -155,8 +153,6 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     }
     lines
 }
-
-// === for tests ===
 
 #[cfg(test)]
 pub(super) mod captured {

@@ -76,8 +76,6 @@ pub(super) fn epilogue(stage: &Stage) {
     stage.screen.say("With --keep it stays up after the last step, so that you can look at the dashboard.");
 }
 
-// === 1 ===
-
 async fn start(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     screen.say("The cluster knows the kind ManagedResource and has no object of it. The program opens its watches.");
     let (begin, mark) = (Instant::now(), scene.mark());
@@ -91,8 +89,6 @@ async fn start(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     screen.detail(&requests);
     Ok(Seen { what: format!("ready, {actors} actors"), took })
 }
-
-// === 2 ===
 
 async fn apply(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     screen.say("A bundle is a ManagedResource and the Secrets it names. The Secrets hold manifests.");
@@ -126,8 +122,6 @@ async fn apply(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     Ok(Seen { what, took: webapp.max(monitoring) })
 }
 
-// === 3 ===
-
 async fn edit(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     screen.say("Somebody changes a setting. The bundle says log-level: info.");
     screen.command("kubectl -n webshop patch configmap webapp-settings -p '{\"data\":{\"log-level\":\"debug\"}}'");
@@ -160,8 +154,6 @@ async fn repaired(scene: &Scene, place: Place, field: &str, value: &str) -> Resu
     Ok(begin.elapsed())
 }
 
-// === 4 ===
-
 async fn delete(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     screen.say("Somebody deletes the Service of the application.");
     screen.command("kubectl -n webshop delete service webapp");
@@ -187,8 +179,6 @@ async fn replaced(scene: &Scene, place: Place) -> Result<Duration, Missed> {
         .await?;
     Ok(begin.elapsed())
 }
-
-// === 5 ===
 
 async fn mistake(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     screen.say("A third bundle has three ConfigMaps: the colours of morning, noon and evening. All is well.");
@@ -232,8 +222,6 @@ async fn mistake(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     Ok(Seen { what: "reported; the rest applied, nothing deleted".to_owned(), took })
 }
 
-// === 6 ===
-
 async fn prune(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     screen.say("The evening is taken out of the file. Now all documents decode, so the object goes as well.");
     let mark = scene.mark();
@@ -256,8 +244,6 @@ async fn prune(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
         more => Err(Missed::new("one object is deleted", format!("deleted: {more:?}"))),
     }
 }
-
-// === 7 ===
 
 async fn panic(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     screen.say(
@@ -304,8 +290,6 @@ fn last_error(actor: &ActorState) -> &str {
     actor.last_error.as_ref().map_or("", |(_, text)| text)
 }
 
-// === 8 ===
-
 async fn restart(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     screen.say("The program stops and starts again. Nobody has changed anything, and it remembers nothing.");
     scene.stop(PATIENCE).await;
@@ -325,8 +309,6 @@ async fn restart(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
         Err(Missed::new("no write is sent", writes.join(", ")))
     }
 }
-
-// === 9 ===
 
 async fn leave(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     screen.say("The bundle webapp is deleted. Its finalizer holds it back until its objects are gone.");
@@ -366,8 +348,6 @@ async fn leave(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
         Err(Missed::new("the objects are deleted before the finalizer is removed", found))
     }
 }
-
-// === afterwards ===
 
 /// Keeps a little life in the cluster until Ctrl-C.
 pub(super) async fn keep(Stage { scene, screen }: &Stage) -> Result<(), SceneError> {

@@ -35,8 +35,6 @@ struct Answer {
     _exchange: Exchange,
 }
 
-// === impl Exchange ===
-
 impl Exchange {
     /// A request came. None if it came over no connection, as in tests.
     pub(crate) fn begin(request: &HttpRequest) -> Option<Self> {
@@ -92,8 +90,6 @@ impl Drop for Exchange {
         self.course.enter(if self.is_received() { Phase::Head } else { Phase::Rest });
     }
 }
-
-// === impl Answer ===
 
 impl MessageBody for Answer {
     type Error = <BoxBody as MessageBody>::Error;

@@ -105,8 +105,6 @@ struct State {
 /// A request of a connection is being answered.
 pub(crate) struct Busy(Arc<Connection>);
 
-// === impl Connections ===
-
 impl Connections {
     /// With these limits of silent ones and of what is unread.
     pub(crate) fn within(most_silent: usize, unread: UnreadLimits) -> Self {
@@ -181,8 +179,6 @@ impl Connections {
     }
 }
 
-// === impl Silent ===
-
 impl Silent {
     fn group(&mut self, group: Group) -> &mut BTreeMap<u64, Quiet> {
         &mut self.groups[group as usize]
@@ -215,8 +211,6 @@ impl Silent {
         }
     }
 }
-
-// === impl Connection ===
 
 impl Connection {
     /// Its handshake is done.
@@ -274,8 +268,6 @@ impl Drop for Connection {
         self.all.open.fetch_sub(1, Ordering::AcqRel);
     }
 }
-
-// === impl Busy ===
 
 impl Busy {
     /// Whether connections are to end; the answer says so.

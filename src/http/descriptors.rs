@@ -21,8 +21,6 @@ const OWN: u64 = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Descriptors(u64);
 
-// === impl Descriptors ===
-
 impl Default for Descriptors {
     /// Without a limit.
     fn default() -> Self {

@@ -23,8 +23,6 @@ pub struct ListenError {
     cause: io::Error,
 }
 
-// === impl Bind ===
-
 impl Bind {
     /// One listener for both families where the system allows it, two where it keeps them apart, one for IPv4 where
     /// there is no IPv6.

@@ -78,8 +78,6 @@ pub enum Graced {
     Failed(String),
 }
 
-// === impl Checks ===
-
 impl Checks {
     /// No checks but [`PING`].
     pub fn with_ping() -> Self {
@@ -171,8 +169,6 @@ fn run(name: &str, check: &CheckFn) -> Result<(), String> {
     }
     result
 }
-
-// === impl Grace ===
 
 impl Grace {
     /// Failures are forgiven while less than `period` has passed since the first of them.

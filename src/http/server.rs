@@ -48,8 +48,6 @@ pub(crate) struct Running {
     closer: JoinHandle<()>,
 }
 
-// === impl ServerParts ===
-
 impl ServerParts {
     /// Starts the workers. `worker` is called once in each, and gives what answers its requests.
     pub(crate) fn prepare<W, A, I, S, B>(self, worker: W) -> io::Result<Prepared>
@@ -93,8 +91,6 @@ impl ServerParts {
     }
 }
 
-// === impl Prepared ===
-
 impl Prepared {
     /// Starts to answer.
     pub(crate) fn run(self) -> Running {
@@ -109,8 +105,6 @@ impl Prepared {
         Running { handle, connections, closer }
     }
 }
-
-// === impl Running ===
 
 impl Running {
     /// Takes no connection any more, ends each as soon as no request is under way on it, and ends when there is none, or at

@@ -20,8 +20,6 @@ pub(crate) struct Socket(Arc<TcpStream>);
 #[derive(Clone)]
 pub(crate) struct Grip(Arc<TcpStream>);
 
-// === impl Socket ===
-
 impl Socket {
     pub(crate) fn new(stream: TcpStream) -> (Self, Grip) {
         let stream = Arc::new(stream);
@@ -95,8 +93,6 @@ impl ActixStream for Socket {
         pin!(self.0.ready(Interest::WRITABLE)).poll(cx)
     }
 }
-
-// === impl Grip ===
 
 impl Grip {
     /// Ends the connection. It may be closed already.

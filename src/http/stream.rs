@@ -104,8 +104,6 @@ struct Refusal {
     linger: Pin<Box<Sleep>>,
 }
 
-// === impl Course ===
-
 impl Course {
     pub(crate) fn new(connection: Arc<Connection>) -> Rc<Self> {
         Rc::new(Self {
@@ -165,8 +163,6 @@ impl Course {
         }
     }
 }
-
-// === impl Stream ===
 
 impl<IO> Stream<IO> {
     pub(crate) fn new(io: IO, connection: Arc<Connection>) -> Self {
@@ -323,8 +319,6 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<IO> {
         Pin::new(&mut self.get_mut().io).poll_shutdown(cx)
     }
 }
-
-// === impl Refusal ===
 
 impl Refusal {
     /// Says it, and reads until the client closes its side or its time is over. Then the library reads the end.

@@ -26,8 +26,6 @@ pub(super) struct LogLayer {
     sender: Sender,
 }
 
-// === impl LogLayer ===
-
 impl LogLayer {
     pub(super) fn new(format: Format, now: NowFn, sender: Sender) -> Self {
         Self { format, now, sender }
@@ -79,8 +77,6 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLayer {
         self.sender.send(&line, |lost| self.loss(lost));
     }
 }
-
-// === impl Visit for Fields ===
 
 impl Visit for Fields {
     fn record_str(&mut self, field: &Field, value: &str) {

@@ -143,8 +143,6 @@ fn constant_message(payload: &(dyn Any + Send)) -> &'static str {
     payload.downcast_ref::<&'static str>().copied().unwrap_or("message withheld")
 }
 
-// === impl Level ===
-
 impl Level {
     /// Libraries log each frame they send at `debug`; that helps nobody here.
     fn admits(self, metadata: &Metadata<'_>) -> bool {
@@ -204,8 +202,6 @@ impl From<&tracing::Level> for Level {
         }
     }
 }
-
-// === impl Format ===
 
 impl FromStr for Format {
     type Err = UnknownValue;

@@ -30,8 +30,6 @@ pub(super) struct Fields {
     entries: Vec<(&'static str, Value)>,
 }
 
-// === impl LogRecord ===
-
 impl LogRecord<'_> {
     /// The line, with its end.
     pub(super) fn line(mut self, format: Format) -> String {
@@ -121,8 +119,6 @@ fn logger_of(target: &str) -> Option<String> {
     };
     (!module.is_empty()).then(|| module.replace("::", "."))
 }
-
-// === impl Fields ===
 
 impl Fields {
     /// Sets a field. The part before the first dot names an object, the rest the member in it.

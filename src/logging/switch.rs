@@ -9,8 +9,6 @@ pub struct Switch {
     set: Box<dyn Fn(Level) -> bool + Send>,
 }
 
-// === impl Switch ===
-
 impl Switch {
     /// `set` makes a level the current one, and answers whether it could.
     pub(super) fn new(configured: Level, set: impl Fn(Level) -> bool + Send + 'static) -> Self {

@@ -79,8 +79,6 @@ fn cost(line: &str) -> usize {
     line.len() + BESIDES
 }
 
-// === impl Sender ===
-
 impl Sender {
     /// Sends a line, and, if it found room, what `tell` makes of the number of those before it that did not.
     pub(super) fn send(&self, line: &str, tell: impl FnOnce(usize) -> String) {
@@ -109,8 +107,6 @@ impl Sender {
         false
     }
 }
-
-// === impl Handle ===
 
 impl Handle {
     /// Writes all records so far and ends the log; waits at most for `limit`, and answers whether that was enough.

@@ -92,8 +92,6 @@ struct Running {
     begun: BTreeMap<u64, Instant>,
 }
 
-// === impl Families ===
-
 impl Families {
     pub(super) fn new(registry: &Registry) -> Self {
         Self {
@@ -166,8 +164,6 @@ impl Families {
         }
     }
 }
-
-// === impl ControllerMetrics ===
 
 impl ControllerMetrics {
     /// A period was over, and there was nothing to do: no reconciliation.
@@ -257,8 +253,6 @@ impl std::fmt::Debug for ControllerMetrics {
     }
 }
 
-// === impl RunningWork ===
-
 impl Drop for RunningWork {
     fn drop(&mut self) {
         self.series.running().begun.remove(&self.number);
@@ -270,8 +264,6 @@ impl std::fmt::Debug for RunningWork {
         f.debug_tuple("RunningWork").field(&self.series.name).field(&self.number).finish()
     }
 }
-
-// === impl Series ===
 
 impl Series {
     fn running(&self) -> MutexGuard<'_, Running> {

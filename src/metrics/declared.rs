@@ -159,8 +159,6 @@ declarations! {
 
 const VALID: &str = "names and labels are constants of this file, and a test registers each of them";
 
-// === impl Declaration ===
-
 impl Declaration {
     pub(super) fn counters(&self, registry: &Registry) -> IntCounterVec {
         register(registry, IntCounterVec::new(self.opts(), self.labels).expect(VALID))

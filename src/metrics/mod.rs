@@ -99,8 +99,6 @@ const ACTIVITIES: [Activity; 9] = [
     Activity::Stopped,
 ];
 
-// === impl Metrics ===
-
 impl Metrics {
     /// A registry of its own for the version that runs. Actors are counted from `census` at each scrape.
     pub fn new(version: &str, census: Census) -> Self {
@@ -307,8 +305,6 @@ fn gauge_value(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-// === impl GateMetrics ===
-
 impl GateMetrics {
     /// How many writes wait for their answer now.
     pub fn in_flight(&self, writes: usize) {
@@ -327,8 +323,6 @@ impl std::fmt::Debug for GateMetrics {
         f.debug_tuple("GateMetrics").field(&self.cluster).finish()
     }
 }
-
-// === impl ProcessFamilies ===
 
 impl ProcessFamilies {
     fn new(registry: &Registry) -> Self {

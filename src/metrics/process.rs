@@ -22,8 +22,6 @@ pub struct ProcessFigures {
 /// Clock ticks per second in `/proc/<pid>/stat`: the kernel's USER_HZ, 100 on every architecture Kubernetes runs on.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-// === impl ProcessFigures ===
-
 impl ProcessFigures {
     /// Reads them; a few small files without I/O behind them.
     pub fn read() -> Self {

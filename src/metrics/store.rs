@@ -37,8 +37,6 @@ struct Figures {
     heard: Instant,
 }
 
-// === impl Families ===
-
 impl Families {
     pub(super) fn new(registry: &Registry) -> Self {
         Self {
@@ -89,8 +87,6 @@ impl Families {
     }
 }
 
-// === impl StoreMetrics ===
-
 impl StoreMetrics {
     /// How many records the store holds now.
     pub fn objects(&self, objects: usize) {
@@ -114,15 +110,11 @@ impl std::fmt::Debug for StoreMetrics {
     }
 }
 
-// === impl Cell ===
-
 impl Cell {
     fn figures(&self) -> MutexGuard<'_, Figures> {
         self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-// === impl Figures ===
 
 impl Figures {
     fn with(self, other: Self) -> Self {

@@ -14,8 +14,6 @@ pub(super) struct Families {
     expires: Mutex<Option<f64>>,
 }
 
-// === impl Families ===
-
 impl Families {
     pub(super) fn new(registry: &Registry) -> Self {
         let (states, expiry) = (&declared::TOKENS, &declared::TOKEN_EXPIRY);

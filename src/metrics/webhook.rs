@@ -41,8 +41,6 @@ pub(super) struct Families {
     denials: IntCounterVec,
 }
 
-// === impl Families ===
-
 impl Families {
     pub(super) fn new(registry: &Registry) -> Self {
         Self {
@@ -74,8 +72,6 @@ impl Families {
         }
     }
 }
-
-// === impl WebhookMetrics ===
 
 impl WebhookMetrics {
     /// A request was answered with the HTTP status `code` after `duration`.

@@ -50,8 +50,6 @@ fn warn(warning: &Warning) {
     }
 }
 
-// === impl Absent ===
-
 impl Absent {
     fn of(config: &Config) -> Self {
         let missing = |enabled: Vec<&'static str>, existing: &[&str]| {

@@ -91,8 +91,6 @@ pub fn identity(host: &str, env: &Env) -> String {
     format!("{host}_{}", env.random.uuid())
 }
 
-// === impl Process ===
-
 impl Process {
     /// Starts the watches and the election; the controllers follow when this process leads, or, without election, when
     /// the stores of the source are filled. Returns at once; nothing is asked of a cluster before.
@@ -198,8 +196,6 @@ async fn conduct(root: Rc<Root>, elected: bool, leadership: watch::Sender<Leader
         error = work => error,
     }
 }
-
-// === from the configuration ===
 
 fn timing(settings: &LeaderElection) -> Result<Timing, ElectionError> {
     check_lock_type(&settings.resource_lock)?;

@@ -27,8 +27,6 @@ struct ObservingPass {
     _running: RunningWork,
 }
 
-// === impl Observing ===
-
 impl Observing {
     /// Counts into these metrics.
     pub fn new(metrics: &Metrics) -> Self {
@@ -75,8 +73,6 @@ impl RequestObserver for Observing {
     }
 }
 
-// === impl ObservingDuty ===
-
 impl DutyObserver for ObservingDuty {
     fn depth(&self, lane: Lane, waiting: usize) {
         self.metrics.queue_depth(lane, waiting);
@@ -111,8 +107,6 @@ impl DutyObserver for ObservingDuty {
         self.metrics.timed_out();
     }
 }
-
-// === impl ObservingPass ===
 
 impl PassObserver for ObservingPass {
     fn finished(self: Box<Self>, result: PassResult, took: Duration) {

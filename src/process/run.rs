@@ -236,8 +236,6 @@ fn end(why: Impatience, log: &logging::Handle) {
     std::process::exit(1);
 }
 
-// === pieces ===
-
 /// The pair must be there even if no webhook is enabled (spec 70 §11).
 fn check_certificate(directory: &Path, metrics: &Metrics) -> Result<CertifiedKey, CertificateError> {
     let pair = read_certificate(directory);
@@ -323,8 +321,6 @@ fn log_settings(logging: Logging) -> (logging::Level, logging::Format) {
     };
     (level, format)
 }
-
-// === output (spec 70 §1.1) ===
 
 fn refuse_start(error: &StartError) -> i32 {
     refuse(&error.to_string())

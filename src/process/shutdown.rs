@@ -29,8 +29,6 @@ pub struct Stopped {
     pub released: bool,
 }
 
-// === impl Process ===
-
 impl Process {
     /// Stops everything: passes get `patience` to end by themselves, and what comes after them a second in all.
     pub async fn stop(self, patience: Duration) -> Stopped {

@@ -75,8 +75,6 @@ async fn either(terminate: &mut Signal, interrupt: &mut Signal) {
     }
 }
 
-// === impl Signals ===
-
 impl Signals {
     /// Waits for the first signal.
     pub(super) async fn first(&mut self) {

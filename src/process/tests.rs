@@ -81,8 +81,6 @@ fn elected() -> Config {
     Config { leader_election: Some(election), ..Config::default() }
 }
 
-// === impl World ===
-
 impl World {
     fn start(&self, user: &str, config: Config) -> Replica {
         self.start_in(user, config, self.env.clone())

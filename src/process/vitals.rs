@@ -64,8 +64,6 @@ struct Refusal {
     is_unauthorized: bool,
 }
 
-// === impl Vitals ===
-
 impl Vitals {
     /// The checks of `/healthz`.
     pub fn liveness(&self) -> Checks {
@@ -166,8 +164,6 @@ impl std::fmt::Debug for Vitals {
         f.debug_struct("Vitals").field("leadership", &*self.shared.leadership.borrow()).finish_non_exhaustive()
     }
 }
-
-// === impl Shared ===
 
 impl Default for Shared {
     fn default() -> Self {

@@ -80,8 +80,6 @@ impl Drop for AbortOnDrop {
     }
 }
 
-// === impl Heart ===
-
 impl Heart {
     fn new(now: Instant) -> Self {
         Self { beats: 0, changed: now, still: false }

@@ -39,8 +39,6 @@ pub struct Parts {
     pub force_overwrite_annotations: bool,
 }
 
-// === impl Parts ===
-
 impl Parts {
     /// The Secret: unique and immutable.
     pub fn secret(&self) -> SecretBuilder {
@@ -66,8 +64,6 @@ impl fmt::Debug for Parts {
         f.debug_struct("Parts").field("namespace", &self.namespace).field("name", &self.name).finish_non_exhaustive()
     }
 }
-
-// === create ===
 
 /// Creates or updates a bundle.
 ///
@@ -185,8 +181,6 @@ fn secret_name(name: &str, with_prefix: bool) -> String {
     if with_prefix { format!("{SECRET_NAME_PREFIX}{name}") } else { name.to_owned() }
 }
 
-// === delete and change ===
-
 /// Deletes a bundle: the Secret `<name>` (or `managedresource-<name>`) and all Secrets the ManagedResource names, then
 /// the ManagedResource. What does not exist is deleted already.
 ///
@@ -244,8 +238,6 @@ pub async fn set_keep_objects(client: &Client, namespace: &str, name: &str, keep
         Err(source) => Err(ProducerError::Update { key: NamespacedName::new(namespace, name), source }),
     }
 }
-
-// === look ===
 
 /// Whether there is a ManagedResource of the class, in any namespace but the excluded ones, of any name but the excluded
 /// ones. `None` means those without a class only.

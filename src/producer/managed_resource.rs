@@ -40,8 +40,6 @@ pub struct ManagedResourceBuilder {
     create_if_not_exists: bool,
 }
 
-// === impl ManagedResourceBuilder ===
-
 impl ManagedResourceBuilder {
     /// A ManagedResource without Secrets.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {

@@ -60,8 +60,6 @@ pub enum RegistryError {
     Serialize(#[from] serde_json::Error),
 }
 
-// === impl Registry ===
-
 impl Registry {
     /// Adds an object: a type of `k8s-openapi`, a raw JSON object, or anything else that serializes to one. `None` is
     /// passed over.

@@ -47,8 +47,6 @@ pub(super) struct Selection<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Requests<'a>(pub(super) &'a Client);
 
-// === impl Kind ===
-
 impl Kind {
     fn resource(self) -> Resource {
         match self {
@@ -68,8 +66,6 @@ impl Kind {
         Ok(self.all(Some(namespace)))
     }
 }
-
-// === impl Requests ===
 
 impl Requests<'_> {
     pub(super) async fn get(self, kind: Kind, namespace: &str, name: &str) -> Result<Value, ApiError> {

@@ -37,8 +37,6 @@ pub struct SecretBuilder {
     create_if_not_exists: bool,
 }
 
-// === impl SecretBuilder ===
-
 impl SecretBuilder {
     /// A Secret without data.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {

@@ -58,8 +58,6 @@ enum Verdict {
     NotYet(String),
 }
 
-// === impl WaitError ===
-
 impl WaitError {
     /// Error codes of Gardener, e.g. [`CONFIGURATION_PROBLEM`].
     pub fn codes(&self) -> &[&'static str] {
@@ -87,8 +85,6 @@ impl WaitError {
 fn last_error(last: Option<&str>) -> String {
     last.map(|last| format!(", last error: {last}")).unwrap_or_default()
 }
-
-// === healthy ===
 
 /// Waits until the ManagedResource exists, is applied and healthy.
 ///
@@ -139,8 +135,6 @@ async fn until_check(
     })
     .await
 }
-
-// === deleted ===
 
 /// Waits until the ManagedResource is gone.
 ///
@@ -211,8 +205,6 @@ fn is_configuration_problem(text: &str) -> bool {
 
     text.to_lowercase().lines().any(|line| line.find(START).is_some_and(|at| line[at..].contains(" is invalid:")))
 }
-
-// === following ===
 
 fn deadline(limit: Duration) -> Instant {
     let now = Instant::now();

@@ -77,16 +77,12 @@ fn is_exported(metadata: &Metadata<'_>) -> bool {
     is_own_target(metadata.target()) && (metadata.is_span() || *metadata.level() <= Level::INFO)
 }
 
-// === impl Export ===
-
 impl Export {
     pub(super) fn finish(&self, limit: Duration) {
         // Whoever waits for the end of the process is not held up by a collector, and told of a failure already.
         self.provider.shutdown_with_timeout(limit).ok();
     }
 }
-
-// === impl Collector ===
 
 impl Collector {
     fn new() -> std::io::Result<Self> {

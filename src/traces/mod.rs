@@ -51,8 +51,6 @@ where
     Err(TracesError::NotBuilt)
 }
 
-// === impl Traces ===
-
 impl Traces {
     /// Sends what waits, for at most `limit`; further spans are lost.
     pub fn finish(&self, limit: std::time::Duration) {

@@ -43,8 +43,6 @@ pub struct Reply {
     pub body: Vec<u8>,
 }
 
-// === impl Reply ===
-
 impl Reply {
     /// A verdict: this document, with status 200.
     pub(super) fn json(document: &impl Serialize) -> Self {

@@ -103,8 +103,6 @@ pub enum Reads {
     NodeTaints,
 }
 
-// === impl Projection ===
-
 impl<T: Send + Sync + 'static> AnyProjection for Projection<T> {
     fn objects(&self) -> &Objects {
         &self.objects
@@ -114,8 +112,6 @@ impl<T: Send + Sync + 'static> AnyProjection for Projection<T> {
         Arc::new((self.fields)(object))
     }
 }
-
-// === impl Selected ===
 
 impl Selected {
     /// The selectors of labels and of fields, in the API's syntax.
@@ -127,8 +123,6 @@ impl Selected {
         }
     }
 }
-
-// === impl Objects ===
 
 impl Objects {
     /// All objects of a kind of `v1` in the target, in the namespaces of the configuration.
@@ -183,8 +177,6 @@ impl Objects {
         )
     }
 }
-
-// === impl AnyProjection ===
 
 impl fmt::Debug for dyn AnyProjection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

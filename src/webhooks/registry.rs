@@ -154,8 +154,6 @@ fn entry(
     Some(Entry { key, path, reads: reads.to_vec(), endpoint })
 }
 
-// === impl Entry ===
-
 impl<E: Endpoint + 'static> Entry<E> {
     fn erased(self) -> Entry {
         let Self { key, path, reads, endpoint } = self;

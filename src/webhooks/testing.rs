@@ -42,8 +42,6 @@ pub struct TestView {
     reads: Mutex<Vec<String>>,
 }
 
-// === impl TestView ===
-
 impl TestView {
     /// An empty cluster.
     pub fn new() -> Self {
@@ -199,8 +197,6 @@ impl View for TestView {
         self.read(format!("{} of {:?}", collection.plural, collection.namespace), self.unconfirmed.clone())
     }
 }
-
-// === objects, before and after ===
 
 /// An object, or another value, written as YAML, in which `Off` and `y` are texts.
 ///

@@ -223,8 +223,6 @@ pub struct Cause {
     pub field: String,
 }
 
-// === impl View ===
-
 impl dyn View + '_ {
     /// What is known of an object.
     ///
@@ -275,8 +273,6 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-// === impl Lookup ===
-
 impl Lookup {
     /// GET of an object that the stores lack.
     pub fn missing(projection: &'static dyn AnyProjection, name: NamespacedName) -> Self {
@@ -293,8 +289,6 @@ impl Lookup {
         }
     }
 }
-
-// === impl Failure ===
 
 impl Failure {
     /// An object that does not exist, in the words of a cached read: with the kind, not the resource (spec 50 trap T4).

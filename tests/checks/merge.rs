@@ -207,8 +207,6 @@ fn is_something(value: &Value) -> bool {
     !value.is_null() && value.as_array().is_none_or(|items| !items.is_empty())
 }
 
-// === impl Case ===
-
 impl TryFrom<&[u8]> for Case {
     type Error = String;
 

@@ -155,8 +155,6 @@ fn is_concerned(webhook: &str, object: &Value) -> bool {
     }
 }
 
-// === impl Case ===
-
 impl Case {
     fn check(&self, webhook: &Entry<Mutating>) {
         let name = webhook.key;
@@ -207,8 +205,6 @@ impl TryFrom<&[u8]> for Case {
         Ok(Self { settings, object: objects.next().ok_or("no object")? })
     }
 }
-
-// === impl Settings ===
 
 impl Settings {
     /// The configuration, with all webhooks.

@@ -180,8 +180,6 @@ fn is_released(manifest: &Value) -> bool {
     annotation(manifest, keys::MODE) == Some(keys::MODE_IGNORE)
 }
 
-// === impl Case ===
-
 impl TryFrom<&[u8]> for Case {
     type Error = String;
 

@@ -58,8 +58,6 @@ fn cluster(namespace: &str) -> Settings {
     serde_json::from_value(settings).expect("settings")
 }
 
-// === impl Case ===
-
 impl Case {
     fn whole(&self) -> Body {
         if self.body.is_empty() { Body::None } else { Body::Whole(self.body.clone().into()) }
@@ -151,8 +149,6 @@ impl From<&[u8]> for Case {
     }
 }
 
-// === answers ===
-
 /// Spec 50 §2.3 rules 2 and 3.
 fn check_identity(answer: &Value, identity: &Identity) {
     let text = |field: &str| answer.get(field).map_or("", |value| value.as_str().expect("a text"));
@@ -198,8 +194,6 @@ fn veiled(value: Value, is_content: bool) -> Value {
         other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => other,
     }
 }
-
-// === what stands in a review, read in another way ===
 
 /// `None`: it is no review.
 fn expected(document: &Value) -> Option<Review> {

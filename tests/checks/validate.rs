@@ -80,8 +80,6 @@ struct Case<'a> {
     old: &'a Value,
 }
 
-// === impl Case ===
-
 impl Case<'_> {
     /// A verdict does not depend on fields that nobody knows. Of an Etcd all fields count while it is deleted; both get them.
     /// Only the text of what was to be changed names them.
@@ -161,16 +159,12 @@ fn check_end(extension: Extension, object: &Value) {
     }
 }
 
-// === answers ===
-
 /// What an answer tells: fields and messages of its causes, or the only message without a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Told {
     code: u16,
     errors: Vec<(String, String)>,
 }
-
-// === impl Told ===
 
 impl Told {
     /// Without the text that stands for those that found no room.
@@ -268,8 +262,6 @@ fn check_answer(conclusion: &Conclusion, path: &str) {
         assert!(message.contains(&format!("{}: {}", cause.field, cause.message)), "{path}: {cause:?}");
     }
 }
-
-// === objects ===
 
 /// The object with fields that nobody knows, in it and in its spec.
 fn with_unknown_fields(mut object: Value) -> Value {

@@ -87,8 +87,6 @@ fn citations_are_read_as_they_are_written() {
     }
 }
 
-// === reading ===
-
 /// All citations in `src/`, `crates/` and `tests/`.
 fn citations() -> Vec<Citation> {
     let mut citations = Vec::new();

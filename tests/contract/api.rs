@@ -63,8 +63,6 @@ pub(crate) struct Call {
     body: Vec<u8>,
 }
 
-// === impl Api ===
-
 impl Api {
     /// `forget` makes the server forget the versions before now, so that they are "too old".
     pub(crate) fn new(client: kube::Client, namespace: String, forget: Forget) -> Self {
@@ -188,8 +186,6 @@ pub(crate) fn root(version: &str) -> String {
     if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") }
 }
 
-// === impl Call ===
-
 impl Call {
     /// A JSON body.
     pub(crate) fn json(self, body: &Value) -> Self {
@@ -251,8 +247,6 @@ impl Call {
         Ok((request, Box::pin(async move { client.send(message).await.with_context(|| name) })))
     }
 }
-
-// === impl Answer ===
 
 impl Answer {
     /// Itself, when the status is `code`.
@@ -327,8 +321,6 @@ impl Answer {
 pub(crate) fn version(object: &Value) -> String {
     object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()
 }
-
-// === impl Watch ===
 
 impl Watch {
     /// The next event; `None` at the end of the stream.

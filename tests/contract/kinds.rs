@@ -248,8 +248,6 @@ fn custom() -> Vec<Row> {
     ]
 }
 
-// === what is checked for each kind ===
-
 async fn check_generation(api: Api, kind: Kind) -> Result<()> {
     let created = api.create(kind.collection(&api), &kind.manifest(&api)).await?;
     let start = match kind.generation {
@@ -324,8 +322,6 @@ async fn check_delete(api: Api, kind: Kind) -> Result<()> {
     Ok(())
 }
 
-// === impl Kind ===
-
 impl Kind {
     fn collection(&self, api: &Api) -> String {
         match self.scope {
@@ -355,8 +351,6 @@ impl Kind {
         object
     }
 }
-
-// === parts of the manifests ===
 
 fn group(api: &Api) -> String {
     format!("{}.example.org", api.namespace)

@@ -58,8 +58,6 @@ fn wanted(module: &str, row: &Row) -> bool {
     module == text || row.name.contains(&text)
 }
 
-// === impl Row ===
-
 impl Row {
     /// The same row on a control plane whose controllers run.
     pub(crate) fn with_controllers(mut self) -> Self {
@@ -73,8 +71,6 @@ impl Row {
         self
     }
 }
-
-// === impl Outcome ===
 
 impl Outcome {
     /// Counts a row.

@@ -229,8 +229,6 @@ fn namespace(index: usize) -> String {
     format!("gc-{}", index % NAMESPACES)
 }
 
-// === impl Collectable ===
-
 impl Collectable {
     /// Half of them are ConfigMaps, half are in use, in all combinations and namespaces.
     fn new(index: usize) -> Self {

@@ -65,8 +65,6 @@ pub(crate) fn is_applied(bundle: &Value) -> bool {
         && bundle["status"]["observedGeneration"] == bundle["metadata"]["generation"]
 }
 
-// === impl Admin ===
-
 impl Admin {
     /// Connects, and installs the definition of ManagedResources.
     pub(crate) async fn prepare(cluster: &ControlPlane, namespace: &str) -> Result<Self> {

@@ -188,8 +188,6 @@ fn text<'a>(object: &'a Value, field: &str, key: &str) -> &'a str {
     object["metadata"][field][key].as_str().unwrap_or_default()
 }
 
-// === clusters ===
-
 impl View for Cluster {
     fn find(
         &self,
@@ -241,8 +239,6 @@ prop_compose! {
         }
     }
 }
-
-// === objects ===
 
 /// Mostly as the kinds have it.
 fn object() -> impl Strategy<Value = Value> {

@@ -32,8 +32,6 @@ pub(super) fn rsa_key(path: &Path) -> Result<()> {
     openssl(&["genrsa", "-out", &text(path), "2048"])
 }
 
-// === impl Authority ===
-
 impl Authority {
     /// A new one: `<name>.crt` and `<name>.key` in `folder`.
     pub(crate) fn create(folder: &Path, name: &str) -> Result<Self> {
@@ -67,8 +65,6 @@ impl Authority {
         openssl(&arguments.concat())
     }
 }
-
-// === impl Pair ===
 
 impl Pair {
     /// With a first certificate.

@@ -77,8 +77,6 @@ pub(crate) enum User {
     Grm,
 }
 
-// === impl Options ===
-
 impl Options {
     /// Every controller that works without nodes.
     pub(crate) const ALL_CONTROLLERS: &str = "*,-bootstrapsigner,-tokencleaner";
@@ -89,8 +87,6 @@ impl Options {
     }
 }
 
-// === impl Component ===
-
 impl Component {
     fn binary(self) -> &'static str {
         match self {
@@ -100,8 +96,6 @@ impl Component {
         }
     }
 }
-
-// === impl User ===
 
 impl User {
     /// The name that RBAC, audit log and reviews know.
@@ -117,8 +111,6 @@ impl User {
         format!("{}-token", self.name())
     }
 }
-
-// === impl ControlPlane ===
 
 impl ControlPlane {
     /// Starts etcd, kube-apiserver and, when asked, kube-controller-manager; returns when the API is ready.

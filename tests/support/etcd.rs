@@ -16,8 +16,6 @@ pub(crate) struct Etcd {
     pub(super) port: u16,
 }
 
-// === impl Etcd ===
-
 impl Etcd {
     /// Writes objects under their keys (`configmaps/<namespace>/<name>`), past the API server, which would set their time of
     /// creation.

@@ -45,8 +45,6 @@ pub(crate) struct Settings {
     pub(crate) environment: Vec<(String, String)>,
 }
 
-// === impl Grm ===
-
 impl Grm {
     /// Starts the program for one cluster that is source and target, and waits until it is ready.
     pub(crate) async fn start(cluster: &ControlPlane, config: Value) -> Result<Self> {

@@ -80,8 +80,6 @@ fn exchange(mut stream: impl Read + Write, request: &str) -> Result<Answer> {
     Ok(Answer { code, body: body.to_owned() })
 }
 
-// === impl Answer ===
-
 impl Answer {
     /// The body as JSON.
     pub(crate) fn json(&self) -> Result<Value> {

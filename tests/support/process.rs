@@ -34,8 +34,6 @@ pub(crate) enum Signal {
     User1,
 }
 
-// === impl Process ===
-
 impl Process {
     /// Starts `program`; what it prints is appended to `log`.
     pub(super) fn spawn(

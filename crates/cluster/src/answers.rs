@@ -58,8 +58,6 @@ pub(super) struct Share {
     taken: usize,
 }
 
-// === impl AnswerRoom ===
-
 impl AnswerRoom {
     /// The part of it that one more cluster may use.
     pub(super) fn of_cluster(&self) -> Self {
@@ -76,8 +74,6 @@ impl AnswerRoom {
         self.taken.load(Ordering::Relaxed)
     }
 }
-
-// === impl Share ===
 
 impl Share {
     /// Takes, or gives back, what an answer needs that has so many bytes by now.

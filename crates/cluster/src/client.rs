@@ -77,15 +77,11 @@ pub enum ConnectionError {
     BadUserAgent(String),
 }
 
-// === impl ConnectionError ===
-
 impl ConnectionError {
     fn of_kubeconfig(path: &Path, reason: String) -> Self {
         Self::Kubeconfig { path: path.into(), reason }
     }
 }
-
-// === impl PodEnvironment ===
 
 impl PodEnvironment {
     /// The environment of this process.
@@ -103,8 +99,6 @@ impl PodEnvironment {
         self.host.is_some() && self.port.is_some()
     }
 }
-
-// === impl Connection ===
 
 impl Connection {
     /// From a kubeconfig file's current context, or from the Pod's environment if `kubeconfig` is `None`. The file's

@@ -35,8 +35,6 @@ pub(super) enum Trouble {
     Unauthorized,
 }
 
-// === impl Contact ===
-
 impl Default for Contact {
     fn default() -> Self {
         Self(watch::Sender::new(Known::Nothing))
@@ -79,8 +77,6 @@ impl Contact {
         self.0.subscribe()
     }
 }
-
-// === impl Known ===
 
 impl Known {
     /// What is wrong, and for how long.

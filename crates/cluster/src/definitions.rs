@@ -28,8 +28,6 @@ pub struct Definitions {
     custom: Watch<Definition>,
 }
 
-// === impl Definitions ===
-
 impl Definitions {
     /// Opens both watches. The process is ready without them: a cluster without APIServices is as good as any, and who may list
     /// neither gets on without (spec 70, trap 6).
@@ -75,8 +73,6 @@ fn follow_groups(watches: &Watches, want: Want<Definition>) -> Watch<Definition>
     });
     watch
 }
-
-// === impl Definition ===
 
 impl Definition {
     fn of(object: &Value) -> Option<Self> {

@@ -93,8 +93,6 @@ pub struct Cause {
     pub field: String,
 }
 
-// === impl ApiError ===
-
 impl ApiError {
     /// The server's answer, if there was one.
     pub fn status(&self) -> Option<&Status> {
@@ -261,8 +259,6 @@ impl ApiError {
         Self::Transport { message, sent }
     }
 }
-
-// === impl Status ===
 
 impl Status {
     /// From an answer that is no success. `secret`: the request was about a Secret, so quoted values are left out.

@@ -116,8 +116,6 @@ struct Entry {
     not_before: Instant,
 }
 
-// === impl Reference ===
-
 impl Reference {
     /// To an object as the server sent it (with `apiVersion` and `kind`).
     pub fn of(object: &Value) -> Self {
@@ -137,8 +135,6 @@ impl Reference {
         if self.namespace.is_empty() { "default" } else { &self.namespace }
     }
 }
-
-// === impl Recorder ===
 
 impl Recorder {
     /// A recorder that writes to `cluster`, whichever that is, beside its gate and fence: the last Events are written after
@@ -311,8 +307,6 @@ impl std::fmt::Debug for Recorder {
     }
 }
 
-// === impl Plan ===
-
 impl Plan {
     fn is_patch(&self) -> bool {
         match self.request {
@@ -321,8 +315,6 @@ impl Plan {
         }
     }
 }
-
-// === impl Entry ===
 
 impl Entry {
     /// What is recorded next is created under another name, with the count so far. A creation of unknown outcome keeps its
@@ -333,8 +325,6 @@ impl Entry {
         }
     }
 }
-
-// === impl Subject ===
 
 impl Subject {
     fn event(&self, name: &str, entry: &Entry) -> Value {
@@ -361,8 +351,6 @@ impl Subject {
         event
     }
 }
-
-// === impl Notebook ===
 
 impl Notebook {
     /// Notes an Event; `false` if it is dropped because too many wait.

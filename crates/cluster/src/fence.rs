@@ -50,8 +50,6 @@ pub struct WriteGuard {
     settled: bool,
 }
 
-// === impl Fence ===
-
 impl Fence {
     /// A fence that is open until it is shut: without leader election.
     pub fn open() -> Self {
@@ -127,8 +125,6 @@ impl std::fmt::Debug for Fence {
         f.debug_struct("Fence").field("open", &self.check().is_ok()).field("in_flight", &self.in_flight()).finish()
     }
 }
-
-// === impl WriteGuard ===
 
 impl WriteGuard {
     /// The outcome is known: the server answered, or the request was not sent.

@@ -113,8 +113,6 @@ pub enum Deleted {
     Pending(Value),
 }
 
-// === impl Cluster ===
-
 impl Cluster {
     /// A cluster behind `client`, of which only the service is used.
     pub fn new(
@@ -409,8 +407,6 @@ impl std::fmt::Debug for Cluster {
     }
 }
 
-// === impl Side ===
-
 impl Side {
     /// `source` or `target`.
     pub fn as_str(self) -> &'static str {
@@ -420,8 +416,6 @@ impl Side {
         }
     }
 }
-
-// === impl Context ===
 
 impl Context {
     /// On behalf of `key`, until `deadline`.
@@ -434,8 +428,6 @@ impl Context {
         Self { deadline, ..self.clone() }
     }
 }
-
-// === impl DeleteOptions ===
 
 impl DeleteOptions {
     fn body(&self) -> Value {
@@ -459,8 +451,6 @@ impl DeleteOptions {
         body.into()
     }
 }
-
-// === impl Propagation ===
 
 impl Propagation {
     /// As the API writes it.

@@ -82,8 +82,6 @@ pub enum ForbiddenField {
     },
 }
 
-// === impl Environment ===
-
 impl Environment {
     /// Reads the variables.
     pub fn read(env: &dyn Fn(&str) -> Option<String>) -> Self {

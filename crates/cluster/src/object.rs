@@ -64,8 +64,6 @@ pub fn field_mut<'a>(object: &'a mut Value, path: &[&str]) -> &'a mut Value {
     place
 }
 
-// === impl GroupVersionKind ===
-
 impl GroupVersionKind {
     /// Group, version and kind.
     pub fn new(group: impl Into<String>, version: impl Into<String>, kind: impl Into<String>) -> Self {
@@ -102,8 +100,6 @@ impl fmt::Display for GroupVersionKind {
     }
 }
 
-// === impl GroupKind ===
-
 impl GroupKind {
     /// A group and a kind.
     pub fn new(group: impl Into<String>, kind: impl Into<String>) -> Self {
@@ -118,8 +114,6 @@ impl fmt::Display for GroupKind {
     }
 }
 
-// === impl ObjectKey ===
-
 impl ObjectKey {
     /// Group and kind of the object.
     pub fn group_kind(&self) -> GroupKind {
@@ -133,8 +127,6 @@ impl fmt::Display for ObjectKey {
         write!(f, "{}/{}/{}/{}", self.group, self.kind, self.namespace, self.name)
     }
 }
-
-// === impl NamespacedName ===
 
 impl NamespacedName {
     /// Namespace (empty for cluster scope) and name.
@@ -154,8 +146,6 @@ impl fmt::Display for NamespacedName {
         if self.namespace.is_empty() { f.write_str(&self.name) } else { write!(f, "{}/{}", self.namespace, self.name) }
     }
 }
-
-// === metadata of raw objects ===
 
 fn metadata_text<'a>(object: &'a Value, field: &str) -> &'a str {
     object.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_str).unwrap_or_default()

@@ -61,8 +61,6 @@ pub async fn report_outages(cluster: Cluster, synced: Synced) {
     }
 }
 
-// === impl Reporter ===
-
 impl Reporter {
     fn look(&mut self) {
         self.listed = self.listed || self.synced.check().is_ok();

@@ -71,8 +71,6 @@ pub struct Pages {
     over: bool,
 }
 
-// === impl ListQuery ===
-
 impl ListQuery {
     /// Of the objects with these labels.
     pub fn labelled(selector: impl Into<String>) -> Self {
@@ -92,8 +90,6 @@ impl ListQuery {
         Call::read(uri).accepting(accept).about_secret(resource.is_secret())
     }
 }
-
-// === impl Page ===
 
 impl Page {
     pub(super) fn decode(resource: &Resource, metadata_only: bool, answer: &Answer) -> Result<Self, ApiError> {
@@ -129,8 +125,6 @@ fn with_type(mut item: Value, resource: &Resource) -> Value {
     }
     item
 }
-
-// === impl Pages ===
 
 impl Pages {
     pub(super) fn new(

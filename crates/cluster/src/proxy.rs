@@ -61,8 +61,6 @@ pub enum BadProxy {
     Unparsable(String),
 }
 
-// === impl ProxySettings ===
-
 impl ProxySettings {
     /// Reads the variables: each in upper case first, then in lower case; empty is unset. A value that is no proxy is
     /// like an unset one, but hides the variable in lower case, as in Go.
@@ -103,8 +101,6 @@ impl ProxySettings {
         Ok(proxy.clone().filter(|_| !self.never.contains(host, port(server))))
     }
 }
-
-// === impl Proxy ===
 
 impl Proxy {
     fn of_variable(value: &str) -> Option<Self> {
@@ -178,8 +174,6 @@ impl std::fmt::Debug for Proxy {
     }
 }
 
-// === impl Kind ===
-
 impl Kind {
     /// `scheme` is in lower case.
     fn of_scheme(scheme: &str) -> Option<Self> {
@@ -202,8 +196,6 @@ impl Kind {
         }
     }
 }
-
-// === impl User ===
 
 impl User {
     /// From `name[:password]` of a URL; `None` if it has what no URL has there.

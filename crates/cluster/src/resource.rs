@@ -36,8 +36,6 @@ pub struct Target {
 #[derive(Debug, Default, Clone)]
 pub(super) struct Query(String);
 
-// === impl Resource ===
-
 impl Resource {
     /// A kind from its five properties.
     pub fn new(group: &str, version: &str, kind: &str, plural: &str, namespaced: bool) -> Self {
@@ -94,8 +92,6 @@ impl fmt::Display for Resource {
     }
 }
 
-// === impl Target ===
-
 impl Target {
     /// The path of the object, or of one of its subresources.
     ///
@@ -140,8 +136,6 @@ impl fmt::Display for Target {
         }
     }
 }
-
-// === impl Query ===
 
 impl Query {
     /// Adds a parameter.

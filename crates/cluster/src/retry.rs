@@ -15,8 +15,6 @@ pub(super) struct Attempts {
     reauthorized: bool,
 }
 
-// === impl Attempts ===
-
 impl Attempts {
     /// Whether the request is sent again after this error, and after which wait. `left` is what its deadline leaves: a wait
     /// beyond it would only hide the server's answer behind a time-out.

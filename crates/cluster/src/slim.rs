@@ -16,15 +16,11 @@ enum Place {
     Metadata,
 }
 
-// === impl Slim ===
-
 impl<'de> Deserialize<'de> for Slim {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Place::Object.deserialize(deserializer).map(Self)
     }
 }
-
-// === impl Place ===
 
 impl<'de> DeserializeSeed<'de> for Place {
     type Value = Value;

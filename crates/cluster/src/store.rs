@@ -80,8 +80,6 @@ pub enum StoreState {
     Failing(String),
 }
 
-// === impl Store ===
-
 impl<R> Clone for Store<R> {
     fn clone(&self) -> Self {
         Self { inner: self.inner.clone() }
@@ -322,8 +320,6 @@ pub(super) enum Put<R> {
     /// It is in; this was there before.
     Stored(Option<R>),
 }
-
-// === impl Removals ===
 
 impl Removals {
     /// Adds one; gives when the latest of those became known that are forgotten for it.

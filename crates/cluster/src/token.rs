@@ -75,8 +75,6 @@ pub(super) struct Identified<S> {
     pub(super) user_agent: HeaderValue,
 }
 
-// === impl Credentials ===
-
 impl Credentials {
     /// A bearer token.
     pub(super) fn token(token: &str) -> Result<Self, CredentialsError> {
@@ -114,8 +112,6 @@ impl Credentials {
     }
 }
 
-// === impl TokenFile ===
-
 impl TokenFile {
     fn header(&self) -> HeaderValue {
         let mut token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,8 +146,6 @@ fn sensitive(value: &str) -> Option<HeaderValue> {
     value.set_sensitive(true);
     Some(value)
 }
-
-// === impl Identified ===
 
 impl<S, I, O> tower::Service<Request<I>> for Identified<S>
 where

@@ -71,8 +71,6 @@ pub(super) struct Admission {
     pub(super) guard: Option<WriteGuard>,
 }
 
-// === impl Transport ===
-
 impl Transport {
     /// Sends a call until it succeeds or `retry` gives up. `admit` waits for admission before each attempt; nothing is
     /// held while waiting for the next one.
@@ -153,8 +151,6 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-// === impl Call ===
-
 impl Call {
     /// A request without a body that expects JSON.
     pub(super) fn read(uri: String) -> Self {
@@ -214,8 +210,6 @@ impl Call {
     }
 }
 
-// === impl Answer ===
-
 impl Answer {
     /// The body as JSON.
     pub(super) fn json(&self) -> Result<Value, ApiError> {
@@ -230,8 +224,6 @@ impl Answer {
         read.map(|slim| slim.0).map_err(|error| ApiError::Decode(error.to_string()))
     }
 }
-
-// === impl Admission ===
 
 impl Admission {
     fn settled(self) {

@@ -99,8 +99,6 @@ struct Lines {
     searched: usize,
 }
 
-// === impl WatchStream ===
-
 impl WatchStream {
     pub(super) async fn open(
         transport: &Transport,
@@ -200,8 +198,6 @@ impl std::fmt::Debug for WatchStream {
         f.debug_struct("WatchStream").field("over", &self.over).finish_non_exhaustive()
     }
 }
-
-// === impl Lines ===
 
 impl Lines {
     fn push(&mut self, data: &[u8], lines: &mut VecDeque<Bytes>) -> Result<(), ApiError> {

@@ -40,8 +40,6 @@ pub enum Lock {
     None,
 }
 
-// === impl Cluster ===
-
 impl Cluster {
     /// One object, live; `None` if it does not exist.
     ///
@@ -213,8 +211,6 @@ fn bare(at: &Target) -> ApiError {
     ApiError::BadRequest(format!("{at} may not be left without metadata"))
 }
 
-// === impl Target ===
-
 impl Target {
     /// An object of that kind, name and namespace, and nothing else.
     fn empty_object(&self) -> Value {
@@ -225,8 +221,6 @@ impl Target {
         json!({"apiVersion": self.resource.api_version(), "kind": &*self.resource.kind, "metadata": metadata})
     }
 }
-
-// === impl Wrote ===
 
 impl Wrote {
     /// The object, as it was stored or seen.

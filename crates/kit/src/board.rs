@@ -104,8 +104,6 @@ pub(super) struct Job<K, R> {
     pub(super) span: Span,
 }
 
-// === building, waking ===
-
 impl<C: Controller> Board<C> {
     /// The board of the controller that `make` makes, which is given the way to the board.
     pub(super) fn new(make: impl FnOnce(&Weak<RefCell<Self>>) -> Rc<C>, starter: Starter<C>, env: Env) -> Shared<C> {

@@ -103,8 +103,6 @@ pub enum Activity {
     Stopped,
 }
 
-// === impl Census ===
-
 impl Census {
     /// A cell for the actor at `path`; one that is there already is kept and returned.
     pub fn enter(&self, path: impl Into<String>, role: Role) -> Cell {
@@ -137,8 +135,6 @@ impl Census {
         self.version.load(Ordering::Relaxed)
     }
 }
-
-// === impl Cell ===
 
 impl Cell {
     /// Changes the cell.

@@ -30,8 +30,6 @@ pub struct Random {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadline(pub Instant);
 
-// === impl Clock ===
-
 impl Clock {
     /// The system's clock.
     pub fn system() -> Self {
@@ -81,8 +79,6 @@ impl fmt::Debug for Clock {
     }
 }
 
-// === impl Random ===
-
 impl Random {
     /// A generator whose sequence depends on `seed` alone.
     pub fn seeded(seed: u64) -> Self {
@@ -124,8 +120,6 @@ impl fmt::Debug for Random {
         f.write_str("Random")
     }
 }
-
-// === impl Deadline ===
 
 impl Deadline {
     /// The moment `after` from now.

@@ -141,8 +141,6 @@ pub struct Pass<K, R = ()> {
 /// How long a pass works before it lets others have their turn (contract rule 5).
 pub const TIME_SLICE: Duration = Duration::from_secs(2);
 
-// === impl Duty ===
-
 impl Duty {
     /// A duty with `permits` passes at once over all keys (0 counts as 1). `name` is the controller's in metrics and logs
     /// (spec 70 §9.2).
@@ -201,15 +199,11 @@ impl Duty {
     }
 }
 
-// === impl Whole ===
-
 impl fmt::Display for Whole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("all")
     }
 }
-
-// === impl Need ===
 
 impl Need {
     /// Something of this name that is there when `ready` says so; `signal` is raised when that may have changed.
@@ -253,8 +247,6 @@ impl Need {
     }
 }
 
-// === impl Look ===
-
 impl Look {
     /// A look: for how long there is nothing to do, or `None` if there is something.
     pub fn new(look: impl Fn() -> Option<Duration> + 'static) -> Self {
@@ -271,8 +263,6 @@ impl fmt::Debug for Look {
         f.write_str("Look")
     }
 }
-
-// === impl Pass ===
 
 impl<K, R> Pass<K, R> {
     /// Whether the pass has used up its time slice and should end with [`Outcome::Continue`] at the next safe point.
@@ -301,8 +291,6 @@ impl<K, R> Pass<K, R> {
         self.cell.detail(self.now, details);
     }
 }
-
-// === impl Failure ===
 
 impl Failure {
     /// A failure with this text.
@@ -333,8 +321,6 @@ impl<E: std::error::Error> From<E> for Failure {
         Self::new(error.to_string())
     }
 }
-
-// === impl Need ===
 
 impl fmt::Debug for Need {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -16,8 +16,6 @@ pub(super) struct Lifeline<K> {
     notice: Option<(K, u64)>,
 }
 
-// === impl Deaths ===
-
 impl<K> Deaths<K> {
     pub(super) fn new() -> Self {
         Self { notices: RefCell::default(), bell: Notify::new() }
@@ -34,8 +32,6 @@ impl<K> Deaths<K> {
         }
     }
 }
-
-// === impl Lifeline ===
 
 impl<K> Lifeline<K> {
     pub(super) fn new(deaths: Rc<Deaths<K>>, key: K, generation: u64) -> Self {

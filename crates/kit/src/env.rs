@@ -95,8 +95,6 @@ const INLINE_BYTES: usize = 64 * 1024;
 #[error("a CPU job panicked")]
 pub struct JobPanicked;
 
-// === impl Cpu ===
-
 impl Cpu {
     /// At most `workers` long jobs at once, on the blocking pool.
     pub fn pool(workers: usize) -> Self {
@@ -134,8 +132,6 @@ impl Cpu {
         }
     }
 }
-
-// === impl Unobserved ===
 
 impl Observers for Unobserved {
     fn duty(&self, _: &'static str, _: usize) -> Rc<dyn DutyObserver> {

@@ -19,8 +19,6 @@ pub struct Indispensable {
     name: Option<String>,
 }
 
-// === impl Fatal ===
-
 impl Fatal {
     /// Ends the process. The text, which goes to the log, says why. Only the first one counts: what fails afterwards
     /// mostly fails because of it.
@@ -80,8 +78,6 @@ impl fmt::Debug for Fatal {
         f.debug_tuple("Fatal").field(&self.cause()).finish()
     }
 }
-
-// === impl Indispensable ===
 
 impl Indispensable {
     /// The actor ends because it was asked to.

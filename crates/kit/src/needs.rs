@@ -16,8 +16,6 @@ pub(super) struct Waiting {
     waited: Duration,
 }
 
-// === impl Waiting ===
-
 impl Waiting {
     pub(super) fn new(controller: &'static str, need: Need) -> Self {
         Self { controller, need, waited: Duration::ZERO }

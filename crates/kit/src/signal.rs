@@ -37,8 +37,6 @@ pub struct Listening {
     _listener: Rc<dyn Fn()>,
 }
 
-// === impl Signal ===
-
 impl Signal {
     /// The present moment.
     pub fn moment(&self) -> Moment {
@@ -82,8 +80,6 @@ impl Signal {
     }
 }
 
-// === impl Moment ===
-
 impl Moment {
     /// Whether the signal was raised since.
     pub fn has_passed(&self) -> bool {
@@ -95,8 +91,6 @@ impl Moment {
         &self.signal
     }
 }
-
-// === impl Listening ===
 
 impl Drop for Listening {
     fn drop(&mut self) {

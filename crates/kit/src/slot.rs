@@ -103,8 +103,6 @@ pub(super) enum TimerKind {
     Quarantine,
 }
 
-// === impl Slot ===
-
 impl<A, R: Ord> Slot<A, R> {
     pub(super) fn new(duties: usize, cell: Cell) -> Self {
         let duties = std::iter::repeat_with(DutySlot::default).take(duties).collect();
@@ -149,8 +147,6 @@ fn rank(activity: Activity) -> u8 {
         Activity::Quarantined => 7,
     }
 }
-
-// === impl DutySlot ===
 
 impl<R> Default for DutySlot<R> {
     /// A duty that nobody has woken yet.

@@ -22,8 +22,6 @@ struct Trigger {
     own: &'static [&'static str],
 }
 
-// === impl Spans ===
-
 impl Spans {
     /// `causes`: the names of the controller's own causes.
     pub(super) fn new(causes: &'static [&'static str]) -> Self {

@@ -46,8 +46,6 @@ enum Tick<K> {
 #[rtype(result = "()")]
 struct Stop;
 
-// === impl Supervised ===
-
 impl<C: Controller> Supervised<C> {
     /// Starts the supervisor of a controller. Its actors come with the first wakes.
     pub fn start(controller: Rc<C>, env: &Env) -> Self {
@@ -122,8 +120,6 @@ impl<C: Controller> Clone for Supervised<C> {
     }
 }
 
-// === impl WeakSupervised ===
-
 impl<C: Controller> WeakSupervised<C> {
     /// As [`Supervised::wake`]; does nothing once the controller is gone.
     pub fn wake(&self, key: &C::Key, wake: Wake<C::Ref>) {
@@ -138,8 +134,6 @@ impl<C: Controller> Clone for WeakSupervised<C> {
         Self { board: self.board.clone() }
     }
 }
-
-// === impl Supervisor ===
 
 impl<C: Controller> Actor for Supervisor<C> {
     type Context = Context<Self>;

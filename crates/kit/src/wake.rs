@@ -38,8 +38,6 @@ pub struct Wake<R = ()> {
     pub lane: Lane,
 }
 
-// === impl Causes ===
-
 impl Causes {
     /// No reason.
     pub const NONE: Self = Self(0);
@@ -87,8 +85,6 @@ impl Causes {
     }
 }
 
-// === impl Refs ===
-
 impl<R: Ord> Refs<R> {
     /// One.
     pub fn one(named: R) -> Self {
@@ -109,8 +105,6 @@ impl<R: Ord> Refs<R> {
         }
     }
 }
-
-// === impl Wake ===
 
 impl<R: Ord> Wake<R> {
     /// A wake of the live lane.

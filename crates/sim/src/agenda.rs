@@ -42,8 +42,6 @@ pub(super) struct Agenda {
     changed: Arc<Notify>,
 }
 
-// === impl Agenda ===
-
 impl Agenda {
     pub(super) fn new(changed: Arc<Notify>) -> Self {
         Self { duties: BTreeMap::new(), count: 0, changed }

@@ -65,8 +65,6 @@ pub(super) enum Deleted {
     Held(Value),
 }
 
-// === impl DeleteOptions ===
-
 impl DeleteOptions {
     fn of(request: &Request) -> Result<Self, Failure> {
         if !request.body.is_empty() {
@@ -108,8 +106,6 @@ impl DeleteOptions {
         }
     }
 }
-
-// === impl State ===
 
 impl State {
     pub(super) fn delete(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {

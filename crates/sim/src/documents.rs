@@ -32,8 +32,6 @@ pub(super) fn health() -> Answer {
     answer
 }
 
-// === impl State ===
-
 impl State {
     /// `/api` and `/apis`, plain or aggregated.
     pub(super) fn groups(&self, core: bool, request: &Request) -> Result<Answer, Failure> {

@@ -144,8 +144,6 @@ pub(super) type FaultFunction = Box<dyn FnMut(&RequestInfo) -> Fault + Send>;
 /// The event fault function of a simulator.
 pub(super) type EventFaultFunction = Box<dyn FnMut(&EventInfo) -> EventFault + Send>;
 
-// === impl Seen ===
-
 impl Seen {
     /// An answer with a `Status` body. `reason` may be empty, as in those of some proxies.
     pub fn status(code: u16, reason: &str, message: &str) -> Self {
@@ -232,8 +230,6 @@ impl Seen {
         Self::status(504, "Timeout", text)
     }
 }
-
-// === impl Process ===
 
 impl Process {
     /// A process that runs.

@@ -32,8 +32,6 @@ pub enum PutError {
     Refused(String),
 }
 
-// === impl Sim ===
-
 impl Sim {
     /// An object as it is stored. `resource` is written as for kubectl: `configmaps`, `deployments.apps`. The namespace is
     /// empty for cluster scope.
@@ -123,8 +121,6 @@ impl Sim {
         erased.map(|object| object.value.clone())
     }
 }
-
-// === impl State ===
 
 impl State {
     /// Group and resource of a name as for kubectl, as they are stored.

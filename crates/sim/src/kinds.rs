@@ -84,8 +84,6 @@ pub(super) enum Generation {
     ContentWithoutStatus,
 }
 
-// === impl Kind ===
-
 impl Kind {
     /// `group/version`, or `version` for the core group.
     pub(super) fn api_version(&self) -> String {
@@ -114,8 +112,6 @@ impl Kind {
         (&self.group, &self.plural)
     }
 }
-
-// === impl Scale ===
 
 impl Scale {
     /// Where all built-in kinds have them.

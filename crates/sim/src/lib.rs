@@ -154,8 +154,6 @@ struct Shared {
     changed: Arc<Notify>,
 }
 
-// === impl SimOptions ===
-
 impl SimOptions {
     /// Everything on, no latency, a history of 20,000 changes.
     pub fn new(clock: Clock, random: Random) -> Self {
@@ -163,8 +161,6 @@ impl SimOptions {
         Self { clock, random, recording: true, history: 20_000, latency: Duration::ZERO, behaviour }
     }
 }
-
-// === impl Behaviour ===
 
 impl Default for Behaviour {
     fn default() -> Self {
@@ -190,8 +186,6 @@ impl Behaviour {
         }
     }
 }
-
-// === impl Sim ===
 
 impl Sim {
     /// Starts a server with the namespaces each cluster has. Must be called inside a tokio runtime, whose clock it
@@ -229,8 +223,6 @@ impl Sim {
         Self { shared }
     }
 
-    // === clients ===
-
     /// A client with all rights.
     pub fn client(&self) -> kube::Client {
         self.client_as("system:admin", "gardener-resource-manager")
@@ -247,8 +239,6 @@ impl Sim {
     pub fn client_of(&self, options: ClientOptions) -> kube::Client {
         kube::Client::new(ApiService { shared: self.shared.clone(), seat: Arc::new(options) }, "default")
     }
-
-    // === faults ===
 
     /// Asks this function about each request. It may look at the simulator, and change it; to end the faults from inside,
     /// return [`Fault::None`].
@@ -306,8 +296,6 @@ impl Sim {
         self.shared.state().mutation = Some(Box::new(mutation));
     }
 
-    // === the journal ===
-
     /// The requests so far, in the order in which they arrived; empty without recording.
     pub fn requests(&self) -> Vec<Recorded> {
         lock(&self.shared.journal).requests()
@@ -339,8 +327,6 @@ impl fmt::Debug for Sim {
         f.debug_struct("Sim").field("revision", &self.revision()).finish_non_exhaustive()
     }
 }
-
-// === impl Shared ===
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {

@@ -43,8 +43,6 @@ struct Page {
     objects: Vec<(Key, Arc<Object>)>,
 }
 
-// === impl Selection ===
-
 impl Selection {
     /// From the query of a list, a watch or the deletion of a collection.
     pub(super) fn of(kind: &Kind, request: &Request) -> Result<Self, Failure> {
@@ -63,8 +61,6 @@ impl Selection {
             && self.fields.as_ref().is_none_or(|selector| selector.matches(object))
     }
 }
-
-// === impl Token ===
 
 impl Token {
     fn encode(revision: i64, scope: &Scope, last: &Key) -> String {
@@ -95,8 +91,6 @@ impl Token {
         Key::new(&scope.group, &scope.resource, namespace, name)
     }
 }
-
-// === impl State ===
 
 impl State {
     pub(super) fn scope_of(&self, kind: &Kind, request: &Request) -> Scope {

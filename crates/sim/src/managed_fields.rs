@@ -83,8 +83,6 @@ fn header(manager: &str, subresource: &str, api_version: &str, time: &str) -> Va
     header
 }
 
-// === impl Entry ===
-
 impl Entry {
     fn parse(mut entry: Value) -> Self {
         let fields = entry.as_object_mut().and_then(|entry| entry.remove("fieldsV1")).unwrap_or_default();

@@ -17,8 +17,6 @@ pub(super) fn owners(object: &Value) -> impl Iterator<Item = &Value> {
     object["metadata"]["ownerReferences"].as_array().into_iter().flatten()
 }
 
-// === impl OwnerIndex ===
-
 impl OwnerIndex {
     pub(super) fn observe(&mut self, change: &Change) {
         for owner in change.before.iter().flat_map(|before| owners(&before.value)) {

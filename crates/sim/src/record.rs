@@ -30,8 +30,6 @@ pub(super) struct Journal {
     number: u64,
 }
 
-// === impl Journal ===
-
 impl Journal {
     pub(super) fn new(recording: bool) -> Self {
         Self { recording, ..Self::default() }

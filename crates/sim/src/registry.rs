@@ -15,8 +15,6 @@ pub(super) struct Registry {
     built_in: BTreeSet<String>,
 }
 
-// === impl Registry ===
-
 impl Registry {
     pub(super) fn new(built_in: Vec<Kind>) -> Self {
         let mut registry = Self::default();

@@ -88,8 +88,6 @@ pub(super) enum Target {
     Unknown,
 }
 
-// === impl Query ===
-
 impl Query {
     pub(super) fn parse(text: &str) -> Self {
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
@@ -112,8 +110,6 @@ impl Query {
         self.0.get(name).is_some_and(|value| !matches!(value.as_str(), "0" | "f" | "F" | "false" | "FALSE" | "False"))
     }
 }
-
-// === impl Request ===
 
 impl Request {
     /// Reads everything but the body.

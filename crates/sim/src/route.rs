@@ -20,8 +20,6 @@ pub(super) enum Reply {
     Watch(Box<WatchPlan>),
 }
 
-// === impl State ===
-
 impl State {
     /// Carries out a request. `read_as_of` makes reads stale.
     pub(super) fn handle(&mut self, request: &Request, read_as_of: Option<u64>) -> Result<Reply, Refusal> {

@@ -36,8 +36,6 @@ enum Token {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FieldSelector(Vec<(String, bool, String)>);
 
-// === impl LabelSelector ===
-
 impl LabelSelector {
     /// Reads e.g. `a=b,c in (d, e),!f`.
     pub(super) fn parse(text: &str) -> Result<Self, Failure> {
@@ -67,8 +65,6 @@ impl LabelSelector {
     }
 }
 
-// === impl Test ===
-
 impl Test {
     fn accepts(&self, label: Option<&str>) -> bool {
         let number = || label.and_then(|label| label.parse::<i64>().ok());
@@ -82,8 +78,6 @@ impl Test {
         }
     }
 }
-
-// === impl Token ===
 
 impl Token {
     fn text(&self) -> &str {
@@ -222,8 +216,6 @@ fn is_name(text: &str) -> bool {
 fn unparsable(text: &str) -> Failure {
     Failure::bad_request(&format!("unable to parse requirement: {text}"))
 }
-
-// === impl FieldSelector ===
 
 /// Fields that some kinds select by, besides name and namespace.
 fn fields(kind: &Kind) -> &'static [&'static str] {

@@ -38,8 +38,6 @@ pub(super) struct ApiService {
 
 type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 
-// === impl ApiService ===
-
 impl tower::Service<http::Request<Body>> for ApiService {
     type Response = Response<ResponseBody>;
     type Error = BoxError;

@@ -37,8 +37,6 @@ enum Part {
     Ready,
 }
 
-// === impl Start ===
-
 impl Default for Start {
     fn default() -> Self {
         Self {
@@ -48,8 +46,6 @@ impl Default for Start {
         }
     }
 }
-
-// === impl Starting ===
 
 impl Starting {
     pub(super) fn now(start: Start) -> Self {
@@ -66,8 +62,6 @@ impl Starting {
         }
     }
 }
-
-// === impl State ===
 
 impl State {
     fn part_of_start(&self) -> Part {

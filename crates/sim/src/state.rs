@@ -89,8 +89,6 @@ pub(super) enum Refusal {
     },
 }
 
-// === impl ServerClock ===
-
 impl ServerClock {
     pub(super) fn new(start: Timestamp) -> Self {
         Self { start, zero: Instant::now() }
@@ -111,15 +109,11 @@ pub(super) fn text(time: Timestamp) -> String {
     Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
 }
 
-// === impl Refusal ===
-
 impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
         Self::Failure(failure)
     }
 }
-
-// === impl Answer ===
 
 impl Answer {
     pub(super) fn json(code: u16, body: impl Into<Bytes>) -> Self {
@@ -140,8 +134,6 @@ impl Answer {
     }
 }
 
-// === impl State ===
-
 impl State {
     /// Why a resource of a group and version is not served.
     pub(super) fn unknown(&self, group: &str, version: &str) -> Failure {
@@ -161,8 +153,6 @@ impl State {
         let key = Key::new("apiregistration.k8s.io", "apiservices", "", &format!("{version}.{group}"));
         self.storage.get(&key).is_some_and(|service| !service.value["spec"]["service"].is_null())
     }
-
-    // === reading ===
 
     pub(super) fn get(&mut self, kind: &Kind, request: &Request, read_as_of: Option<u64>) -> Result<Answer, Refusal> {
         let form = single_form(&request.accept, self.clock.now())?;
@@ -208,8 +198,6 @@ impl State {
         render::value(&mut body, value, &kind.api_version(), &kind.kind, form, None);
         Ok(Answer::json(code, finish(body, value, form)))
     }
-
-    // === writing ===
 
     /// Stores an object and tells everybody.
     pub(super) fn store(&mut self, key: Key, value: Value) -> Arc<Object> {

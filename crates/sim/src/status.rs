@@ -99,15 +99,11 @@ fn to_vec(status: &Status) -> Vec<u8> {
     body
 }
 
-// === impl Status ===
-
 impl Status {
     fn new() -> Self {
         Self { kind: "Status", api_version: "v1", ..Self::default() }
     }
 }
-
-// === impl Cause ===
 
 impl Cause {
     fn new(reason: &'static str, field: &str, message: String) -> Self {
@@ -162,8 +158,6 @@ impl Cause {
         format!("{}: {}", self.field, self.message)
     }
 }
-
-// === impl Failure ===
 
 impl Failure {
     fn of(status: Status) -> Self {

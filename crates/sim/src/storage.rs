@@ -66,8 +66,6 @@ pub(super) struct Storage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Expired;
 
-// === impl Key ===
-
 impl Key {
     pub(super) fn new(group: &str, resource: &str, namespace: &str, name: &str) -> Self {
         Self {
@@ -79,8 +77,6 @@ impl Key {
         }
     }
 }
-
-// === impl Scope ===
 
 impl Scope {
     pub(super) fn new(group: &str, resource: &str, namespace: Option<&str>) -> Self {
@@ -101,8 +97,6 @@ impl Scope {
     }
 }
 
-// === impl Object ===
-
 impl Object {
     fn new(value: Value) -> Arc<Self> {
         Arc::new(Self { value, tail: OnceLock::new() })
@@ -113,8 +107,6 @@ impl Object {
         self.tail.get_or_init(|| super::encode::tail(&self.value).into())
     }
 }
-
-// === impl Storage ===
 
 impl Storage {
     /// Empty, at revision 1, keeping `history` changes.

@@ -48,8 +48,6 @@ pub(super) enum Written {
     Value(Value),
 }
 
-// === impl Part ===
-
 impl Part {
     fn subresource(self) -> &'static str {
         match self {
@@ -62,15 +60,11 @@ impl Part {
     }
 }
 
-// === impl Writing ===
-
 impl<'a> Writing<'a> {
     pub(super) fn of(request: &'a Request, part: Part, by_patch: bool) -> Self {
         Self { manager: request.field_manager(), part, by_patch, dry_run: request.is_dry_run() }
     }
 }
-
-// === impl State ===
 
 impl State {
     pub(super) fn replace(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {

@@ -78,8 +78,6 @@ struct Watch {
     ended: Option<WatchEnd>,
 }
 
-// === impl State ===
-
 impl State {
     pub(super) fn watch(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<WatchPlan, Refusal> {
         let form = match negotiate(&request.accept)? {
@@ -138,8 +136,6 @@ impl State {
     }
 }
 
-// === impl WatchPlan ===
-
 impl WatchPlan {
     /// The body of the answer.
     pub(super) fn into_stream(
@@ -172,8 +168,6 @@ impl WatchPlan {
         })
     }
 }
-
-// === impl Watch ===
 
 impl Watch {
     /// The next event's line.

@@ -30,8 +30,6 @@ pub(super) enum Signal {
     End(WatchEnd),
 }
 
-// === impl Watches ===
-
 impl Watches {
     /// Adds a watch, and gives what it is told.
     pub(super) fn add(&mut self, scope: Scope) -> Receiver<Signal> {

@@ -38,8 +38,6 @@ pub struct Csr {
 #[error("unable to parse csr: {0}")]
 pub struct Unparsable(#[from] Unreadable);
 
-// === impl Signer ===
-
 impl Signer {
     /// By `spec.signerName`.
     pub fn from_name(name: &str) -> Option<Self> {
@@ -50,8 +48,6 @@ impl Signer {
         }
     }
 }
-
-// === impl Csr ===
 
 impl Csr {
     /// Reads a CertificateSigningRequest; `None` if [there is nothing to judge](wants).

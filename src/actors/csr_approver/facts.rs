@@ -75,8 +75,6 @@ pub(super) struct NodeIp {
     pub(super) has_zone: bool,
 }
 
-// === impl Lookup ===
-
 impl Lookup {
     /// The error of a judgement that could not be made, because this could not be read (spec 32 §5.2, §6, §7.1). Never a
     /// denial.
@@ -89,8 +87,6 @@ impl Lookup {
         format!("failed when checking for approval conditions: {cause}")
     }
 }
-
-// === impl Live ===
 
 impl Live {
     /// Keeps the answer to [`Lookup::Node`].
@@ -123,8 +119,6 @@ impl Facts for Live {
     }
 }
 
-// === impl NodeAddresses ===
-
 impl NodeAddresses {
     /// Of a Node.
     pub fn of(node: &Value) -> Self {
@@ -141,8 +135,6 @@ impl NodeAddresses {
     }
 }
 
-// === impl Machine ===
-
 impl Machine {
     /// The label that holds the name of its Node (spec 32 §3).
     pub const NODE: &str = "node";
@@ -152,8 +144,6 @@ impl Machine {
         Self { node: object::label(machine, Self::NODE).unwrap_or_default().to_owned() }
     }
 }
-
-// === impl NodeIp ===
 
 impl NodeIp {
     /// Reads an address of a Node.

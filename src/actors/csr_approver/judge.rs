@@ -80,8 +80,6 @@ enum Stop {
     Lookup(Lookup),
 }
 
-// === impl Verdict ===
-
 impl Verdict {
     /// Whether it is a denial that must not be written before the facts it rests on were read live: stores may be late, and
     /// a denial is final (spec 32 T3, "Better than upstream" 1).
@@ -105,8 +103,6 @@ impl Display for Verdict {
         }
     }
 }
-
-// === impl Stop ===
 
 impl From<Lookup> for Stop {
     fn from(lookup: Lookup) -> Self {

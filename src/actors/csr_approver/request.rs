@@ -58,8 +58,6 @@ pub enum Unreadable {
     Refused(&'static str),
 }
 
-// === impl Request ===
-
 impl Request {
     /// Reads the first PEM block of a text.
     ///

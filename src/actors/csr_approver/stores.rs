@@ -26,8 +26,6 @@ struct Machines {
     by_node: Index<String>,
 }
 
-// === impl Stores ===
-
 impl Stores {
     /// Opens their watches. Without a namespace there are no Machines. Nobody waits for them: what they do not know is read
     /// live, and what cannot be read holds up its own request alone (spec 32 §4, T8).
@@ -117,8 +115,6 @@ impl Facts for Stores {
     }
 }
 
-// === impl Machines ===
-
 impl Machines {
     fn open(ground: &Ground, namespace: String) -> Self {
         let want = Want::new(machine(), |machine| Projected::of(machine, Machine::of(machine)));
@@ -129,8 +125,6 @@ impl Machines {
         Self { namespace, watch, by_node }
     }
 }
-
-// === the kinds ===
 
 fn node() -> Resource {
     Resource::new("", "v1", "Node", "nodes", false)

@@ -24,8 +24,6 @@ const TIME: Duration = Duration::from_secs(900);
 /// Watches of what may refer to candidates.
 pub(super) struct Arrivals(SelectAll<BoxStream<'static, Result<Vec<Identity>, SurveyError>>>);
 
-// === impl Arrivals ===
-
 impl Arrivals {
     /// Opens a watch from each position.
     ///

@@ -61,8 +61,6 @@ pub fn selector() -> String {
     format!("{GARBAGE_COLLECTABLE}={GARBAGE_COLLECTABLE_VALUE}")
 }
 
-// === impl Kind ===
-
 impl Kind {
     /// In the order in which they are listed.
     pub const ALL: [Self; 2] = [Self::Secret, Self::ConfigMap];
@@ -97,8 +95,6 @@ impl Kind {
         }
     }
 }
-
-// === impl Candidates ===
 
 impl Candidates {
     /// Takes in an object of the list. One whose age nobody can tell is not touched.

@@ -250,8 +250,6 @@ impl Collector {
     }
 }
 
-// === impl Identity ===
-
 impl Identity {
     /// What stands behind all candidates of a namespace.
     fn first_after(namespace: &str) -> Self {
@@ -259,8 +257,6 @@ impl Identity {
         Self { namespace: format!("{namespace}\0"), kind: candidates::Kind::Secret, name: String::new() }
     }
 }
-
-// === impl Tally ===
 
 impl Tally {
     fn line(&self) -> String {

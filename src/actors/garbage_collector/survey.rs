@@ -46,8 +46,6 @@ pub struct Survey<'a> {
     context: &'a Context,
 }
 
-// === impl Survey ===
-
 impl<'a> Survey<'a> {
     /// Of this cluster.
     pub fn new(cluster: &'a Cluster, context: &'a Context) -> Self {
@@ -158,8 +156,6 @@ impl<'a> Survey<'a> {
         if namespaces.is_empty() { vec![None] } else { namespaces.iter().cloned().map(Some).collect() }
     }
 }
-
-// === impl SurveyError ===
 
 impl SurveyError {
     pub(super) fn watching(holder: &Resource, error: ApiError) -> Self {

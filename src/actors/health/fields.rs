@@ -92,8 +92,6 @@ fn names(path: &str) -> Vec<&str> {
     path.split('.').collect()
 }
 
-// === conditions ===
-
 /// The first condition of a type.
 ///
 /// # Errors
@@ -146,8 +144,6 @@ impl From<WrongType> for Trouble {
         Self::Unreadable(error.to_string())
     }
 }
-
-// === impl Condition ===
 
 impl<'a> Condition<'a> {
     /// Its status.

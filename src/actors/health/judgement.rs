@@ -34,8 +34,6 @@ pub(crate) struct Judgement {
     pub(crate) pods: Option<Quota>,
 }
 
-// === impl Judgement ===
-
 impl Judgement {
     /// Of an object in the version it was asked for in; the object's own `apiVersion` and `kind` may be empty (spec 20
     /// §17, trap 9). `None` if it is fine in both respects and no Pods count: so it is for nearly all objects.

@@ -27,8 +27,6 @@ pub(crate) struct PodSummary {
     labels: Box<[u64]>,
 }
 
-// === impl Quota ===
-
 impl Quota {
     /// Of a Deployment. `matchExpressions` are not used.
     ///
@@ -50,8 +48,6 @@ impl Quota {
         usize::try_from(self.replicas) == Ok(pods)
     }
 }
-
-// === impl PodSummary ===
 
 impl PodSummary {
     /// Of a Pod. A Pod that ends counts until it is gone, or until it is known to have ended.

@@ -74,8 +74,6 @@ fn place(reference: &ResourceRef) -> String {
     quoted(&format!("{}/{}", reference.namespace, reference.name))
 }
 
-// === impl Report ===
-
 impl Report {
     fn new(status: ConditionStatus, reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self { status, reason: reason.into(), message: message.into() }

@@ -34,8 +34,6 @@ struct Warning {
     time: Option<Timestamp>,
 }
 
-// === impl Warnings ===
-
 impl Warnings {
     /// From a list of Events. What cannot be read counts as absent.
     pub(crate) fn of<'a>(events: impl IntoIterator<Item = &'a Value>) -> Self {
@@ -61,8 +59,6 @@ impl Warnings {
         hasher.finish()
     }
 }
-
-// === impl Warning ===
 
 impl Warning {
     fn of(event: &Value) -> Self {

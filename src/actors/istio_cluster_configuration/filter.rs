@@ -127,8 +127,6 @@ pub fn bring_into(live: &Value, wanted: &Value) -> Value {
     after
 }
 
-// === impl Found ===
-
 impl Found {
     /// What is kept of a filter.
     pub fn of(filter: &Value) -> Self {

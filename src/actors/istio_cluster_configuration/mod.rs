@@ -299,8 +299,6 @@ impl Controller for Configuration {
     }
 }
 
-// === impl Namespace ===
-
 impl Namespace {
     fn of(namespace: &Value) -> Self {
         let is_ingress =

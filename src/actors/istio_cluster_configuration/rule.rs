@@ -48,8 +48,6 @@ pub enum Mode {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Exports(pub Vec<Box<str>>);
 
-// === impl Rule ===
-
 impl Rule {
     /// What is kept of a DestinationRule.
     pub fn of(rule: &Value) -> Self {
@@ -86,8 +84,6 @@ fn service_of(host: &str, namespace: &str) -> Option<NamespacedName> {
     istio::service_of(host)
 }
 
-// === impl Service ===
-
 impl Service {
     /// What is kept of a Service.
     pub fn of(service: &Value) -> Self {
@@ -98,8 +94,6 @@ impl Service {
         Self { ports: ports.filter_map(port).collect(), exports: Exports(entries.map(Into::into).collect()) }
     }
 }
-
-// === impl Mode ===
 
 impl Mode {
     /// What `connectionPool.http` says.
@@ -128,8 +122,6 @@ impl Mode {
         }
     }
 }
-
-// === impl Exports ===
 
 impl Exports {
     /// Those of `allowed` that are meant by something in the namespace `own` (spec 42 §5.1).

@@ -103,8 +103,6 @@ enum Step {
     Release,
 }
 
-// === impl LeaderActor ===
-
 impl LeaderActor {
     /// An actor that begins when it is started.
     pub fn new(setup: LeaderSetup) -> Self {

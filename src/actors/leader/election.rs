@@ -95,8 +95,6 @@ pub struct Tick {
     pub random: f64,
 }
 
-// === impl Timing ===
-
 impl Timing {
     /// Checks the durations against each other.
     pub fn new(
@@ -136,8 +134,6 @@ pub fn check_lock_type(lock: &str) -> Result<(), ElectionError> {
         other => Err(ElectionError::UnknownLock(other.into())),
     }
 }
-
-// === impl Election ===
 
 impl Election {
     /// A candidate that knows nothing yet. `identity`: `<host name>_<random uuid>`.

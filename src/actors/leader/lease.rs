@@ -11,8 +11,6 @@ use crate::api::object;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Lease(Value);
 
-// === impl Lease ===
-
 impl Lease {
     pub(super) fn new(lease: Value) -> Self {
         Self(lease)

@@ -69,8 +69,6 @@ pub(super) struct Memories {
     health: Option<Box<HealthMemory>>,
 }
 
-// === starting and stopping ===
-
 /// Starts the controller. Every ManagedResource in the store gets its first pass.
 pub(super) fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
     let bundles = inputs.bundles.clone();

@@ -64,8 +64,6 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
-// === watches ===
-
 fn managed_resources() -> Resource {
     Resource::new("resources.gardener.cloud", "v1alpha1", "ManagedResource", "managedresources", true)
 }

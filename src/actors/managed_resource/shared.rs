@@ -110,8 +110,6 @@ pub(super) struct ManagedResources {
     pub(super) reported: RefCell<BTreeMap<(NamespacedName, String, &'static str), Instant>>,
 }
 
-// === impl ManagedResources ===
-
 impl ManagedResources {
     /// The ManagedResource as the store has it.
     fn snapshot(&self, key: &NamespacedName) -> Result<Option<Snapshot>, Failure> {

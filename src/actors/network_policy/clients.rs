@@ -28,8 +28,6 @@ pub(super) const TEMPLATES: [(&str, &str, &str, &str); 5] = [
     ("batch", "CronJob", "cronjobs", "/spec/jobTemplate/spec/template/metadata/labels"),
 ];
 
-// === impl Clients ===
-
 impl Clients {
     /// Opens the watches.
     pub(super) fn open(watches: &Watches) -> Self {

@@ -99,8 +99,6 @@ pub fn backends(ingress: &Value) -> Backends {
     backends
 }
 
-// === impl Gateway ===
-
 impl Gateway {
     /// What is kept of a Gateway. The API server does not know that its selector is one of labels: what no label can be would
     /// mean something else in a request for the pods.
@@ -125,8 +123,6 @@ fn gateway_pods(selector: &Value) -> Result<Selector, String> {
     let labels: Labels = pairs.iter().map(pair).collect::<Result<_, _>>()?;
     Selector::checked(labels).map_err(|error| format!("has a selector that cannot be used: {error}"))
 }
-
-// === impl VirtualService ===
 
 impl VirtualService {
     /// What is kept of a VirtualService.

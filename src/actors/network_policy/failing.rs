@@ -46,8 +46,6 @@ pub struct Failing {
 /// A way on which a policy of this name can lie: its direction, and the namespace of the other side.
 type Way<'a> = (Direction, &'a str);
 
-// === impl Failing ===
-
 impl Failing {
     /// By the annotations of a Service; `clients` are the namespaces that it selects.
     pub fn of(name: &NamespacedName, service: &Service, clients: &[String]) -> Self {

@@ -47,8 +47,6 @@ struct Needed {
     gateways: BTreeMap<Selector, BTreeSet<NamespacedName>>,
 }
 
-// === impl GatewayPods ===
-
 impl GatewayPods {
     /// Nothing is followed yet.
     pub(super) fn new(watches: &Watches, moved: impl Fn(&Selector) + 'static) -> Self {
@@ -170,8 +168,6 @@ impl GatewayPods {
         selectors.iter().filter_map(|selector| needed.gateways.get(&**selector)).flatten().cloned().collect()
     }
 }
-
-// === impl Needed ===
 
 impl Needed {
     /// Selectors that are needed now and were not, and the other way round.

@@ -43,8 +43,6 @@ struct Around<'a> {
     pods: &'a GatewayPods,
 }
 
-// === impl Known ===
-
 impl Known {
     /// Opens the watches.
     pub(super) fn open(watches: &Watches, rules: &Rules) -> Self {
@@ -176,8 +174,6 @@ impl Known {
         self.policies.store().with(name, |policy| policy.version())
     }
 }
-
-// === impl Around ===
 
 impl Surroundings for Around<'_> {
     fn service(&self, name: &NamespacedName) -> Option<Service> {

@@ -45,8 +45,6 @@ pub fn short_hash(text: &str) -> String {
     digits
 }
 
-// === impl Key ===
-
 impl Key {
     /// As it was meant.
     pub fn usual(&self) -> &str {

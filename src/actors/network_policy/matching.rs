@@ -120,8 +120,6 @@ fn matches(selector: &Selector, pod: &[Pair]) -> bool {
     })
 }
 
-// === impl Matcher ===
-
 impl Matcher {
     pub(super) fn add(&mut self, selector: &Selector) {
         let pairs = selector.labels.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into()));
@@ -259,8 +257,6 @@ impl Matcher {
         ended.collect()
     }
 }
-
-// === impl Round ===
 
 impl Round {
     /// Whether a pod is counted later in this round.

@@ -81,8 +81,6 @@ pub fn namespaces_in(name: &str) -> impl Iterator<Item = &str> {
     name.match_indices(FROM).filter_map(|(at, from)| name.get(at + from.len()..)).filter(|rest| !rest.is_empty())
 }
 
-// === impl Name ===
-
 impl Name<'_> {
     /// The policy for a port.
     pub fn of(&self, port: &Port) -> NamespacedName {

@@ -15,8 +15,6 @@ type Names = BTreeSet<NamespacedName>;
 #[derive(Default)]
 pub(super) struct Others(Mutex<BTreeMap<NamespacedName, Option<Names>>>);
 
-// === impl Others ===
-
 impl Others {
     /// Whether another Service wants a policy of this name; in doubt it does. `plan` says which policies it wants.
     pub(super) async fn want<F: Future<Output = Option<Names>>>(

@@ -237,8 +237,6 @@ async fn routes<F: Future<Output = ()>, P: Fn() -> F>(
     routes.into_iter().collect()
 }
 
-// === impl Namespace ===
-
 impl Namespace {
     /// What is kept of a Namespace.
     pub fn of(namespace: &Value) -> Self {

@@ -88,8 +88,6 @@ pub struct Found {
     pub is_terminating: bool,
 }
 
-// === impl Policy ===
-
 impl Policy {
     /// Brings its labels, its description and its spec into an object; all else there stays as it is.
     pub fn write_to(&self, object: &mut Value, owner: &NamespacedName) {
@@ -158,8 +156,6 @@ impl Policy {
     }
 }
 
-// === impl Opening ===
-
 impl Opening {
     /// For pods of a namespace, which is the policy's own if it is `home`.
     pub fn pods(pods: &Selector, namespace: &str, home: &str, port: Port, sentence: Sentence) -> Self {
@@ -170,8 +166,6 @@ impl Opening {
         Self { order: order.join(","), peers, ports: vec![port], sentence }
     }
 }
-
-// === impl Peers ===
 
 impl Peers {
     fn to_json(&self) -> Vec<Value> {
@@ -190,8 +184,6 @@ impl Peers {
         }
     }
 }
-
-// === impl Found ===
 
 impl Found {
     /// What is kept of a policy with both labels; `None` of another.

@@ -54,8 +54,6 @@ pub fn ports(annotation: &str) -> Result<Vec<Port>, String> {
 /// Longest part of an annotation that an error repeats, in characters.
 const SHOWN: usize = 60;
 
-// === impl Port ===
-
 impl Port {
     fn read(entry: Record<'_>) -> Result<Self, String> {
         let [protocol, port, end] = entry.fields(["protocol", "port", "endPort"])?;
@@ -109,8 +107,6 @@ fn as_text(value: &Json<'_>) -> String {
     cut_after(SHOWN, &text).into_owned()
 }
 
-// === impl PortRef ===
-
 impl PortRef {
     /// A number in digits, or a name (D-5).
     pub(super) fn read(text: &str) -> Result<Self, String> {
@@ -153,8 +149,6 @@ impl fmt::Display for PortRef {
         }
     }
 }
-
-// === impl Protocol ===
 
 impl Protocol {
     /// All of them.

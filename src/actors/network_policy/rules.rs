@@ -18,8 +18,6 @@ pub struct Rules {
     pub explicit_world: bool,
 }
 
-// === impl Rules ===
-
 impl Rules {
     /// Of settings.
     ///

@@ -82,8 +82,6 @@ pub struct Fault {
     text: Box<str>,
 }
 
-// === impl Service ===
-
 impl Service {
     /// What is kept of a Service.
     pub fn of(service: &Value) -> Self {
@@ -229,8 +227,6 @@ fn selectors(text: &str) -> Result<Vec<Selector>, String> {
     Ok(selectors)
 }
 
-// === impl Targets ===
-
 impl Targets<'_> {
     /// The port in the pods that is meant (spec 40 §7.9).
     pub fn of(&self, backend: &Backend) -> Option<Port> {
@@ -241,8 +237,6 @@ impl Targets<'_> {
         Some(Port { protocol: Some(port.protocol), port: Some(port.target.clone()), end: None })
     }
 }
-
-// === impl ServicePort ===
 
 impl ServicePort {
     fn of(port: &Value) -> Option<Self> {

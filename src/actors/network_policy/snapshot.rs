@@ -46,8 +46,6 @@ pub fn templates() -> impl Iterator<Item = (&'static str, &'static str, &'static
     clients::TEMPLATES.into_iter().map(|(group, kind, plural, _)| (group, kind, plural))
 }
 
-// === impl Snapshot ===
-
 impl Snapshot {
     /// Adds an object; whether policies can depend on one of its kind.
     pub fn add(&mut self, object: &Value) -> bool {

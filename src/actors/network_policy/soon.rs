@@ -41,8 +41,6 @@ struct Pending {
     wake: Wake<()>,
 }
 
-// === impl Soon ===
-
 impl Soon {
     /// Wakes Services of what is known.
     pub(super) fn new(known: &Rc<Known>, wake: impl Fn(&NamespacedName, Wake<()>) + 'static) -> Rc<Self> {

@@ -47,14 +47,10 @@ pub enum Wording {
     OrdinaryStructure,
 }
 
-// === impl Wording ===
-
 impl Wording {
     /// All that are left as they are, the present one first.
     pub const ALL: [Self; 4] = [Self::Present, Self::Structure, Self::Ordinary, Self::OrdinaryStructure];
 }
-
-// === impl Sentence ===
 
 impl Sentence {
     /// As it is written.

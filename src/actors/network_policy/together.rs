@@ -46,8 +46,6 @@ enum Next {
     Rest,
 }
 
-// === impl Together ===
-
 impl Together {
     /// Opens the watch of all pods.
     pub(super) fn open(watches: &Watches, moved: Moved) -> Rc<Self> {

@@ -12,8 +12,6 @@ pub struct Turns<P> {
     done: usize,
 }
 
-// === impl Turns ===
-
 impl<F: Future<Output = ()>, P: Fn() -> F> Turns<P> {
     /// Nothing is done yet.
     pub fn new(pause: P) -> Self {

@@ -206,8 +206,6 @@ impl NetworkPolicies {
     }
 }
 
-// === impl Fate ===
-
 impl Fate {
     /// The patch is bound to no version, and others change what is admitted: an answer that is not what was wanted is drift of
     /// which no event tells any more. The back-off keeps a fight with a webhook slow.
@@ -220,8 +218,6 @@ fn at(name: &NamespacedName) -> cluster::Target {
     let policies = Resource::new("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", true);
     policies.at(&*name.namespace, &*name.name)
 }
-
-// === impl Written ===
 
 impl Written {
     fn add(&mut self, fate: Fate) {

@@ -15,8 +15,6 @@ pub(super) struct Burst {
     first_and_last: Option<(Instant, Instant)>,
 }
 
-// === impl Burst ===
-
 impl Burst {
     /// How long to wait before a run; `None`: now. `changed`: something has changed since it was asked last.
     pub(super) fn wait(&mut self, changed: bool, now: Instant) -> Option<Duration> {

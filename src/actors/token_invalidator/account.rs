@@ -34,8 +34,6 @@ pub(super) fn concerns_its_secrets(change: &Change<'_, Projected<Account>>) -> b
     change.new.is_some() && change.old.map(|old| &old.fields) != change.new.map(|new| &new.fields)
 }
 
-// === impl Account ===
-
 impl Account {
     /// What is kept of a ServiceAccount.
     pub fn of(account: &Value) -> Self {

@@ -49,8 +49,6 @@ fn pod() -> Resource {
     Resource::new("", "v1", "Pod", "pods", true)
 }
 
-// === impl Pods ===
-
 impl Pods {
     /// Nothing is watched yet.
     pub(super) fn new(cluster: &Cluster, watches: &Watches) -> Self {
@@ -120,8 +118,6 @@ impl Pods {
         Some(pods)
     }
 }
-
-// === impl NamespacePods ===
 
 impl NamespacePods {
     fn open(watches: &Watches, namespace: &str) -> Self {

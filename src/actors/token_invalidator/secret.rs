@@ -55,8 +55,6 @@ pub(super) fn index_by_account(secrets: &Secrets) -> Index<NamespacedName> {
     })
 }
 
-// === impl TokenSecret ===
-
 impl TokenSecret {
     /// What is kept of a Secret; `None` if its annotation names no ServiceAccount. The type does not matter (spec 31 §4.1).
     pub fn of(secret: &Value) -> Option<Self> {

@@ -74,8 +74,6 @@ pub(super) fn index_by_account(secrets: &Secrets) -> Index<NamespacedName> {
     secrets.index(|_, secret| secret.fields.iter().map(|access| access.account.clone()).collect())
 }
 
-// === impl Access ===
-
 impl Access {
     /// What is kept of a Secret, or of its metadata; `None` if it is no business of ours.
     pub fn of(secret: &Value) -> Option<Self> {

@@ -67,8 +67,6 @@ pub fn updated(live: &Value, labels: &Labels) -> Option<Value> {
     Some(account)
 }
 
-// === impl Account ===
-
 impl Account {
     /// Of a ServiceAccount.
     pub fn of(account: &Value) -> Self {

@@ -36,8 +36,6 @@ struct Pages {
     counts: BTreeMap<State, u32>,
 }
 
-// === impl Book ===
-
 impl Book {
     pub(super) fn new(observers: Rc<dyn Observers>) -> Self {
         let this = Self { observers, pages: RefCell::default() };
@@ -89,8 +87,6 @@ impl Pages {
         }
     }
 }
-
-// === impl State ===
 
 impl State {
     fn text(self) -> &'static str {

@@ -35,8 +35,6 @@ enum Verdict {
     Pause(Duration),
 }
 
-// === impl Requestor ===
-
 impl Requestor {
     /// The end of a pass that was woken by nothing but the event of its own write: the Secret is as it was left.
     pub(super) fn is_as_written(&self, memory: &Memory, pass: &Pass<NamespacedName>) -> Option<Outcome> {

@@ -183,8 +183,6 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-// === impl Kubeconfig ===
-
 impl Kubeconfig {
     /// From JSON or YAML.
     ///

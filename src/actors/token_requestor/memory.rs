@@ -67,8 +67,6 @@ struct InHand {
     doubt: Option<String>,
 }
 
-// === impl Memory ===
-
 impl Memory {
     /// The Secret's uid, if it was seen.
     pub(super) fn uid(&self) -> &str {
@@ -201,8 +199,6 @@ impl Memory {
         self.written = version.map(|version| Written { version, renewal, expires: token.expires });
     }
 }
-
-// === impl InHand ===
 
 impl InHand {
     fn fits(&self, order: &Order, live: &Value, account_uid: &str) -> bool {

@@ -239,8 +239,6 @@ impl Requestor {
     }
 }
 
-// === impl Problem ===
-
 impl Problem {
     /// Whether somebody should look at it: not what comes right by itself, nor credentials, which concern all Secrets alike.
     fn is_worth_telling(&self) -> bool {

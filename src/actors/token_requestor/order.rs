@@ -36,8 +36,6 @@ pub struct Order {
     pub target: Option<NamespacedName>,
 }
 
-// === impl Order ===
-
 impl Order {
     /// Of a Secret.
     pub fn of(secret: &Value) -> Self {

@@ -55,8 +55,6 @@ pub fn fingerprint(token: &str) -> Fingerprint {
     Sha256::digest(token).into()
 }
 
-// === impl Token ===
-
 impl Token {
     /// From the answer to a TokenRequest.
     ///
@@ -82,8 +80,6 @@ impl fmt::Debug for Token {
         f.debug_struct("Token").field("expires", &self.expires).finish_non_exhaustive()
     }
 }
-
-// === impl Claims ===
 
 impl Claims {
     /// Of a token; `None` if it is none of a ServiceAccount.

@@ -81,8 +81,6 @@ const ALIASES: [Alias; 5] = [
 const WITHOUT_EFFECT: [(&str, &str); 3] =
     [("controllers", "rootCAPublisher"), ("controllers", "secret"), ("webhooks", "podZoneAffinity")];
 
-// === impl Document ===
-
 impl Document {
     /// Reads the first YAML document (or the JSON document), checks its kind and moves aliases.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
@@ -102,8 +100,6 @@ impl Document {
     }
 }
 
-// === impl Moved ===
-
 impl Moved {
     /// Whether the block at this official path was written under another key.
     pub(super) fn has(&self, official: &str) -> bool {
@@ -119,8 +115,6 @@ impl Moved {
         self.0.iter().find_map(written).unwrap_or_else(|| path.to_owned())
     }
 }
-
-// === impl Alias ===
 
 impl Alias {
     fn adopt(&self, fields: &mut Map<String, Value>, warnings: &mut Vec<Warning>, moved: &mut Vec<(String, String)>) {

@@ -47,8 +47,6 @@ pub enum WarningKind {
     NarrowsTarget,
 }
 
-// === impl FieldError ===
-
 impl FieldError {
     /// `Required value`, with a detail if there is one.
     pub(super) fn required(path: impl Into<String>, detail: &str) -> Self {
@@ -100,8 +98,6 @@ pub(super) fn json(value: &impl Serialize) -> String {
     let text = serde_json::to_string(value).unwrap_or_default();
     text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
-
-// === impl Warning ===
 
 impl Warning {
     pub(crate) fn new(path: impl Into<String>, kind: WarningKind) -> Self {

@@ -92,8 +92,6 @@ pub fn cluster_id_source(configured: &str) -> ClusterIdSource {
     }
 }
 
-// === impl Loaded ===
-
 impl Loaded {
     /// The configuration as a file that means the same, with each key and its value. It holds paths of kubeconfigs, not what
     /// is in them.
@@ -115,8 +113,6 @@ impl Loaded {
         remarks + &serde_saphyr::to_string(&file).expect("keys are texts, and all values have a form in YAML")
     }
 }
-
-// === impl Draft ===
 
 impl Draft {
     /// Reads a file.
@@ -148,8 +144,6 @@ impl Draft {
         Ok(Loaded { config: resolve::config(&self), warnings: std::mem::take(&mut self.warnings), draft: self })
     }
 }
-
-// === impl Config ===
 
 impl Default for Config {
     fn default() -> Self {

@@ -354,8 +354,6 @@ pub struct NodeAgentAuthorizer {
     pub authorize_with_selectors: bool,
 }
 
-// === impl Config ===
-
 impl Config {
     /// Names of the controllers that run, in the order in which they start (spec 70 §7).
     pub fn enabled_controllers(&self) -> Vec<&'static str> {
@@ -409,8 +407,6 @@ fn named<const N: usize>(table: [(&'static str, bool); N]) -> Vec<&'static str> 
     table.into_iter().filter_map(|(name, enabled)| enabled.then_some(name)).collect()
 }
 
-// === impl Servers ===
-
 impl Servers {
     /// Directory of `tls.crt` and `tls.key`: the configured one, or a fixed one below the directory for temporary files.
     pub fn cert_dir(&self, temporary: &Path) -> PathBuf {
@@ -420,8 +416,6 @@ impl Servers {
         }
     }
 }
-
-// === impl Endpoint ===
 
 impl std::fmt::Display for Endpoint {
     /// `host:port`, IPv6 addresses in brackets.
@@ -433,8 +427,6 @@ impl std::fmt::Display for Endpoint {
         }
     }
 }
-
-// === impl LogLevel ===
 
 impl LogLevel {
     pub(super) const NAMES: [&'static str; 3] = ["debug", "info", "error"];
@@ -449,8 +441,6 @@ impl LogLevel {
         }
     }
 }
-
-// === impl LogFormat ===
 
 impl LogFormat {
     pub(super) const NAMES: [&'static str; 2] = ["json", "text"];

@@ -75,8 +75,6 @@ pub trait ToJson: fmt::Debug {
     fn to_json(&self) -> String;
 }
 
-// === impl Kind ===
-
 impl Kind {
     /// The reason of a cause in `details.causes` of an API status.
     pub fn reason(self) -> &'static str {
@@ -90,8 +88,6 @@ impl Kind {
         }
     }
 }
-
-// === impl Errors ===
 
 impl Errors {
     /// The field is missing or empty.
@@ -187,15 +183,11 @@ impl fmt::Display for Errors {
     }
 }
 
-// === impl Error ===
-
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.message)
     }
 }
-
-// === impl Shown ===
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -45,8 +45,6 @@ pub struct Budget<'a>(pub &'a mut usize);
 /// A key of a map, borrowed where it can be.
 pub(super) struct Key<'a>(pub(super) Cow<'a, str>);
 
-// === impl Json ===
-
 impl<'a> Json<'a> {
     /// What a map has under a key; `null` is as good as absent.
     pub fn get(&self, key: &str) -> Option<&Json<'a>> {
@@ -164,8 +162,6 @@ pub(super) fn wrong<E: Error>(found: &Json<'_>, expected: &str) -> E {
     E::custom(format!("{found} where {expected} is expected"))
 }
 
-// === impl Budget ===
-
 impl Budget<'_> {
     pub(super) fn take<E: Error>(&mut self) -> Result<(), E> {
         *self.0 = self.0.checked_sub(1).ok_or_else(|| E::custom(TOO_MANY))?;
@@ -257,8 +253,6 @@ pub(super) fn once<'a>(mut entries: Vec<(Cow<'a, str>, Json<'a>)>) -> Vec<(Cow<'
     }
     entries
 }
-
-// === impl Key ===
 
 impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

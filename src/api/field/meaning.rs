@@ -18,8 +18,6 @@ pub struct Opaque<'a>(pub Json<'a>);
 #[derive(Debug, Clone, Default)]
 pub struct Loose<'a>(pub Json<'a>);
 
-// === impl Opaque ===
-
 impl<'de: 'a, 'a> Deserialize<'de> for Opaque<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Json::deserialize(deserializer).map(Self)
@@ -54,8 +52,6 @@ fn sorted<'b, 'a>(entries: &'b [Entry<'a>]) -> Vec<&'b Entry<'a>> {
     entries.sort_by(|(one, _), (other, _)| one.cmp(other));
     entries
 }
-
-// === impl Loose ===
 
 /// Under these keys texts and numbers are quantities, at any depth. Thresholds of evictions are not among them: they are texts,
 /// and may be percentages.

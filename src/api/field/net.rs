@@ -47,8 +47,6 @@ fn without_zeros(text: &str, longest: usize) -> Option<&str> {
     (short.len() <= longest).then_some(short)
 }
 
-// === impl Network ===
-
 impl Network {
     /// Reads `<address>/<length>`. Bits after the prefix may be set, and are dropped.
     pub fn parse(text: &str) -> Option<Self> {

@@ -15,8 +15,6 @@ enum Step<'a> {
     Position(usize),
 }
 
-// === impl Path ===
-
 impl<'a> Path<'a> {
     /// A field of the object itself.
     pub const fn root(field: &'a str) -> Self {

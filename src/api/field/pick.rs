@@ -28,8 +28,6 @@ pub struct Picking<'a> {
     pub room: &'a mut usize,
 }
 
-// === impl Keep ===
-
 impl Keep {
     fn below(self, key: &str) -> Option<Self> {
         match self {
@@ -50,8 +48,6 @@ impl Keep {
         }
     }
 }
-
-// === impl Picking ===
 
 impl<'de> DeserializeSeed<'de> for Picking<'_> {
     type Value = Json<'de>;

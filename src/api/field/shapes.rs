@@ -68,8 +68,6 @@ pub enum IntOrText<'a> {
     Text(Text<'a>),
 }
 
-// === impl Text ===
-
 impl Deref for Text<'_> {
     type Target = str;
 
@@ -105,8 +103,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
         deserializer.deserialize_any(Reading)
     }
 }
-
-// === impl Plain, Part ===
 
 impl<T> Deref for Plain<T> {
     type Target = T;
@@ -153,8 +149,6 @@ impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Part<T> {
         deserializer.deserialize_any(Reading(PhantomData)).map(Self)
     }
 }
-
-// === impl List, Map ===
 
 impl<T> Default for List<T> {
     fn default() -> Self {
@@ -239,8 +233,6 @@ impl<'de: 'a, 'a, T: Deserialize<'de> + Default> Deserialize<'de> for Map<'a, T>
         deserializer.deserialize_any(Reading(PhantomData)).map(Self)
     }
 }
-
-// === impl Bytes, Time, Quantity, IntOrText ===
 
 /// As Go's: bits that are too many in the last character are passed over.
 const BASE64: GeneralPurpose =

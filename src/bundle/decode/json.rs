@@ -32,8 +32,6 @@ struct Node<'a> {
     meter: &'a mut Meter,
 }
 
-// === impl Node ===
-
 impl Node<'_> {
     fn child(&mut self) -> Node<'_> {
         Node { limits: self.limits, depth: self.depth + 1, meter: self.meter }

@@ -51,8 +51,6 @@ fn display(manifest: &Value) -> String {
     format!("{api_version}/{kind}/{}/{}", effective_namespace(kind, namespace(manifest)), name(manifest))
 }
 
-// === impl LabelWarning ===
-
 impl fmt::Display for LabelWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { object, field, key } = self;

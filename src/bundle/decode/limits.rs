@@ -32,8 +32,6 @@ pub(super) struct Meter {
     readings: usize,
 }
 
-// === impl Limits ===
-
 impl Default for Limits {
     fn default() -> Self {
         const MIB: usize = 1 << 20;
@@ -65,8 +63,6 @@ impl Limits {
         format!("decompressed data is larger than {} bytes", self.decompressed)
     }
 }
-
-// === impl Meter ===
 
 impl Meter {
     pub(super) fn new(limit: usize) -> Self {

@@ -152,8 +152,6 @@ pub fn decode<'a>(secrets: impl IntoIterator<Item = SecretData<'a>>) -> Decoded<
     decoded
 }
 
-// === impl Decoder ===
-
 impl<'a, I: Iterator<Item = SecretData<'a>>> Decoder<'a, I> {
     /// A decoder for the Secrets of a bundle, in the order of `spec.secretRefs`.
     pub fn new(secrets: impl IntoIterator<IntoIter = I>, limits: Limits) -> Self {
@@ -232,8 +230,6 @@ impl<'a, I: Iterator<Item = SecretData<'a>>> Iterator for Decoder<'a, I> {
     }
 }
 
-// === impl Document ===
-
 impl fmt::Debug for Document {
     /// Without the manifest, which may be a Secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -244,8 +240,6 @@ impl fmt::Debug for Document {
             .finish_non_exhaustive()
     }
 }
-
-// === impl DecodeError ===
 
 impl fmt::Display for DecodeError {
     /// The item of the condition's message (spec 10 §16, row "decoding failed").

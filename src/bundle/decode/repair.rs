@@ -86,8 +86,6 @@ struct Reader<'a> {
     limit: usize,
 }
 
-// === impl Edits ===
-
 impl Edits {
     /// What they take, in bytes.
     pub(super) fn size(&self) -> usize {
@@ -126,8 +124,6 @@ impl Edits {
         column.saturating_sub(added).max(1)
     }
 }
-
-// === impl Reader ===
 
 impl Reader<'_> {
     fn run(&mut self) -> Result<(), TooLarge> {

@@ -41,8 +41,6 @@ struct Chunk {
     first_line: usize,
 }
 
-// === impl DataKey ===
-
 impl<'a> DataKey<'a> {
     /// A data key with its raw value.
     pub(super) fn new(data_key: &str, value: &'a [u8], limits: Limits) -> Self {
@@ -167,8 +165,6 @@ fn object(value: Value) -> Result<Value, String> {
     };
     Err(format!("the document is {kind} and no map"))
 }
-
-// === splitting YAML ===
 
 /// The rest of the data from an offset on, as lines that all end with `\n`, the last one included; with the offset at which it
 /// starts now, and the number of its first line.

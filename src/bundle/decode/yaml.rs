@@ -115,8 +115,6 @@ struct Node {
     height: usize,
 }
 
-// === impl Builder ===
-
 impl Builder<'_> {
     fn run<'i>(mut self, mut parser: Parser<'i, StrInput<'i>>) -> Result<Option<Value>, Defect> {
         while let Some(event) = parser.next_event() {
@@ -289,8 +287,6 @@ impl Builder<'_> {
     }
 }
 
-// === scalars and merge keys ===
-
 /// What a scalar with a tag of YAML's own means. Other tags leave the text as it is.
 fn resolve_tagged(tag: &str, text: &str) -> Result<Scalar, Cow<'static, str>> {
     let resolved = scalar::resolve(text);
@@ -348,8 +344,6 @@ fn merge(fields: &mut Map<String, Value>, value: Value) -> Result<(), Cow<'stati
     }
     Ok(())
 }
-
-// === impl Defect ===
 
 impl Defect {
     fn at(span: &Span, edits: &Edits, text: Cow<'static, str>) -> Self {

@@ -151,8 +151,6 @@ fn merge_kind(merged: &mut Value, rule: &Rule<'_>) -> Result<(), MergeError> {
     Ok(())
 }
 
-// === impl Rule ===
-
 impl<'a> Rule<'a> {
     /// The annotations count on the manifest, and exactly as `true`: not as truthy (spec 10 §18, trap 15).
     fn new(manifest: &Value, live: &'a Value, context: &MergeContext<'_>) -> Self {
@@ -170,8 +168,6 @@ impl<'a> Rule<'a> {
         self.live.get("spec")
     }
 }
-
-// === helpers of the rules ===
 
 /// Makes a field of `to` what it is in `from`: absent there means absent here.
 fn copy_field(to: &mut Map<String, Value>, from: Option<&Value>, field: &str) {

@@ -38,8 +38,6 @@ pub fn expected(merged: &Value, live: &Value, before: Option<&Value>, own_manage
     Value::Object(object)
 }
 
-// === impl Comparison ===
-
 impl Comparison {
     fn map(self, merged: &Map<String, Value>, live: &Map<String, Value>, place: &Place<'_>) -> Map<String, Value> {
         let mut result = Map::new();

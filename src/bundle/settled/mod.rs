@@ -131,8 +131,6 @@ fn without_string_data(merged: &Map<String, Value>, live: &Map<String, Value>) -
     Some(resolved)
 }
 
-// === impl Comparison ===
-
 impl Comparison {
     /// With the fields of the merged object as they are compared.
     fn of<'a>(

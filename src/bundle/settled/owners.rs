@@ -31,8 +31,6 @@ fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
     entry.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-// === impl ForeignFields ===
-
 impl<'a> ForeignFields<'a> {
     /// Everything but what `own_manager` owns, and but entries for the status (which a merge never changes).
     pub(super) fn of(live: &'a Value, own_manager: &str) -> Self {

@@ -48,8 +48,6 @@ pub struct Change {
     pub note: String,
 }
 
-// === impl Action ===
-
 impl Action {
     /// Whether the cluster would be changed.
     pub fn is_difference(self) -> bool {
@@ -71,8 +69,6 @@ impl Action {
         }
     }
 }
-
-// === impl Change ===
 
 impl Change {
     /// An object that is shown by its name alone.

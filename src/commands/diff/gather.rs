@@ -94,8 +94,6 @@ async fn find(cluster: &Cluster, resource: &Resource, key: &NamespacedName) -> R
     }
 }
 
-// === impl Clusters ===
-
 impl Clusters {
     async fn bundle(&self, wanted: &Wanted, report: &mut Report) -> Result<Bundle, DiffError> {
         let key = &wanted.key;
@@ -393,8 +391,6 @@ fn scope(kinds: &Kinds, kind: &GroupVersionKind) -> Scope {
         Some(None) | None => Scope::Unknown,
     }
 }
-
-// === impl Bundle ===
 
 impl Bundle {
     fn decode(&mut self, secret: &Value, report: &mut Report) -> Result<(), DiffError> {

@@ -58,8 +58,6 @@ pub struct Report {
     pub failed: bool,
 }
 
-// === impl Report ===
-
 impl Report {
     /// 2 if something cannot be applied, 1 if something differs, else 0.
     pub fn exit_code(&self) -> i32 {

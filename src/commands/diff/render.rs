@@ -13,8 +13,6 @@ const CONTEXT: usize = 3;
 /// The order of the summary.
 const SUMMARY: [Action; 5] = [Action::Created, Action::Changed, Action::Deleted, Action::Released, Action::Unchanged];
 
-// === impl Report ===
-
 impl Report {
     /// A diff for each object that would be created or changed, a line for each that would be deleted, released or kept,
     /// and a summary.

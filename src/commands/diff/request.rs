@@ -49,8 +49,6 @@ pub(super) enum Part {
     InCluster(String),
 }
 
-// === impl Request ===
-
 impl Request {
     /// From the command line and the files it names.
     ///

@@ -44,8 +44,6 @@ enum Lost {
     Output(GetError),
 }
 
-// === impl Get ===
-
 impl Get<'_, '_> {
     /// Prints what is there, then each row that changes. Ends when that is not allowed (any more), or nobody reads.
     pub(super) async fn follow(&mut self) -> Result<i32, GetError> {
@@ -201,8 +199,6 @@ fn enter(known: &mut BTreeMap<NamespacedName, LastSeen>, object: &Value) -> (Opt
     let new = LastSeen { row: row.clone(), version: object::resource_version(object).to_owned() };
     (known.insert(row.key.clone(), new), row)
 }
-
-// === impl Lost ===
 
 impl From<ApiError> for Lost {
     fn from(error: ApiError) -> Self {

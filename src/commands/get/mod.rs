@@ -103,8 +103,6 @@ pub(super) async fn get(
     }
 }
 
-// === impl Get ===
-
 impl Get<'_, '_> {
     async fn list(&mut self) -> Result<i32, GetError> {
         let mut printer = self.printer(Shape::List);
@@ -264,8 +262,6 @@ impl Get<'_, '_> {
         GetError::Read { what: format!("the ManagedResources{place}"), source }
     }
 }
-
-// === impl Printer ===
 
 impl Printer {
     /// Forgets what was read so far; `false` if it is printed already.

@@ -31,8 +31,6 @@ pub(super) struct Objects {
     written: usize,
 }
 
-// === impl Objects ===
-
 impl Objects {
     pub(super) fn new(format: Format, shape: Shape) -> Self {
         Self { format, shape, written: 0 }

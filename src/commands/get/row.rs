@@ -56,8 +56,6 @@ pub(super) enum Verdict {
     Bad,
 }
 
-// === impl Row ===
-
 impl Row {
     /// From an object as the API server sends it.
     pub(super) fn of(object: &Value) -> Self {
@@ -87,8 +85,6 @@ impl Row {
         age(self.created, now)
     }
 }
-
-// === impl Mark ===
 
 impl Mark {
     fn of(mr: &ManagedResource, kind: &str, wanted: &ConditionStatus) -> Self {

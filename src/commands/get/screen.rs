@@ -20,8 +20,6 @@ pub(in crate::commands) struct Screen<'a> {
     pub(in crate::commands) columns: Option<usize>,
 }
 
-// === impl Screen ===
-
 impl Screen<'_> {
     pub(super) fn print(&mut self, text: &str) -> Result<(), GetError> {
         let on_terminal = self.columns.map(|_| harmless(text.to_owned(), self.colours));

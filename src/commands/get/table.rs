@@ -36,8 +36,6 @@ struct Cell {
     style: Style,
 }
 
-// === impl Table ===
-
 impl Table {
     pub(super) fn new(namespaces: bool, colours: bool, screen: Option<usize>, head: bool) -> Self {
         let mut widths = [0; PROBLEM];

@@ -253,8 +253,6 @@ fn equivalences(lists: &Value, issues: &mut Vec<Issue>) {
     }
 }
 
-// === impl Opened ===
-
 impl Opened<'_> {
     fn manifests(&self) -> impl Iterator<Item = Manifest<'_>> {
         self.documents.iter().map(|document| Manifest {

@@ -56,8 +56,6 @@ pub(crate) struct Waits {
     place: u64,
 }
 
-// === impl Unread ===
-
 impl Unread {
     pub(super) fn within(limits: UnreadLimits) -> Self {
         Self { limits, waiting: Mutex::default(), first: Notify::new() }
@@ -107,8 +105,6 @@ impl Unread {
     }
 }
 
-// === impl All ===
-
 impl All {
     fn close_oldest(&mut self) {
         let Some((_, oldest)) = self.waiting.pop_first() else { return };
@@ -116,8 +112,6 @@ impl All {
         oldest.grip.close();
     }
 }
-
-// === impl Waits ===
 
 impl Drop for Waits {
     fn drop(&mut self) {

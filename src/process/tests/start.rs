@@ -67,8 +67,6 @@ fn without_election_the_controllers_start_when_the_stores_are_there_however_long
     });
 }
 
-// === cluster identity ===
-
 /// spec 70 §14, scenarios 29 and 30
 #[test]
 fn the_cluster_identity_is_resolved_before_controllers_start() {

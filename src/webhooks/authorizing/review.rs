@@ -178,8 +178,6 @@ fn fault(error: &serde_json::Error) -> String {
     format!("couldn't decode the {KIND}: {what} at line {}, column {}", error.line(), error.column())
 }
 
-// === impl Review ===
-
 impl<'a> Review<'a> {
     fn of(document: Document<'a>) -> Result<Self, String> {
         let Document { api_version: Text(mut api_version), kind: Text(mut kind), spec } = document;
@@ -217,8 +215,6 @@ impl<'a> From<Resource<'a>> for ResourceAction<'a> {
         }
     }
 }
-
-// === impl Refusal ===
 
 impl Refusal {
     /// With what the bytes tell of their version before the fault.

@@ -72,8 +72,6 @@ pub fn rule(authorizer: &dyn Authorizer, attributes: &Attributes<'_>, view: &dyn
     }
 }
 
-// === impl Ruling ===
-
 impl Ruling {
     /// For metrics: one of [`DECISIONS`](crate::metrics::DECISIONS).
     pub fn outcome(&self) -> &'static str {
@@ -85,8 +83,6 @@ impl Ruling {
         }
     }
 }
-
-// === impl Asked ===
 
 impl Asked {
     /// Of a request.

@@ -65,8 +65,6 @@ enum Values<'a> {
     Several,
 }
 
-// === impl Selector ===
-
 impl<'a> Selector<'a> {
     /// The usual syntax, `k=v,k2!=v2`.
     pub fn raw(text: &'a str) -> Self {
@@ -99,8 +97,6 @@ impl<'a> Selector<'a> {
     }
 }
 
-// === impl Item ===
-
 impl Item<'_> {
     fn requirement(&self) -> Result<Requirement<'_>, Cow<'static, str>> {
         let key = Cow::Borrowed(&*self.key.0);
@@ -117,8 +113,6 @@ impl Item<'_> {
         }
     }
 }
-
-// === the text ===
 
 /// Terms are separated by commas; `\` takes the meaning from the character behind it.
 fn parse(text: &str) -> Result<Vec<Requirement<'_>>, String> {
@@ -182,8 +176,6 @@ fn unescaped(value: &str) -> Result<Cow<'_, str>, String> {
     Ok(Cow::Owned(plain))
 }
 
-// === impl Listed ===
-
 impl<'de: 'a, 'a> Deserialize<'de> for Listed<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ListedVisitor)
@@ -214,8 +206,6 @@ impl<'de> Visitor<'de> for ListedVisitor {
         Ok(Listed(all))
     }
 }
-
-// === impl Values ===
 
 impl<'de: 'a, 'a> Deserialize<'de> for Values<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -32,8 +32,6 @@ struct TextVisitor;
 
 struct LenientVisitor;
 
-// === impl Text ===
-
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(TextVisitor)
@@ -59,8 +57,6 @@ impl<'de> Visitor<'de> for TextVisitor {
         Ok(Text(Cow::Owned(text.to_owned())))
     }
 }
-
-// === impl Lenient ===
 
 impl<'de: 'a, 'a> Deserialize<'de> for Lenient<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -16,8 +16,6 @@ pub struct Authorizing {
     pub authorizer: Arc<dyn Authorizer>,
 }
 
-// === impl Authorizing ===
-
 impl Authorizing {
     fn conclude(&self, review: &Review<'_>, ruling: Ruling) -> Conclusion {
         let reply = reply(&review.api_version, &review.kind, &ruling);

@@ -21,8 +21,6 @@ pub struct Mutating {
     pub mutator: Arc<dyn Mutator>,
 }
 
-// === impl Mutating ===
-
 impl Mutating {
     fn refuse(refusal: Refusal) -> Conclusion {
         of_review(&refusal.identity);

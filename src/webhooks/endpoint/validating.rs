@@ -18,8 +18,6 @@ pub struct Validating {
     pub validator: Arc<dyn Validator>,
 }
 
-// === impl Validating ===
-
 impl Validating {
     fn refuse(refusal: Refusal) -> Conclusion {
         of_review(&refusal.identity);

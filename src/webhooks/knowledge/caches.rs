@@ -67,8 +67,6 @@ struct Opening<'a> {
     stops: Vec<Box<dyn Fn()>>,
 }
 
-// === impl Stores ===
-
 impl Stores {
     /// Spec 50 §2.7, restricted namespaces.
     pub(super) fn is_visible(&self, side: Side, namespace: &str) -> bool {
@@ -84,8 +82,6 @@ impl Stores {
         }
     }
 }
-
-// === impl Caches ===
 
 impl Caches {
     /// Opens what webhooks read of the clusters. `node_selector`: labels of the Nodes whose taints count. `fatal`: ends the
@@ -136,8 +132,6 @@ impl Caches {
         self.stops.iter().for_each(|stop| stop());
     }
 }
-
-// === impl Opening ===
 
 impl Opening<'_> {
     fn open<T: Clone + Send + Sync + 'static>(&mut self, side: Side, want: Want<Projected<T>>) -> Watch<Projected<T>> {

@@ -15,8 +15,6 @@ pub(super) struct Limits {
     counts: Arc<RwLock<BTreeMap<Target, BTreeMap<i64, usize>>>>,
 }
 
-// === impl Limits ===
-
 impl Limits {
     /// An autoscaler changed.
     pub(super) fn change(&self, old: Option<&Autoscaler>, new: Option<&Autoscaler>) {

@@ -91,8 +91,6 @@ struct Waiting {
     last: u64,
 }
 
-// === impl FirstList ===
-
 impl FirstList {
     pub(super) fn of<R: Record>(watch: &Watch<R>) -> Self {
         let (store, signal) = (watch.store().clone(), watch.signal().clone());
@@ -103,8 +101,6 @@ impl FirstList {
         Self { is_listed: Box::new(is_listed), signal }
     }
 }
-
-// === impl Reader ===
 
 impl Reader {
     pub(super) fn new(source: Cluster, target: Cluster, first_lists: BTreeMap<Lookup, FirstList>) -> Rc<Self> {
@@ -266,8 +262,6 @@ impl Reader {
     }
 }
 
-// === impl Waiting ===
-
 impl Waiting {
     /// The place of a new read for all who wait for one.
     fn begin(&mut self) -> Option<u64> {
@@ -296,8 +290,6 @@ impl Waiting {
         replies
     }
 }
-
-// === impl LiveAnswer ===
 
 impl LiveAnswer {
     /// Whether those who asked later may have it, too: an object that is read because the store lacks it. Where the store

@@ -77,8 +77,6 @@ fn too_late(lookup: &Lookup) -> Failure {
     }))
 }
 
-// === impl Knowledge ===
-
 impl Knowledge {
     /// An empty store of ServiceAccounts, and the questions that follow from that.
     #[cfg(test)]

@@ -27,8 +27,6 @@ pub struct Manifests {
     taints: TaintSet,
 }
 
-// === impl Manifests ===
-
 impl Manifests {
     /// None. `reads`: what webhooks read. `node_selector`: labels of the Nodes whose taints count.
     pub fn new(reads: &[Reads], node_selector: BTreeMap<String, String>) -> Self {

@@ -32,8 +32,6 @@ pub(super) struct Node {
     pub(super) taints: Vec<Taint>,
 }
 
-// === the kinds ===
-
 pub(super) fn autoscalers() -> Resource {
     Resource::new("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true)
 }
@@ -41,8 +39,6 @@ pub(super) fn autoscalers() -> Resource {
 pub(super) fn nodes() -> Resource {
     Resource::new("", "v1", "Node", "nodes", false)
 }
-
-// === the fields ===
 
 pub(super) fn autoscaler(object: &Value) -> Autoscaler {
     let reference = object.pointer("/spec/scaleTargetRef");

@@ -36,8 +36,6 @@ pub struct Sight<'a> {
     pub(super) answers: &'a Answers,
 }
 
-// === impl Answers ===
-
 impl Answers {
     /// Adds one. False if the question was answered before, or too many were: then the webhook would never come to an end.
     pub fn add(&mut self, lookup: Lookup, known: LiveAnswer) -> bool {
@@ -63,8 +61,6 @@ impl Answers {
         })
     }
 }
-
-// === impl Sight ===
 
 impl Sight<'_> {
     /// The answer to a question, or the question.

@@ -41,8 +41,6 @@ pub(in crate::webhooks) fn requests(sim: &Sim) -> Vec<String> {
     infos.map(|info| format!("{} {}", info.verb, info.resource)).collect()
 }
 
-// === impl Knowledge ===
-
 impl Knowledge {
     /// What an attempt comes to, after the live reads it asks for, all within `time`.
     pub(in crate::webhooks) async fn attempt<T>(

@@ -108,8 +108,6 @@ fn put_node(sim: &Sim, name: &str, pool: &str, taint: &str) {
     put(sim, "v1", "Node", "", name, fields);
 }
 
-// === impl World ===
-
 impl World {
     /// What a view answers, after the live reads it asks for.
     async fn ask<T>(&self, ask: impl Fn(&dyn View) -> Result<T, Failure>) -> Result<T, Failure> {

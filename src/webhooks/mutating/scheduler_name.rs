@@ -25,8 +25,6 @@ pub struct SchedulerName {
     config: PodSchedulerName,
 }
 
-// === impl SchedulerName ===
-
 impl SchedulerName {
     /// With its configuration.
     pub fn new(config: PodSchedulerName) -> Self {

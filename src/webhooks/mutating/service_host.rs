@@ -26,8 +26,6 @@ pub struct ServiceHost {
     host: String,
 }
 
-// === impl ServiceHost ===
-
 impl ServiceHost {
     /// Injects this host, which may be empty.
     pub fn new(host: impl Into<String>) -> Self {

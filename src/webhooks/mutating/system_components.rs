@@ -51,8 +51,6 @@ struct Identity<'a> {
     seconds: Option<i64>,
 }
 
-// === impl SystemComponents ===
-
 impl SystemComponents {
     /// With its configuration. Which nodes count is the view's business, see [`node_taints::TaintSet`].
     pub fn new(config: &SystemComponentsConfig) -> Self {
@@ -107,8 +105,6 @@ impl Mutator for SystemComponents {
         Some(("", "Pod"))
     }
 }
-
-// === impl Identity ===
 
 impl<'a> Identity<'a> {
     fn of(toleration: &'a Value) -> Result<Self, WrongType> {

@@ -54,8 +54,6 @@ pub struct TokenMount {
     config: ProjectedTokenMount,
 }
 
-// === impl TokenMount ===
-
 impl TokenMount {
     /// With its configuration.
     pub fn new(config: ProjectedTokenMount) -> Self {

@@ -82,8 +82,6 @@ pub(super) struct Rule {
     operations: &'static [&'static str],
 }
 
-// === impl Entry ===
-
 impl Entry {
     /// All, in order.
     pub const ALL: [Self; 12] = [
@@ -227,8 +225,6 @@ fn not_static(selector: Selector) -> Selector {
     selector.not_in("static-pod", &["true"])
 }
 
-// === impl Row ===
-
 impl Row {
     /// What most entries are.
     fn pods(name: &'static str, path: &'static str) -> Self {
@@ -243,8 +239,6 @@ impl Row {
         }
     }
 }
-
-// === impl Rule ===
 
 impl Rule {
     pub(super) fn to_json(&self) -> Value {

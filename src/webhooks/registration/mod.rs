@@ -77,8 +77,6 @@ pub fn configuration(deployment: &Deployment) -> Value {
     })
 }
 
-// === impl Deployment ===
-
 impl Deployment {
     /// Name of the program's Deployment, Service and `app` label.
     fn app(&self) -> String {

@@ -40,8 +40,6 @@ pub struct Circumstances {
     pub match_label_keys_off: bool,
 }
 
-// === impl Place ===
-
 impl Place {
     /// All, with the names that users give them, and what these mean.
     pub const NAMED: [(&str, Self, &str); 7] = [

@@ -9,8 +9,6 @@ pub(super) struct Selector {
     expressions: Vec<Value>,
 }
 
-// === impl Selector ===
-
 impl Selector {
     /// Everything.
     pub(super) fn all() -> Self {

@@ -50,8 +50,6 @@ fn rule(group: &str, versions: &[&str], resources: &[&str], operations: &[&str])
     json!({ "apiGroups": [group], "apiVersions": versions, "resources": resources, "operations": operations })
 }
 
-// === impl Deployment ===
-
 impl Deployment {
     fn validating(&self, name: &str, path: &str, rules: &[Value], objects: &Value) -> Value {
         json!({

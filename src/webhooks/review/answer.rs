@@ -143,8 +143,6 @@ fn written(identity: &Identity, response: Response<'_>) -> Reply {
     Reply::json(&document)
 }
 
-// === impl Refusal ===
-
 impl Refusal {
     /// The HTTP answer: a denial with what is known of the review.
     pub fn reply(&self) -> Reply {
@@ -153,8 +151,6 @@ impl Refusal {
         written(&self.identity, response)
     }
 }
-
-// === impl Verdict ===
 
 impl Verdict {
     /// Why the review was not allowed, for metrics: one of [`FAILURE_CAUSES`](crate::metrics::FAILURE_CAUSES).
@@ -186,8 +182,6 @@ impl Verdict {
         }
     }
 }
-
-// === impl Status ===
 
 impl<'a> Status<'a> {
     fn of(status: &'a ApiStatus) -> Self {

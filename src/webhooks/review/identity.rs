@@ -21,8 +21,6 @@ struct Reading<'a> {
     in_request: bool,
 }
 
-// === impl Identity ===
-
 impl Identity {
     /// Of a review that cannot be decoded: what stands before the fault, or before the end of what is known of it (spec 50,
     /// "better" 9). API servers write these fields first.
@@ -43,8 +41,6 @@ impl Identity {
         self
     }
 }
-
-// === impl Reading ===
 
 impl<'de> DeserializeSeed<'de> for Reading<'_> {
     type Value = ();

@@ -117,8 +117,6 @@ pub(in crate::webhooks) fn reason(error: &serde_json::Error) -> &'static str {
     }
 }
 
-// === impl Review ===
-
 impl From<Document> for Review {
     fn from(document: Document) -> Self {
         let request = document.request.map(|Keyed(request)| request).unwrap_or_default();

@@ -29,8 +29,6 @@ pub(super) fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
     Ok((!object.is_null()).then_some(object))
 }
 
-// === impl Keyed ===
-
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Keyed<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(KeyedVisitor(PhantomData)).map(Self)
@@ -48,8 +46,6 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for KeyedVisitor<T> {
         T::deserialize(MapAccessDeserializer::new(map))
     }
 }
-
-// === impl Node ===
 
 impl Node<'_> {
     fn child(&mut self) -> Node<'_> {

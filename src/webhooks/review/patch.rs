@@ -92,8 +92,6 @@ fn size(value: &(impl Serialize + ?Sized), limit: usize) -> Option<usize> {
     Some(counter.count)
 }
 
-// === impl Walk ===
-
 impl<'a> Walk<'a> {
     fn value(&mut self, before: &'a Value, after: &'a Value) {
         let (steps, size) = (self.steps.len(), self.size);
@@ -186,8 +184,6 @@ impl<'a> Walk<'a> {
     }
 }
 
-// === impl Path ===
-
 impl<'a> Path<'a> {
     fn below(&self, segment: Segment<'a>) -> Self {
         // Without the quotes.
@@ -230,8 +226,6 @@ impl fmt::Display for Segment<'_> {
         Ok(())
     }
 }
-
-// === impl Counter ===
 
 impl io::Write for Counter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -88,8 +88,6 @@ fn labelled(object: &mut Value) -> Result<Mutation, Failure> {
     Ok(Mutation::Done)
 }
 
-// === input checks ===
-
 fn refused(body: &Body, content_type: &str) -> Value {
     let reply = decode(body, content_type).unwrap_err().reply();
     assert_eq!(reply.status, 200);
@@ -314,8 +312,6 @@ fn a_webhook_is_asked_by_what_the_request_says_and_not_by_the_object() {
     assert_eq!(asked, "UPDATE apps/v1, Kind=ReplicaSet ns/n");
 }
 
-// === versions ===
-
 /// spec 50 §2.3, scenarios 1 and 2
 #[test]
 fn an_answer_has_version_kind_and_uid_of_its_review() {
@@ -344,8 +340,6 @@ fn an_answer_has_version_kind_and_uid_of_its_review() {
         assert_eq!(answer["response"]["uid"], "7c1f");
     }
 }
-
-// === outcomes ===
 
 /// spec 50 §2.4, scenarios 2, 9 and 10
 #[test]

@@ -59,8 +59,6 @@ struct Request {
     reply: oneshot::Sender<Result<Reply, Overloaded>>,
 }
 
-// === impl Webhook ===
-
 impl Webhook {
     pub(super) fn new(entry: Entry, metrics: &Metrics, census: &Census) -> Self {
         let statistics = Statistics::new(entry.path, metrics, census);
@@ -95,8 +93,6 @@ impl Webhook {
     }
 }
 
-// === impl Desk ===
-
 impl Desk {
     /// On the thread of the worker.
     pub(super) fn open(webhook: &Arc<Webhook>, knowledge: &Knowledge, load: &Load) -> Self {
@@ -127,8 +123,6 @@ impl Desk {
         post(&actor, request)
     }
 }
-
-// === impl WebhookActor ===
 
 impl WebhookActor {
     fn begin(webhook: &Arc<Webhook>, knowledge: &Knowledge) -> Addr<Self> {

@@ -29,8 +29,6 @@ pub(super) struct Serving {
 /// What the system says of both files; a new target of a link is another file.
 type Stamp = [Option<(SystemTime, u64)>; 2];
 
-// === impl Serving ===
-
 impl Serving {
     pub(super) fn new(pair: CertifiedKey) -> Self {
         Self { pair: RwLock::new(Arc::new(pair)) }

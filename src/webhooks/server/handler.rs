@@ -68,8 +68,6 @@ pub(super) async fn not_found(request: HttpRequest) -> HttpResponse {
     end(Exchange::begin(&request), plain(404, "404 page not found\n"))
 }
 
-// === pieces ===
-
 fn end(exchange: Option<Exchange>, response: HttpResponse) -> HttpResponse {
     match exchange {
         Some(exchange) => exchange.end(response),

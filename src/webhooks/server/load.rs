@@ -62,8 +62,6 @@ pub(super) struct Receiving<'a> {
 /// There is no room for the request.
 pub(super) struct Overloaded;
 
-// === impl Load ===
-
 impl Load {
     /// A request comes; `None` if there are too many.
     pub(super) fn enter(&self) -> Option<InFlight> {
@@ -88,8 +86,6 @@ impl Load {
     }
 }
 
-// === impl State ===
-
 impl State {
     /// Gives up the body that has been arriving for longest; false if there is none.
     fn give_up_oldest(&mut self) -> bool {
@@ -99,8 +95,6 @@ impl State {
         true
     }
 }
-
-// === impl InFlight ===
 
 impl InFlight {
     /// A body begins to arrive.
@@ -126,8 +120,6 @@ impl Drop for InFlight {
         state.requests -= 1;
     }
 }
-
-// === impl Receiving ===
 
 impl Receiving<'_> {
     /// Room for more of the body; false if there is none. Bodies that began before it make room for it.

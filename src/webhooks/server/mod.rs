@@ -109,8 +109,6 @@ pub enum ServerError {
     Tls(#[from] rustls::Error),
 }
 
-// === impl Bound ===
-
 impl Bound {
     /// Takes the address.
     ///
@@ -175,8 +173,6 @@ impl Bound {
     }
 }
 
-// === impl WebhookServer ===
-
 impl WebhookServer {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
@@ -192,8 +188,6 @@ impl WebhookServer {
         self.places.iter().for_each(|place| self.census.leave(place));
     }
 }
-
-// === pieces ===
 
 fn tls(serving: Arc<Serving>) -> Result<ServerConfig, rustls::Error> {
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))

@@ -63,8 +63,6 @@ fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
     files::read_regular(path, LARGEST).map_err(failed)
 }
 
-// === impl CertificateError ===
-
 impl CertificateError {
     /// Only the kind of error: what a parser quotes may be the key.
     fn of_file(path: PathBuf, error: &pem::Error) -> Self {

@@ -49,8 +49,6 @@ struct Seen {
     result: Result<(), String>,
 }
 
-// === impl Presence ===
-
 impl Presence {
     /// The check among others.
     pub fn add_to(&self, checks: Checks) -> Checks {

@@ -36,8 +36,6 @@ pub(super) struct Answering<'a> {
     begun: Instant,
 }
 
-// === impl Statistics ===
-
 impl Statistics {
     pub(super) fn new(path: &'static str, metrics: &Metrics, census: &Census) -> Self {
         let cell = census.enter(path.trim_start_matches('/'), Role::Service);
@@ -223,8 +221,6 @@ impl Statistics {
         });
     }
 }
-
-// === impl Answering ===
 
 impl Answering<'_> {
     /// It was answered with this HTTP status.

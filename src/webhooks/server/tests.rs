@@ -105,8 +105,6 @@ fn write_pair(directory: &Path, name: &str) {
     std::fs::rename(new_certificate, file("tls.crt")).unwrap();
 }
 
-// === impl Rig ===
-
 impl Rig {
     fn start() -> Self {
         Self::start_within(Descriptors::default().webhooks(), UNREAD)
@@ -165,8 +163,6 @@ fn status(answer: &Answer) -> (u16, String) {
     let code = status["code"].as_u64().and_then(|code| code.try_into().ok()).unwrap();
     (code, status["message"].as_str().unwrap_or_default().to_owned())
 }
-
-// === the contract ===
 
 /// spec 50 §2.1, scenarios 1, 8 and 12: no leadership is involved
 #[actix_web::test]
@@ -334,8 +330,6 @@ async fn the_check_passes_when_the_server_can_be_reached() {
     let body = checks.single("webhook-server").body;
     assert!(body.starts_with("internal server error: webhook server is not reachable: "), "{body}");
 }
-
-// === the certificate ===
 
 /// spec 70 scenario 25
 #[actix_web::test]

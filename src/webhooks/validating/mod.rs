@@ -48,8 +48,6 @@ pub struct Judgement {
     pub about: Option<NamespacedName>,
 }
 
-// === impl Judgement ===
-
 impl From<Verdict> for Judgement {
     fn from(verdict: Verdict) -> Self {
         Self { verdict, about: None }

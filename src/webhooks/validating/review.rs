@@ -140,8 +140,6 @@ fn read_as<'a, E: Extended>(bytes: &'a [u8]) -> serde_json::Result<Review<'a>> {
     Ok(document.into())
 }
 
-// === impl Extended ===
-
 impl Extended for Whole {
     const KEEP: Keep = Keep::Except(&[("metadata", Some(METADATA))]);
 }
@@ -153,8 +151,6 @@ impl Extended for WithoutStatus {
 impl Extended for Confirmation {
     const KEEP: Keep = CONFIRMED;
 }
-
-// === impl Object ===
 
 impl<E> Default for Object<'_, E> {
     fn default() -> Self {
@@ -168,8 +164,6 @@ impl<'de: 'a, 'a, E: Extended> Deserialize<'de> for Object<'a, E> {
         Ok(Self(picking.deserialize(deserializer)?, PhantomData))
     }
 }
-
-// === impl Review ===
 
 impl<'a, E> From<Document<'a, Object<'a, E>>> for Review<'a> {
     fn from(document: Document<'a, Object<'a, E>>) -> Self {

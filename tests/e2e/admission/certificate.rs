@@ -76,8 +76,6 @@ fn probe(number: usize) -> Probe {
     Probe { collection: core(NAMESPACE, "pods"), object, pointer: MARK.0, expected: json!(MARK.1) }
 }
 
-// === impl Load ===
-
 impl Load<'_> {
     /// Creates Pods until it is over; the first failure ends it.
     async fn run(&self) -> Result<()> {

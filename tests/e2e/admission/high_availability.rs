@@ -183,8 +183,6 @@ fn vertical_autoscalers() -> Value {
     })
 }
 
-// === impl Kind ===
-
 impl Kind {
     fn collection(&self, namespace: &str) -> String {
         format!("/apis/{}/namespaces/{namespace}/{}", self.api_version, self.plural)

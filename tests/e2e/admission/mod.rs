@@ -57,8 +57,6 @@ fn dry(collection: &str) -> String {
     format!("{collection}?dryRun=All")
 }
 
-// === impl Rig ===
-
 impl Rig {
     /// Nothing is registered yet.
     async fn start() -> Result<Self> {

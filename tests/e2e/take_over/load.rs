@@ -43,8 +43,6 @@ pub(super) struct Load {
     tokens: BTreeSet<String>,
 }
 
-// === impl Load ===
-
 impl Load {
     pub(super) fn new(prefix: &'static str) -> Self {
         Self { prefix, step: 0, bundles: BTreeMap::new(), services: BTreeMap::new(), tokens: BTreeSet::new() }

@@ -108,8 +108,6 @@ fn ensure_none_is_doubled(cluster: &ControlPlane, mark: u64, load: &Load, kills:
     Ok(())
 }
 
-// === impl Replicas ===
-
 impl<'a> Replicas<'a> {
     async fn start(cluster: &'a ControlPlane, admin: &'a Admin) -> Result<Self> {
         let leader = Grm::start(cluster, elected()).await?;

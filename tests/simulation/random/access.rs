@@ -25,8 +25,6 @@ pub(super) struct Accesses {
     begin: (Timestamp, Instant),
 }
 
-// === impl Accesses ===
-
 impl Accesses {
     /// With the requestor in the configuration with which the program is started next.
     pub(super) fn new(world: &World, seed: u64) -> Self {

@@ -16,8 +16,6 @@ pub(super) struct Beside {
     collectables: Collectables,
 }
 
-// === impl Beside ===
-
 impl Beside {
     /// With its controllers in the configuration with which the program is started next.
     pub(super) fn new(world: &World, seed: u64, calm: bool, lossy: bool) -> Self {

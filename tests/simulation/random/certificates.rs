@@ -74,8 +74,6 @@ struct Asked {
     checked: bool,
 }
 
-// === impl State ===
-
 impl Facts for State {
     fn node(&self, name: &str) -> Result<Option<NodeAddresses>, Lookup> {
         Ok(self.nodes.get(name).cloned())
@@ -89,8 +87,6 @@ impl Facts for State {
         Ok(self.machines.values().filter(|of| *of == node).count())
     }
 }
-
-// === impl Registrar ===
 
 impl Registrar {
     /// With the approver in the configuration with which the program is started next.

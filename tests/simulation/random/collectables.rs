@@ -48,8 +48,6 @@ struct Book {
     violations: Vec<String>,
 }
 
-// === impl Collectables ===
-
 impl Collectables {
     /// With the collector in the configuration with which the program is started next.
     pub(super) fn new(world: &World, seed: u64, calm: bool) -> Self {

@@ -16,8 +16,6 @@ pub(super) struct Weather {
     pub(super) lossy: bool,
 }
 
-// === impl Weather ===
-
 impl Weather {
     pub(super) fn of(seed: u64) -> Self {
         let calm = match seed % 5 {

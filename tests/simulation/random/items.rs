@@ -77,8 +77,6 @@ pub(super) fn equivalences() -> Value {
     json!([kinds])
 }
 
-// === impl Item ===
-
 impl Item {
     /// Its objects.
     pub(super) fn places(self) -> &'static [Place] {

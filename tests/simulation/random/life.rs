@@ -62,8 +62,6 @@ pub(super) struct Life {
     begin: tokio::time::Instant,
 }
 
-// === impl Life ===
-
 /// Lives a life and checks it.
 pub(super) async fn live(world: Rc<World>, seed: u64, steps: Steps) {
     let weather = Weather::of(seed);

@@ -60,8 +60,6 @@ struct State {
     pods: BTreeMap<String, String>,
 }
 
-// === impl State ===
-
 impl State {
     /// Whether the ServiceAccount of a Secret wants no tokens; `None`: one of both is not there.
     fn wants_no_tokens(&self, secret: &str) -> Option<bool> {
@@ -77,8 +75,6 @@ impl State {
         self.wants_no_tokens(secret) == Some(true) && !self.is_mounted(secret)
     }
 }
-
-// === impl Tokens ===
 
 impl Tokens {
     /// With the invalidator in the configuration with which the program is started next.
@@ -250,8 +246,6 @@ impl Tokens {
         self.book().states.last().is_some_and(|(_, state)| state.secrets.contains_key(secret))
     }
 }
-
-// === impl Book ===
 
 impl Book {
     /// Whether a patch that was sent then was right by something that was so at most `window` before. A Secret becomes

@@ -42,8 +42,6 @@ struct Book {
     violations: Vec<String>,
 }
 
-// === impl Watchman ===
-
 impl Watchman {
     pub(super) fn new(sim: &Sim, lossy: bool) -> Self {
         Self { book: Arc::default(), sim: sim.clone(), lossy }

@@ -27,8 +27,6 @@ pub(crate) struct AbruptEnd<C>(pub(super) C);
 /// A connection whose abrupt end is an end.
 pub(crate) struct Stream<S>(S);
 
-// === impl AbruptEnd ===
-
 impl<C> Service<Uri> for AbruptEnd<C>
 where
     C: Service<Uri>,
@@ -47,8 +45,6 @@ where
         Box::pin(async move { Ok(TokioIo::new(Stream(TokioIo::new(connecting.await?)))) })
     }
 }
-
-// === impl Stream ===
 
 impl<S: AsyncRead + Unpin> AsyncRead for Stream<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {

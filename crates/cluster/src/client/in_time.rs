@@ -20,8 +20,6 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 #[derive(Clone)]
 pub(crate) struct InTime<C>(pub(super) C);
 
-// === impl InTime ===
-
 impl<C> Service<Uri> for InTime<C>
 where
     C: Service<Uri, Error = BoxError>,

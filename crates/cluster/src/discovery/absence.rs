@@ -64,8 +64,6 @@ enum Readiness {
     Denied,
 }
 
-// === impl ProvedAbsent ===
-
 impl ProvedAbsent {
     pub(super) fn new(kind: &GroupVersionKind) -> Self {
         Self(kind.group_kind())
@@ -76,8 +74,6 @@ impl ProvedAbsent {
         &self.0
     }
 }
-
-// === impl Verdict ===
 
 impl Verdict {
     /// Asks the server. `before` is the last verdict of the same version.

@@ -27,8 +27,6 @@ pub(super) struct Version {
 /// A group with the names of its versions.
 pub(super) type GroupVersions = (Arc<str>, Vec<Arc<str>>);
 
-// === impl Served ===
-
 impl Served {
     /// The resource of a kind in a version.
     pub(super) fn resource(&self, kind: &GroupVersionKind) -> Result<Resource, ApiError> {
@@ -116,8 +114,6 @@ impl Served {
     }
 }
 
-// === impl Version ===
-
 impl Version {
     pub(super) fn resource(&self, kind: &str) -> Option<&Resource> {
         self.resources.iter().find(|resource| &*resource.kind == kind)
@@ -132,8 +128,6 @@ impl Version {
         self.stale.clone().map(ApiError::Discovery)
     }
 }
-
-// === aggregated documents ===
 
 /// From an `APIGroupDiscoveryList` (of `/api` or `/apis`).
 pub(super) fn aggregated(document: &Value) -> Result<Served, ApiError> {
@@ -170,8 +164,6 @@ fn aggregated_version(group: &Arc<str>, version: &Value) -> Result<Version, ApiE
     });
     Ok(Version { name, resources, stale })
 }
-
-// === documents of older servers ===
 
 /// Group, and its versions in the order of preference, from `APIVersions` (`/api`) or `APIGroupList` (`/apis`).
 pub(super) fn legacy_groups(document: &Value) -> Result<Vec<GroupVersions>, ApiError> {

@@ -100,8 +100,6 @@ struct State {
     cached: Cached,
 }
 
-// === impl Discovery ===
-
 impl Discovery {
     pub(super) fn new(transport: Rc<Transport>) -> Self {
         Self(Rc::new(Inner {
@@ -424,8 +422,6 @@ fn of_kind(version: Option<&Version>, kind: &GroupVersionKind) -> Option<Resourc
     version.and_then(|version| version.resource(&kind.kind)).cloned()
 }
 
-// === impl Age ===
-
 impl Age {
     fn allows(self, verdict: &Verdict) -> bool {
         match self {
@@ -440,8 +436,6 @@ impl std::fmt::Debug for Discovery {
         f.debug_struct("Discovery").field("version", &self.version()).finish_non_exhaustive()
     }
 }
-
-// === impl State ===
 
 impl State {
     /// Whether a fetch may begin for the sake of a group.

@@ -59,8 +59,6 @@ struct Waiting {
     done: bool,
 }
 
-// === impl Gate ===
-
 impl Gate {
     /// A gate with `qps` requests a second and resource type beyond a burst of `burst`; negative `qps` is unlimited.
     pub(super) fn new(qps: f32, burst: u32, side: Side, observer: Rc<dyn RequestObserver>) -> Self {
@@ -131,8 +129,6 @@ impl std::fmt::Debug for Gate {
     }
 }
 
-// === impl Shell ===
-
 impl Shell {
     /// Grants what may go now and wakes those futures.
     fn settle(&mut self, now: Instant) {
@@ -168,8 +164,6 @@ impl Seat {
     }
 }
 
-// === impl Permit ===
-
 impl Drop for Permit {
     fn drop(&mut self) {
         if self.write {
@@ -177,8 +171,6 @@ impl Drop for Permit {
         }
     }
 }
-
-// === impl Waiting ===
 
 impl Future for Waiting {
     type Output = Permit;

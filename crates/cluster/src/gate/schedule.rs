@@ -81,8 +81,6 @@ struct Line {
     wishes: BTreeMap<Rc<str>, VecDeque<(u64, Bucket, bool)>>,
 }
 
-// === impl Schedule ===
-
 impl Schedule {
     /// Negative `qps`: no buckets. Zero: client-go's defaults of 5 a second and a burst of 10.
     pub(super) fn new(qps: f32, burst: u32) -> Self {
@@ -247,8 +245,6 @@ impl Schedule {
     }
 }
 
-// === impl Tokens ===
-
 impl Tokens {
     fn has_one(&self) -> bool {
         self.left >= 1.0 - ROUNDING
@@ -258,8 +254,6 @@ impl Tokens {
         self.waiting_reads + self.waiting_writes > 0
     }
 }
-
-// === impl Line ===
 
 impl Line {
     fn push(&mut self, key: Rc<str>, entry: (u64, Bucket, bool)) {

@@ -41,8 +41,6 @@ struct Barred {
 
 type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
-// === impl Connector ===
-
 impl Connector {
     /// `tls` is what the server is reached with: its CA is the proxy's, too. The proxy's certificate must be for the host of
     /// its URL.

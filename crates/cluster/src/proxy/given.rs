@@ -11,8 +11,6 @@ const PLACEHOLDER: &str = "http://placeholder.invalid";
 /// The `proxy-url` of a kubeconfig's current context, kept from kube while that makes a configuration of the file.
 pub struct GivenProxy(Option<String>);
 
-// === impl GivenProxy ===
-
 impl GivenProxy {
     /// Takes it out of the kubeconfig.
     pub fn take(kubeconfig: &mut Kubeconfig) -> Self {

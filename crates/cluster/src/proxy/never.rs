@@ -22,8 +22,6 @@ enum Entry {
     Domain { name: String, port: Option<String> },
 }
 
-// === impl NoProxy ===
-
 impl NoProxy {
     pub(super) fn of(list: &str) -> Self {
         let entries = list.split(',').map(|entry| entry.trim().to_lowercase());
@@ -44,8 +42,6 @@ impl NoProxy {
         })
     }
 }
-
-// === impl Entry ===
 
 impl Entry {
     /// `text` is in lower case, without blanks around.

@@ -54,8 +54,6 @@ fn status(head: &[u8]) -> Option<StatusCode> {
     StatusCode::from_bytes(code).ok().filter(|_| rest.first().is_some_and(u8::is_ascii_whitespace))
 }
 
-// === impl User ===
-
 impl User {
     /// Value of `Proxy-Authorization`.
     fn basic(&self) -> String {

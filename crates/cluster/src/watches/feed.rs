@@ -69,8 +69,6 @@ pub(super) struct Feed {
     cell: kit::Cell,
 }
 
-// === impl Feed ===
-
 impl Feed {
     /// `deserted` is called when the last reader has left, and the stream has ended with that.
     pub(super) fn new(

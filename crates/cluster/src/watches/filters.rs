@@ -30,8 +30,6 @@ struct Filter<R> {
     missed: RefCell<BTreeMap<NamespacedName, Option<R>>>,
 }
 
-// === impl Filters ===
-
 impl<R: Record> Filters<R> {
     pub(super) fn new(watch: String) -> Self {
         Self { watch, filters: RefCell::default() }
@@ -68,8 +66,6 @@ impl<R: Record> Filters<R> {
         }
     }
 }
-
-// === impl Filter ===
 
 impl<R: Record> Filter<R> {
     /// Tells of a change, and once more if the filter panics: it may have been about something that is over. A filter has to

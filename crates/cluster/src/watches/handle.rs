@@ -26,8 +26,6 @@ pub struct Watch<R: Record> {
     pub(super) member: Rc<Member>,
 }
 
-// === impl Watch ===
-
 impl<R: Record> Clone for Watch<R> {
     fn clone(&self) -> Self {
         Self { reader: self.reader.clone(), feed: self.feed.clone(), member: self.member.clone() }

@@ -34,8 +34,6 @@ pub(super) trait Indexed<R> {
     fn remove(&self, name: &NamespacedName, old: &R);
 }
 
-// === impl Index ===
-
 impl<K> Clone for Index<K> {
     fn clone(&self) -> Self {
         Self { names: self.names.clone() }
@@ -93,8 +91,6 @@ impl<K: Ord + Clone> Index<K> {
         self.read().keys().cloned().collect()
     }
 }
-
-// === impl Keeper ===
 
 impl<K, R> Keeper<K, R> {
     pub(super) fn new(keys: fn(&NamespacedName, &R) -> Vec<K>) -> (Index<K>, Self) {

@@ -26,8 +26,6 @@ pub(super) struct Member {
     pub(super) shown: RefCell<Vec<(u64, StoreState)>>,
 }
 
-// === impl Member ===
-
 impl Member {
     /// `whole`: whether metadata is not enough.
     pub(super) fn new(

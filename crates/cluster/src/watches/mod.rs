@@ -80,8 +80,6 @@ enum State {
     Stopped,
 }
 
-// === impl Watches ===
-
 impl Watches {
     /// Nothing is watched yet.
     pub fn new(cluster: &Cluster, env: &Env) -> Self {
@@ -154,8 +152,6 @@ impl Watches {
         feeds.iter().for_each(|feed| feed.end());
     }
 }
-
-// === impl Registry ===
 
 impl Registry {
     /// The feed of a key; a new one if there is none.

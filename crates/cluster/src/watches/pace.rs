@@ -47,8 +47,6 @@ pub struct Pace {
     failures: u32,
 }
 
-// === impl Pace ===
-
 impl Pace {
     /// How long to wait after a round; `None` if the next one begins at once.
     pub fn after(&mut self, round: Round, random: &Random) -> Option<Duration> {

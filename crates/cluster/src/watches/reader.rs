@@ -83,8 +83,6 @@ pub(super) struct Reader<R: Record> {
     indexes: RefCell<Vec<Rc<dyn Indexed<R>>>>,
 }
 
-// === impl Reader ===
-
 impl<R: Record> Reader<R> {
     pub(super) fn new(name: String, record: ReadRecord<R>, keep: Keep) -> Self {
         Self {

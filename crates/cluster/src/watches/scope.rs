@@ -81,8 +81,6 @@ pub(super) struct Narrowed {
 /// happened to it.
 pub(super) struct Task(JoinHandle<()>);
 
-// === impl Scope ===
-
 impl Scope {
     pub(super) fn new(id: u64, namespace: Option<String>) -> Self {
         Self { id, namespace, ..Self::default() }
@@ -182,8 +180,6 @@ impl Scope {
     }
 }
 
-// === impl Narrowed ===
-
 impl Narrowed {
     pub(super) fn new(scopes: Vec<Rc<Scope>>, widening: Task) -> Self {
         Self { scopes, _widening: widening }
@@ -195,8 +191,6 @@ impl Drop for Narrowed {
         self.scopes.iter().for_each(|scope| scope.halt());
     }
 }
-
-// === impl Task ===
 
 impl Task {
     /// `name`: what dies if it panics.

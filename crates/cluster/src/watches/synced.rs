@@ -20,8 +20,6 @@ struct Missing {
     has_failed: bool,
 }
 
-// === impl Synced ===
-
 impl Synced {
     /// Of one cluster, without a store.
     pub(super) fn empty() -> Self {

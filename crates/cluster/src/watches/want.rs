@@ -81,8 +81,6 @@ pub enum Found {
     Removed,
 }
 
-// === impl Want ===
-
 impl<R> Want<R> {
     /// All objects of a kind. `record` makes what is kept of one; `None` says that it cannot be read: it is left out, and
     /// what is known of it is no evidence.

@@ -68,8 +68,6 @@ fn set(value: &str) -> impl Fn(&mut Value) {
     move |object| object["data"]["v"] = value.into()
 }
 
-// === find ===
-
 #[tokio::test(start_paused = true)]
 async fn an_object_that_does_not_exist_is_none_and_a_kind_that_is_not_served_an_error() {
     let scene = Scene::new();
@@ -82,8 +80,6 @@ async fn an_object_that_does_not_exist_is_none_and_a_kind_that_is_not_served_an_
     let stored = scene.put(json!({}));
     assert_eq!(scene.cluster.find(&ctx(), &at()).await, Ok(Some(stored)));
 }
-
-// === create_or_update ===
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_object_is_created_with_kind_name_and_namespace() {
@@ -240,8 +236,6 @@ async fn a_missing_namespace_and_an_unserved_kind_are_errors_at_once() {
     assert_eq!(scene.verbs(), ["get", "create", "get"]);
 }
 
-// === patch_to ===
-
 #[tokio::test(start_paused = true)]
 async fn a_patch_carries_its_lock_and_none_is_sent_if_nothing_differs() {
     let before = config_map(json!({"uid": "u", "resourceVersion": "7", "labels": {"l": "1"}}));
@@ -310,8 +304,6 @@ async fn what_was_seen_without_uid_or_version_binds_nothing_and_is_refused_unsen
     assert!(scene.verbs().is_empty());
 }
 
-// === delete_seen ===
-
 #[tokio::test(start_paused = true)]
 async fn only_what_was_seen_is_deleted() {
     let scene = Scene::new();
@@ -341,8 +333,6 @@ async fn a_deletion_that_waits_is_pending_and_one_of_an_unserved_kind_an_error()
     assert!(matches!(&deleted, Deleted::Pending(object) if object::deletion_timestamp(object).is_some()));
     assert!(scene.cluster.delete_seen(&ctx(), &unknown, "u", None, None).await.unwrap_err().is_not_served());
 }
-
-// === set_finalizer ===
 
 #[tokio::test(start_paused = true)]
 async fn one_finalizer_comes_and_goes_and_the_others_keep_their_order() {

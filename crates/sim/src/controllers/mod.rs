@@ -27,8 +27,6 @@ const REACTION: Duration = Duration::from_millis(30);
 /// How long a namespace is left alone after its deletion, and a definition after its last object.
 const EMPTYING: Duration = Duration::from_secs(5);
 
-// === impl State ===
-
 impl State {
     /// Looks at each change and puts on the agenda what follows from it.
     pub(crate) fn observe(&mut self, change: &Change) {

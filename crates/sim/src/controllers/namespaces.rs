@@ -26,8 +26,6 @@ struct Left {
     finalizers: BTreeMap<String, usize>,
 }
 
-// === impl State ===
-
 impl State {
     pub(super) fn observe_namespace(&mut self, change: &Change) {
         let is_namespace = change.key.group.is_empty() && &*change.key.resource == "namespaces";
@@ -141,8 +139,6 @@ impl State {
         }
     }
 }
-
-// === impl Left ===
 
 impl Left {
     fn count_finalizers(&mut self, objects: &[Arc<Object>]) {

@@ -36,8 +36,6 @@ pub(super) enum Refused {
     NoneLeft,
 }
 
-// === impl Owner ===
-
 impl Owner {
     /// Of a Service: `old` knows its uid if the new state does not say.
     pub(super) fn of(new: &Value, old: Option<&Value>) -> Self {
@@ -50,8 +48,6 @@ impl Owner {
         if self.uid.is_empty() || other.uid.is_empty() { self.name == other.name } else { self.uid == other.uid }
     }
 }
-
-// === impl Allocations ===
 
 impl Allocations {
     /// Gives back what an object has taken: a Service that is removed, or was refused.

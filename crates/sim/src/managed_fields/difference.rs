@@ -40,8 +40,6 @@ struct Walk<'v> {
     difference: Difference,
 }
 
-// === impl Difference ===
-
 impl Difference {
     pub(super) fn of(old: Option<&Value>, new: &Value, subresource: &str) -> Self {
         let group =
@@ -57,8 +55,6 @@ impl Difference {
         walk.difference
     }
 }
-
-// === impl Walk ===
 
 impl<'v> Walk<'v> {
     /// Compares the fields of two objects; what is no object has none.

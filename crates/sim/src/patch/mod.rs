@@ -22,8 +22,6 @@ pub(super) enum Patch {
     Strategic(Value),
 }
 
-// === impl Patch ===
-
 impl Patch {
     /// Reads a body. `content_type` is a media type without parameters.
     pub(super) fn parse(kind: &Kind, content_type: &str, body: &[u8]) -> Result<Self, Failure> {

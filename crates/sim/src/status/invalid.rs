@@ -22,8 +22,6 @@ fn summary(causes: &[Cause]) -> String {
     }
 }
 
-// === impl Failure ===
-
 impl Failure {
     // --- 422
 

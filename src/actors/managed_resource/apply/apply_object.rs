@@ -131,8 +131,6 @@ struct Step<'a> {
     asked: Instant,
 }
 
-// === impl Scene ===
-
 impl<'a> Scene<'a> {
     pub(crate) fn new(run: &'a Run<'a>, bundle: &'a Bundle, trusted: bool, todo: &'a Todo) -> Self {
         let origin = Origin::new(run.controller.settings.cluster_id.clone(), run.pass.key.clone());
@@ -191,8 +189,6 @@ impl<'a> Scene<'a> {
         }
     }
 }
-
-// === impl Step ===
 
 impl Step<'_> {
     /// Creates the object without looking first. If the server refuses, it may be because the object is there: for a

@@ -30,8 +30,6 @@ pub(super) struct Look {
     pub(super) again: bool,
 }
 
-// === impl Scene ===
-
 impl Scene<'_> {
     /// What an object needs. `done` says that it is in the ledger.
     pub(super) fn attention(

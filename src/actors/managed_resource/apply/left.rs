@@ -18,8 +18,6 @@ pub(super) enum Left {
     Unknown,
 }
 
-// === impl Left ===
-
 impl Left {
     /// Whether the further fields of our own manager are defaults: the last attempt for the object was this manifest, with
     /// success, and nobody has written under our name since. `trusted` is what the status says of the set.

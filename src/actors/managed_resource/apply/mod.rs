@@ -116,8 +116,6 @@ fn is_news(run: &Run<'_>, memory: &Memory, bundle: &Bundle) -> bool {
     !announced && status::is_changed(&run.mr().status, &bundle.plan.references, &bundle.checksum)
 }
 
-// === phases ===
-
 /// Tells readers of a new set before anything is touched, once per generation and checksum (spec 10 §9.7). The new refs
 /// join the old ones in the same write, unless old objects must go first: nothing is created before they are gone.
 async fn announce(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Result<(), Failure> {
@@ -269,8 +267,6 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
     Ok(pass::until_due(run, memory, now, None))
 }
 
-// === objects ===
-
 async fn apply_objects(run: &Run<'_>, memory: &mut Memory, bundle: &Bundle, todo: &Todo, trusted: bool) -> Progress {
     let now = run.controller.env.clock.monotonic();
     let scene = Scene::new(run, bundle, trusted, todo);
@@ -362,8 +358,6 @@ async fn apply_rank(
     let unfinished = !held_up && waiting.peek().is_some();
     (!held_up, unfinished)
 }
-
-// === impl Scene ===
 
 impl Scene<'_> {
     /// Whether the object is sent if it does not differ. `done` says that it is in the ledger.

@@ -15,8 +15,6 @@ pub(super) struct ObjectError {
     replaced: bool,
 }
 
-// === impl ObjectError ===
-
 impl ObjectError {
     pub(super) fn text(text: String) -> Self {
         Self { text, no_match: false, replaced: false }

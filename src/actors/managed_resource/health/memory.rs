@@ -71,8 +71,6 @@ pub(super) struct Quoted {
     pub(super) block: String,
 }
 
-// === impl Flip ===
-
 impl Flip {
     /// From what is written to what was found; `None` if that is the same.
     pub(super) fn between(written: &Condition, found: &Report) -> Option<Self> {
@@ -83,8 +81,6 @@ impl Flip {
         (!is_same).then(|| Self::Text(found.clone()))
     }
 }
-
-// === impl HealthMemory ===
 
 impl HealthMemory {
     /// How long the next look has to wait. `applied`: the bundle was applied since the last one.

@@ -90,8 +90,6 @@ pub(crate) async fn run(
     run.look(cell, memory, &mr).await
 }
 
-// === impl HealthRun ===
-
 impl HealthRun<'_> {
     async fn look(
         &self,

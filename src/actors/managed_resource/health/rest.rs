@@ -21,8 +21,6 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stand(u64);
 
-// === impl Stand ===
-
 impl Stand {
     /// `None` if the objects are not judged.
     pub(super) fn of(class: &OwnClass, duty: HealthDuty, head: &Head) -> Option<Self> {

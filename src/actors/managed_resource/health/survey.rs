@@ -117,8 +117,6 @@ enum Served {
     Unknown(String, Duration),
 }
 
-// === impl Answer ===
-
 impl<T> Answer<T> {
     fn yes(&mut self, first: T) {
         if let Self::None = self {
@@ -136,8 +134,6 @@ impl<T> Answer<T> {
         !matches!(self, Self::None)
     }
 }
-
-// === the walk ===
 
 /// Looks at all objects. Objects that no watch tells of are read, as long as something depends on them.
 pub(super) async fn survey(
@@ -222,8 +218,6 @@ fn is_workload(kind: &GroupVersionKind) -> bool {
             | ("cert.gardener.cloud", "Certificate" | "Issuer")
     )
 }
-
-// === impl Survey ===
 
 impl Survey {
     fn enter(
@@ -364,8 +358,6 @@ impl Survey {
     }
 }
 
-// === impl Tally ===
-
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = [(self.healthy, "healthy"), (self.unhealthy, "unhealthy"), (self.unknown, "unknown")];
@@ -375,8 +367,6 @@ impl fmt::Display for Tally {
         Ok(())
     }
 }
-
-// === impl HealthRun ===
 
 impl HealthRun<'_> {
     /// How long a kind that cannot be watched is waited for, before it is reported (spec 20 §12).

@@ -32,8 +32,6 @@ pub(crate) enum MatchedKinds {
 /// Every group, and every resource.
 const EACH: &str = "*";
 
-// === impl Admission ===
-
 impl Admission {
     /// Of a MutatingWebhookConfiguration.
     pub(crate) fn of_configuration(object: &Value) -> Self {
@@ -74,8 +72,6 @@ fn hash_of(content: Option<&Value>) -> u64 {
     content.map(Value::to_string).hash(&mut hasher);
     hasher.finish()
 }
-
-// === impl MatchedKinds ===
 
 impl MatchedKinds {
     /// No kind.

@@ -55,8 +55,6 @@ struct Running {
     scaled: Index<ObjectKey>,
 }
 
-// === impl AutoscalerRecord ===
-
 impl AutoscalerRecord {
     /// From an autoscaler. One whose target cannot be read scales nothing, with a warning (spec 10 §11.2, DEV).
     fn of(autoscaler: &Value) -> Self {
@@ -84,8 +82,6 @@ impl Record for AutoscalerRecord {
         self.version
     }
 }
-
-// === impl Autoscalers ===
 
 impl Autoscalers {
     /// Nothing is watched yet.

@@ -43,8 +43,6 @@ struct Body {
     age: u64,
 }
 
-// === impl Bodies ===
-
 impl Bodies {
     /// Keeps an answer to a write. It has no `managedFields`: a PUT without them leaves them as they are.
     pub(super) fn keep(&self, key: Rc<ObjectKey>, object: &Value) {
@@ -91,8 +89,6 @@ impl Inner {
         }
     }
 }
-
-// === impl Body ===
 
 impl Body {
     fn size(&self) -> usize {

@@ -98,8 +98,6 @@ struct Verdicts {
     complete: Signal,
 }
 
-// === impl Claims ===
-
 impl Claims {
     /// What the pass of a bundle has to do. At the end of the start the bundle's memory is filled with what was found.
     pub(crate) fn step(&self, bundle: &NamespacedName, memory: &mut Memory) -> StartStep {
@@ -277,8 +275,6 @@ impl Claims {
     }
 }
 
-// === impl Memory ===
-
 impl Memory {
     fn take_over(&mut self, verdicts: Verdicts) {
         let complete = verdicts.settled.len() == verdicts.claimed;
@@ -287,8 +283,6 @@ impl Memory {
         self.applied = verdicts.applied.filter(|_| complete).map(Rc::new);
     }
 }
-
-// === impl ClaimedKind ===
 
 impl ClaimedKind {
     /// The bundles that claim an object of it.

@@ -33,8 +33,6 @@ struct Pause {
     due: bool,
 }
 
-// === impl Damping ===
-
 impl Damping {
     /// Takes note that a ref drifted. True if it may be repaired now.
     pub(crate) fn drifted(&mut self, key: &ObjectKey, now: Instant) -> bool {

@@ -40,8 +40,6 @@ const SHORTEST_HOLD: Duration = Duration::from_secs(2);
 /// The next repair of a fight begins so long after its pause at the latest, as a rule.
 const LATE: Duration = Duration::from_secs(1);
 
-// === impl HealthRegistry ===
-
 impl HealthRegistry {
     /// A bundle is judged, or not.
     pub(crate) fn set(&self, bundle: &NamespacedName, is_judged: bool) {

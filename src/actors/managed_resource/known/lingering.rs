@@ -34,8 +34,6 @@ struct Gone {
     by: Option<NamespacedName>,
 }
 
-// === impl Lingering ===
-
 impl Lingering {
     /// A bundle asks for the deletion of an autoscaler.
     pub(super) fn is_deleted_by(&mut self, bundle: &NamespacedName, autoscaler: NamespacedName, now: Instant) {

@@ -162,8 +162,6 @@ impl Memory {
     }
 }
 
-// === impl Applied ===
-
 impl Applied {
     /// The ManagedResource as it is now, with these Secrets.
     pub(crate) fn of(mr: &ManagedResource, secrets: &[(String, u64)]) -> Self {

@@ -200,8 +200,6 @@ fn write_number(hasher: &mut DefaultHasher, number: &Number) {
     }
 }
 
-// === impl ObjectRecord ===
-
 impl cluster::Record for ObjectRecord {
     fn uid(&self) -> &str {
         &self.uid
@@ -250,8 +248,6 @@ impl ObjectRecord {
         self.content().is(&other.content())
     }
 }
-
-// === impl Content ===
 
 impl Content {
     /// Whether both are of the same object, with the same content.

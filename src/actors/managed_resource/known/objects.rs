@@ -91,8 +91,6 @@ pub(crate) enum Evidence {
     None,
 }
 
-// === impl ManagedObjects ===
-
 impl ManagedObjects {
     /// Nothing is watched yet.
     pub(crate) fn new(
@@ -364,8 +362,6 @@ impl ManagedObjects {
         over.iter().for_each(|(_, kind)| kind.watch.stop());
     }
 }
-
-// === impl Inner ===
 
 impl Inner {
     /// The watch of a kind. Whoever listens to it looks at what is kept here: nothing of that is held while it is told

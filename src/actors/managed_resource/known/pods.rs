@@ -63,8 +63,6 @@ pub(crate) enum Counted {
     Settled(bool),
 }
 
-// === impl PodRecord ===
-
 impl PodRecord {
     fn of(pod: &Value) -> Self {
         let version = object::resource_version(pod).parse().unwrap_or_default();
@@ -82,8 +80,6 @@ impl Record for PodRecord {
         self.version
     }
 }
-
-// === impl Pods ===
 
 impl Pods {
     /// Nothing is watched yet.

@@ -52,8 +52,6 @@ struct Since {
     at_once: u64,
 }
 
-// === impl Revalidation ===
-
 impl Revalidation {
     /// Nothing has changed yet.
     pub(crate) fn new(period: Option<Duration>, seed: u64) -> Self {
@@ -142,8 +140,6 @@ impl Revalidation {
         hash(&(self.seed, bundle)) % millis(SPREAD)
     }
 }
-
-// === impl Since ===
 
 impl Since {
     /// There was a change that settles at `since`.

@@ -56,8 +56,6 @@ pub(crate) struct Secrets {
     preloaded: RefCell<BTreeMap<NamespacedName, SecretData>>,
 }
 
-// === impl SecretRecord ===
-
 impl SecretRecord {
     /// From a Secret's metadata.
     pub(crate) fn of(object: &Value) -> Option<Self> {
@@ -75,8 +73,6 @@ impl Record for SecretRecord {
         self.version
     }
 }
-
-// === impl SecretData ===
 
 impl SecretData {
     fn of(secret: &Value) -> Result<Self, ApiError> {
@@ -96,8 +92,6 @@ impl std::fmt::Debug for SecretData {
         f.debug_struct("SecretData").field("version", &self.version).field("bytes", &self.size()).finish()
     }
 }
-
-// === impl Secrets ===
 
 impl Secrets {
     /// Reads through `cluster`; the watch tells of changes.

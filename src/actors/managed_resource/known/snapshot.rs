@@ -48,8 +48,6 @@ struct Slim<'a>(&'a Value);
 /// The same of the metadata.
 struct SlimMetadata<'a>(&'a Value);
 
-// === impl BundleRecord ===
-
 impl BundleRecord {
     /// From the object; `None` if it is not shaped like a ManagedResource.
     pub(crate) fn of(object: &Value) -> Option<Self> {
@@ -86,8 +84,6 @@ impl BundleRecord {
     }
 }
 
-// === impl Head ===
-
 impl Head {
     fn of(mr: &ManagedResource) -> Self {
         let ManagedResource { metadata, spec, status } = mr;
@@ -121,8 +117,6 @@ impl Record for BundleRecord {
     }
 }
 
-// === impl Snapshot ===
-
 impl Snapshot {
     /// From an object of the API server.
     ///
@@ -136,8 +130,6 @@ impl Snapshot {
         Ok(Self { record: BundleRecord { uid: object::uid(object).into(), version, json: json.into(), head }, mr })
     }
 }
-
-// === impl Slim ===
 
 impl Serialize for Slim<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -247,8 +247,6 @@ fn scope_of(resource: Option<&Resource>) -> Scope {
     }
 }
 
-// === impl Kinds ===
-
 impl Kinds {
     fn enter(&mut self, kind: GroupVersionKind, resource: Result<Option<Resource>, ApiError>) {
         if let Err(error) = &resource {
@@ -260,8 +258,6 @@ impl Kinds {
         self.served.insert(kind, resource.ok().flatten());
     }
 }
-
-// === impl Bundle ===
 
 impl Bundle {
     /// Registers interest and starts the watches the bundle needs. Gives the moments to wait for while they start.
@@ -317,8 +313,6 @@ impl Bundle {
     }
 }
 
-// === impl ReadError ===
-
 impl ReadError {
     fn decoder(run: &Run<'_>, panicked: JobPanicked) -> Self {
         let first = run.mr().spec.secret_refs.first();
@@ -326,8 +320,6 @@ impl ReadError {
         Self { secret, cause: ReadCause::Decoder(panicked) }
     }
 }
-
-// === impl ReadCause ===
 
 impl ReadCause {
     /// The text of the condition (spec 10 §9.1): a missing Secret is named, other errors stand as they are.
@@ -339,8 +331,6 @@ impl ReadCause {
         }
     }
 }
-
-// === impl Run ===
 
 impl Run<'_> {
     /// Reports a Secret that cannot be read (spec 10 §9.1) and gives the error of the pass.

@@ -65,8 +65,6 @@ pub(crate) fn period(controller: &ManagedResources, memory: &Memory) -> Duration
     if is_exact { period } else { controller.calm_period(period) }
 }
 
-// === impl Rest ===
-
 impl Rest {
     /// Whether a pass would find nothing to do.
     fn goes_on(&self) -> bool {
@@ -103,8 +101,6 @@ impl Rest {
     }
 }
 
-// === impl Memory ===
-
 impl Memory {
     /// How long until the next pass is due: by the period, or by a repair that was put off.
     fn next(&self, now: Instant, sync_period: Duration) -> Duration {
@@ -128,8 +124,6 @@ impl Memory {
         self.applied.is_some() && self.damping.is_empty() && self.unscaled.is_empty() && self.ledger.is_none()
     }
 }
-
-// === impl ManagedResources ===
 
 impl ManagedResources {
     /// Whether the Secrets of a bundle have the versions they had when it was applied.

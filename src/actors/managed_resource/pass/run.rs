@@ -41,8 +41,6 @@ pub(crate) struct Run<'a> {
 /// never get on.
 const OBJECTS_TIME: Duration = Duration::from_secs(1);
 
-// === impl Run ===
-
 impl Run<'_> {
     /// Whether the pass, which came to its objects at `since`, has to let others have their turn.
     pub(crate) fn should_yield(&self, since: Instant) -> bool {

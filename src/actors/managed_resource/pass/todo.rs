@@ -90,8 +90,6 @@ pub(crate) fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
     }
 }
 
-// === impl Run ===
-
 impl Run<'_> {
     /// Whether an object is to be sent again that was written at `sent` and seems right (decision 40).
     pub(crate) fn is_due_again(&self, object: &ObjectKey, sent: u64, now: u64) -> bool {
@@ -121,8 +119,6 @@ impl Run<'_> {
         memory.objects.get(key).is_some_and(|seen| self.controller.objects.are_still([(key, seen.content)]))
     }
 }
-
-// === impl Todo ===
 
 impl Todo {
     /// Whether an object is to be looked at.

@@ -46,8 +46,6 @@ pub(super) enum Cleaned {
     Pending(Option<String>),
 }
 
-// === the deletion path ===
-
 /// Deletes a bundle's objects, then gives the ManagedResource free (spec 10 §15).
 pub(crate) async fn delete_bundle(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, Failure> {
     let controller = run.controller;
@@ -94,8 +92,6 @@ pub(crate) async fn report_pending(run: &mut Run<'_>, pending: &[String]) -> Res
 pub(crate) fn left_on_doubt(references: &[ResourceRef], doubt: &str) -> Vec<String> {
     references.iter().map(|reference| clean::still_pending(&display(reference), Some(doubt), "")).collect()
 }
-
-// === objects ===
 
 /// Deletes objects, workloads before what they need. Gives the items of the message for those that are still there;
 /// `None` if the time slice ended before all were looked at.

@@ -61,8 +61,6 @@ fn size_of(map: &std::collections::BTreeMap<String, String>) -> usize {
     if map.is_empty() { 0 } else { serde_json::to_vec(map).map_or(0, |text| text.len()) }
 }
 
-// === impl Draft ===
-
 impl<'a> Draft<'a> {
     /// The whole status, in place of the one that is stored.
     pub(super) fn new(status: Status, stored: &'a Status) -> Self {

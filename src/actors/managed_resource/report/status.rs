@@ -56,8 +56,6 @@ pub(crate) struct AppliedSet<'a> {
     pub(crate) left: &'a [String],
 }
 
-// === rows of spec 10 §16 ===
-
 /// Row "Secret unreadable".
 pub(crate) fn secret_unreadable(status: &Status, error: &str, now: Timestamp) -> Status {
     with_applied(status, ConditionStatus::False, CANNOT_READ_SECRET, error, now)
@@ -222,8 +220,6 @@ fn union(old: &[ResourceRef], added: &[ResourceRef]) -> Vec<ResourceRef> {
     let new = added.iter().filter(|reference| known.insert(reference.key()));
     old.iter().chain(new).cloned().collect()
 }
-
-// === messages ===
 
 /// One error out of many, in an order that is the same each time (spec 10 §13.6). Bounded: the first items in full, the
 /// rest is counted.

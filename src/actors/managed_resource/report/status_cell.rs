@@ -46,8 +46,6 @@ pub(crate) struct Destination<'a> {
     pub(crate) bundles: &'a Watch<BundleRecord>,
 }
 
-// === impl StatusCell ===
-
 impl StatusCell {
     /// Writes the status that `change` makes of the present one, unless it is the same. Gives the snapshot that stands
     /// afterwards. Of a status that is too large to be stored as much is written as fits; none if nothing does, which is no

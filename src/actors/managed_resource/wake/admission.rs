@@ -58,8 +58,6 @@ struct Turn {
     settled: u64,
 }
 
-// === impl AdmissionChanges ===
-
 impl AdmissionChanges {
     /// Opens the watches. First lists wake nobody.
     pub(crate) fn open(controller: &Rc<ManagedResources>, watches: &Watches) -> Self {
@@ -150,8 +148,6 @@ fn hash_of_marks(namespace: &Value) -> u64 {
     }
     hasher.finish()
 }
-
-// === impl Turns ===
 
 impl Turns {
     fn namespace_changed(&self, change: &Change<'_, Projected<u64>>, controller: &Weak<ManagedResources>) {

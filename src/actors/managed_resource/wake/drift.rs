@@ -40,8 +40,6 @@ pub(crate) fn tell_of_drift(waker: &WeakSupervised<ManagedResources>) -> DriftLi
     })
 }
 
-// === impl Debounce ===
-
 impl Debounce {
     /// Wakes bundles by this function.
     fn new(wake: impl Fn(&NamespacedName, Wake) + 'static) -> Self {

@@ -48,8 +48,6 @@ pub(super) enum SecretWake {
     Waiting,
 }
 
-// === impl Triggers ===
-
 impl Triggers {
     /// The ManagedResource is new, to us at least.
     const CREATED: Self = Self(1);
@@ -89,8 +87,6 @@ impl std::ops::BitOr for Triggers {
         Self(self.0 | other.0)
     }
 }
-
-// === events of ManagedResources (spec 10 §5.1) ===
 
 /// Why the step from `old` to `new` starts a pass. No `old` is a creation, no `new` a deletion; both have to be the last
 /// known state.
@@ -135,8 +131,6 @@ fn passes_ignore(old: &ManagedResource, new: &ManagedResource) -> bool {
     newly_ignored || !new.is_ignored() || new.is_deleting()
 }
 
-// === events of Secrets (spec 10 §5.3) ===
-
 /// What an event of a Secret means, by the `resourceVersion` of its old and new state. `initial` is a Secret of a first
 /// list, which wakes nobody. One created later helps those that miss it ("Better than upstream" 6).
 pub(super) fn secret_wake(old: Option<&str>, new: Option<&str>, initial: bool) -> SecretWake {
@@ -161,8 +155,6 @@ pub(super) fn is_woken_by_secret(own: &OwnClass, wake: SecretWake, secret: &str,
         SecretWake::Waiting => concerned && waits(),
     }
 }
-
-// === the start of a pass ===
 
 /// What the operation annotation asks for (spec 10 §5.2).
 pub(crate) fn operation(mr: &ManagedResource) -> Operation {

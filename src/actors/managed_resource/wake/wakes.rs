@@ -31,8 +31,6 @@ use crate::{
 /// The way to the bundles' actors.
 type Waker = WeakSupervised<ManagedResources>;
 
-// === filters ===
-
 pub(crate) fn subscribe_bundles(controller: &Rc<ManagedResources>, bundles: &Watch<BundleRecord>, waker: &Waker) {
     let (class, waker, registry) =
         (controller.settings.class.clone(), waker.clone(), controller.health_registry.clone());
@@ -88,8 +86,6 @@ pub(crate) fn subscribe_secrets(
         }
     });
 }
-
-// === listeners ===
 
 /// Wakes the bundles that wait for a kind whenever the target serves other kinds than before.
 pub(crate) async fn tell_of_kinds(controller: Weak<ManagedResources>, waker: Waker, mut changes: watch::Receiver<u64>) {

@@ -123,8 +123,6 @@ pub fn pieces<'v>(view: &'v View<'_>) -> impl Iterator<Item = Piece> + 'v {
     })
 }
 
-// === impl Union ===
-
 impl Union {
     /// Adds what a kind of client wants.
     pub fn add(&mut self, piece: Piece) {
@@ -162,8 +160,6 @@ impl Union {
     }
 }
 
-// === impl View ===
-
 impl View<'_> {
     /// Where the Service is.
     fn home(&self) -> &str {
@@ -183,8 +179,6 @@ impl View<'_> {
         Policy { name, direction, subject, openings: vec![opening] }
     }
 }
-
-// === impl Backend ===
 
 impl Backend {
     /// As an Ingress names it.

@@ -16,8 +16,6 @@ pub(super) struct Book {
     waiting: RefCell<BTreeMap<NamespacedName, &'static str>>,
 }
 
-// === impl Book ===
-
 impl Book {
     /// Nobody waits.
     pub(super) fn new(observers: Rc<dyn Observers>) -> Self {

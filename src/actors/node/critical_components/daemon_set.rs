@@ -16,8 +16,6 @@ pub struct DaemonSet {
     pub placement: Placement,
 }
 
-// === impl DaemonSet ===
-
 impl DaemonSet {
     /// What is kept of a DaemonSet.
     pub fn of(object: &Value) -> Self {

@@ -59,8 +59,6 @@ fn is_ours(taint: &Value) -> bool {
     taint["key"] == TAINT
 }
 
-// === impl Tainted ===
-
 impl Tainted {
     /// A merge patch that removes all taints of the key and keeps the others in their order, if the node has this version: a
     /// merge patch replaces the whole list (spec 41 §A.5).

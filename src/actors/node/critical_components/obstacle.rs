@@ -58,8 +58,6 @@ fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Option<Vec<T>> {
     (!all.is_empty()).then(|| all.into_iter().collect())
 }
 
-// === impl Obstacle ===
-
 impl Obstacle {
     /// All kinds, for metrics.
     pub const KINDS: [&'static str; 3] = ["daemon_sets", "pods", "csi_drivers"];

@@ -66,8 +66,6 @@ const OF_HOST_NETWORK: (&str, &str) = ("node.kubernetes.io/network-unavailable",
 
 const REQUIRED: &str = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
 
-// === impl Placement ===
-
 impl Placement {
     /// Of the spec of a pod template.
     pub fn of(spec: &Value) -> Self {
@@ -102,8 +100,6 @@ impl Placement {
     }
 }
 
-// === impl Term ===
-
 impl Term {
     /// `None` for one that matches nothing.
     fn of(term: &Value) -> Option<Self> {
@@ -130,8 +126,6 @@ fn of_name(field: &Value) -> Option<(Box<str>, bool)> {
         _ => None,
     }
 }
-
-// === impl Requirement ===
 
 impl Requirement {
     /// `None` for one that is malformed.
@@ -166,8 +160,6 @@ impl Requirement {
         }
     }
 }
-
-// === impl Toleration ===
 
 impl Toleration {
     /// `None` for one with an operator that tolerates nothing.

@@ -23,8 +23,6 @@ pub struct Pod {
     pub drivers: Vec<Box<str>>,
 }
 
-// === impl Pod ===
-
 impl Pod {
     /// What is kept of a pod.
     pub fn of(pod: &Value) -> Self {

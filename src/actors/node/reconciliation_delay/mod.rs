@@ -185,8 +185,6 @@ impl Controller for Delays {
     }
 }
 
-// === impl Node ===
-
 impl Node {
     fn of(node: &Value) -> Self {
         Self {

@@ -4,8 +4,6 @@ use serde_json::json;
 
 use super::*;
 
-// === base (spec 10 §12.1) ===
-
 /// spec 10 §12.1
 #[test]
 fn metadata_and_status_are_live_and_the_rest_is_the_manifests() {
@@ -87,8 +85,6 @@ fn a_creation_sends_finalizers_status_and_the_marks() {
     );
 }
 
-// === labels and annotations (§12.2) ===
-
 /// spec 10 scenarios 10 and 11
 #[test]
 fn label_drift_is_reset_and_foreign_labels_stay_unless_forced() {
@@ -140,8 +136,6 @@ fn forced_annotations_are_exactly_the_manifests_and_the_two_marks() {
     );
 }
 
-// === object-level ignore (§11.3.4) ===
-
 /// spec 10 scenario 22
 #[test]
 fn an_ignored_object_is_created_as_it_is_and_keeps_what_users_change() {
@@ -170,8 +164,6 @@ fn the_ignore_annotation_of_the_live_object_has_no_effect() {
 
     assert_eq!(merged(&object("g.io/v1", "Thing", json!({"a": 1})), &live)["spec"], json!({"a": 1}));
 }
-
-// === ServiceAccount (§12.6) ===
 
 /// spec 10 scenario 18
 #[test]

@@ -4,8 +4,6 @@ use serde_json::json;
 
 use super::*;
 
-// === Service (spec 10 §12.7) ===
-
 fn service(spec: Value) -> Value {
     object("v1", "Service", spec)
 }

@@ -4,8 +4,6 @@ use serde_json::json;
 
 use super::*;
 
-// === replicas (spec 10 §12.5) ===
-
 /// spec 10 scenario 14
 #[test]
 fn replicas_are_live_if_the_manifest_has_none_or_they_are_preserved() {
@@ -52,8 +50,6 @@ fn a_replica_set_gets_no_protection() {
 
     assert_eq!(merged["spec"].get("replicas"), None);
 }
-
-// === pod template (§12.3) ===
 
 fn containers(containers: Value) -> Value {
     json!({"template": {"spec": {"containers": containers}}})
@@ -131,8 +127,6 @@ fn a_rollout_restart_survives() {
         assert_eq!(added.pointer(annotations), Some(&json!({keys::RESTARTED_AT: "live"})));
     }
 }
-
-// === other workload rules (§12.4, §12.5) ===
 
 /// spec 10 §12.4 and §18, trap 3
 #[test]

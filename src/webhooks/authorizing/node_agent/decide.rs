@@ -46,8 +46,6 @@ fn check(topic: Topic, action: &ResourceAction<'_>) -> Result<(), End> {
     Ok(())
 }
 
-// === impl Topic ===
-
 impl Topic {
     /// By group and resource alone.
     pub fn of(action: &ResourceAction<'_>) -> Option<Self> {

@@ -16,8 +16,6 @@ pub(super) enum Requester<'a> {
     Machine(&'a str),
 }
 
-// === impl Requester ===
-
 impl<'a> Requester<'a> {
     pub(super) fn of(attributes: &'a Attributes<'_>) -> Self {
         let machine = attributes.user.strip_prefix(PREFIX);

@@ -80,8 +80,6 @@ enum End {
     Failed(Failure),
 }
 
-// === impl NodeAgents ===
-
 impl NodeAgents {
     /// With its section of the configuration.
     pub fn new(config: &NodeAgentAuthorizer) -> Self {
@@ -132,8 +130,6 @@ impl Authorizer for NodeAgents {
         "webhook.node-agent-authorizer"
     }
 }
-
-// === impl Request ===
 
 impl Request<'_> {
     /// What is kept of an object. One with a name that none can have does not exist, and is not asked for.

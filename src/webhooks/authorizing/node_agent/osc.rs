@@ -79,8 +79,6 @@ struct SecretRef {
     name: Option<Box<str>>,
 }
 
-// === impl OscSecret ===
-
 impl OscSecret {
     /// Of a raw Secret.
     pub(super) fn of(secret: &Value, of_pool: bool) -> Self {
@@ -96,8 +94,6 @@ impl OscSecret {
         Ok(references.iter().filter(wanted).map(|reference| &*reference.name))
     }
 }
-
-// === impl Host ===
 
 impl<'a> Host<'a> {
     /// That of a Node that exists.

@@ -30,8 +30,6 @@ pub(super) fn decide(request: Request<'_>) -> Result<Decision, End> {
     Err(End::Deny(texts::only_secrets(&names.0)))
 }
 
-// === impl Names ===
-
 impl Names<'_> {
     fn contains(&self, name: &str) -> bool {
         self.0.iter().any(|allowed| allowed == name)
@@ -106,8 +104,6 @@ impl Names<'_> {
         Ok(())
     }
 }
-
-// === reads ===
 
 pub(super) fn osc_secret(request: Request<'_>, name: &str) -> Result<Option<Arc<OscSecret>>, Failure> {
     request.object(&SECRETS, KUBE_SYSTEM, name)

@@ -113,8 +113,6 @@ fn check(settings: &NodeAgents, view: &TestView, table: &[(&str, &str, &str)]) {
     }
 }
 
-// === identity and dispatch ===
-
 /// spec 61 §3, §11.2; scenarios 1, 2 and 3
 #[test]
 fn only_node_agents_are_judged() {
@@ -190,8 +188,6 @@ fn subresources_and_verbs_that_nobody_may_are_denied_before_anything_is_read() {
         assert_eq!(view.reads(), Vec::<String>::new(), "{resource}");
     }
 }
-
-// === the resources ===
 
 /// spec 61 §5.1; scenarios 5, 6 and 7
 #[test]
@@ -454,8 +450,6 @@ fn a_name_that_no_object_can_have_is_denied_without_a_read_and_cut() {
     let told = ask_selecting(&with_selectors(), &view, "m1", "list pods", &selector);
     assert!(told.starts_with("error: 500 error parsing field selector") && told.len() < 2_000, "{}", told.len());
 }
-
-// === reads ===
 
 /// spec 61, "better": one live read before anything is refused
 #[test]

@@ -40,8 +40,6 @@ pub(super) fn only_secrets(names: &[Cow<'_, str>]) -> String {
     format!("gardener-node-agent can only access secrets {} in \"kube-system\" namespace", listed(names))
 }
 
-// === what is missing ===
-
 pub(super) fn no_node(machine: &str) -> String {
     format!("no node for {} found", shown(machine))
 }
@@ -57,8 +55,6 @@ pub(super) fn no_csr(name: &str) -> String {
 pub(super) fn no_pod(pod: &str) -> String {
     format!("pod {} not found", shown(pod))
 }
-
-// === what could not be done ===
 
 pub(super) const LISTING_OSC_SECRETS: &str = "error listing operating system config secrets";
 
@@ -91,8 +87,6 @@ pub(super) fn reading_references(secret: &str, cause: &str) -> String {
 pub(super) fn parsing_selector(cause: &str) -> String {
     format!("error parsing field selector: {}", cut(cause))
 }
-
-// === impl End ===
 
 impl End {
     /// A failed read, with what it was for; what must be read live stays that.

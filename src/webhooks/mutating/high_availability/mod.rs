@@ -103,8 +103,6 @@ enum Error {
     Other(Failure),
 }
 
-// === impl HighAvailability ===
-
 impl HighAvailability {
     /// With its section of the configuration.
     pub fn new(config: HighAvailabilityConfig) -> Self {
@@ -151,8 +149,6 @@ impl Mutator for HighAvailability {
         true
     }
 }
-
-// === reads (spec 51 §2.4, "better" 2: only what is needed) ===
 
 fn wanted(request: &Request<'_>, view: &dyn View) -> Result<Wanted, Error> {
     let found = space(request.namespace, view).map_err(|failure| read_failed(Read::Namespace, failure))?;
@@ -219,8 +215,6 @@ fn text<'a>(element: &'a Value, field: &str) -> &'a str {
     element.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-// === impl Kind ===
-
 impl Kind {
     fn fields(self) -> &'static [Field] {
         match self {
@@ -239,8 +233,6 @@ impl Kind {
         }
     }
 }
-
-// === impl Error ===
 
 impl Error {
     fn denied(text: impl Into<String>) -> Self {

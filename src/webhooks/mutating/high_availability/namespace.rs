@@ -87,8 +87,6 @@ pub(super) enum Tolerance {
     Node,
 }
 
-// === impl Wanted ===
-
 impl Wanted {
     pub(super) fn of(annotations: &Annotations) -> Self {
         let text = |key| annotations.get(key).map(String::as_str);
@@ -106,8 +104,6 @@ impl Wanted {
         }
     }
 }
-
-// === impl Tolerance ===
 
 impl Tolerance {
     /// Whether the annotation is there and not empty.

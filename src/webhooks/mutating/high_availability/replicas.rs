@@ -47,8 +47,6 @@ pub(super) fn of_autoscaler(object: &mut Value, wanted: &Wanted) -> Result<(), E
     Ok(())
 }
 
-// === impl Scaling ===
-
 impl Scaling {
     /// Of a Deployment or a StatefulSet.
     pub(super) fn of_workload(object: &Value, wanted: &Wanted) -> Result<Self, Error> {

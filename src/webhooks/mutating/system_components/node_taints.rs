@@ -35,8 +35,6 @@ pub struct TaintSet {
     tolerations: OnceLock<Arc<Vec<Value>>>,
 }
 
-// === impl Taint ===
-
 impl Taint {
     /// The taints of a raw Node, `spec.taints`. What is no text counts as absent.
     pub fn of(node: &Value) -> Vec<Self> {
@@ -62,8 +60,6 @@ impl Taint {
         Value::Object(present.map(|(field, text)| (field.to_owned(), text.into())).collect::<Map<_, _>>())
     }
 }
-
-// === impl TaintSet ===
 
 impl TaintSet {
     /// Without a node. An empty selector matches every node (spec 50 §10.1 rule 3).

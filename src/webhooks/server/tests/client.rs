@@ -39,8 +39,6 @@ pub(super) struct Answer {
 #[derive(Debug, Default)]
 struct Witness(Mutex<Vec<u8>>);
 
-// === impl Client ===
-
 impl Client {
     pub(super) fn new(address: SocketAddr) -> Self {
         let seen = Arc::<Witness>::default();
@@ -97,8 +95,6 @@ fn tls(seen: Arc<Witness>) -> ClientConfig {
         .with_no_client_auth()
 }
 
-// === impl Answer ===
-
 impl Answer {
     pub(super) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
@@ -108,8 +104,6 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 }
-
-// === impl Witness ===
 
 impl ServerCertVerifier for Witness {
     fn verify_server_cert(

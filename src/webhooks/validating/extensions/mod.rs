@@ -117,8 +117,6 @@ fn decoded<'a, R: Rules>(object: &'a Json<'a>) -> Result<(), String> {
     Object::<R>::read(object).map(drop)
 }
 
-// === impl Object ===
-
 impl<R: Rules> Object<'_, R> {
     fn checked(&self, check: impl FnOnce(&mut Errors)) -> Checked {
         let mut errors = Errors::default();
@@ -126,8 +124,6 @@ impl<R: Rules> Object<'_, R> {
         Checked { name: self.metadata.name.to_string(), errors }
     }
 }
-
-// === impl Extension ===
 
 impl Extension {
     /// Whom objects of this kind are the matter of.

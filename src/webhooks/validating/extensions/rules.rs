@@ -113,8 +113,6 @@ pub(super) fn update<'a, R: Rules>(new: &Object<'a, R>, old: &Object<'a, R>, err
     }
 }
 
-// === impl Object ===
-
 impl<'a, R: Rules> Object<'a, R> {
     /// Reads an object.
     ///

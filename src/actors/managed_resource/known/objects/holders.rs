@@ -5,8 +5,6 @@ use std::{collections::BTreeMap, rc::Rc};
 use super::{Interest, ManagedObjects};
 use crate::api::object::{GroupKind, NamespacedName};
 
-// === impl ManagedObjects ===
-
 impl ManagedObjects {
     /// The kinds that somebody is interested in of which `is_such` says so: it is given their group and, if that is known,
     /// the plural of their resource.
@@ -23,8 +21,6 @@ impl ManagedObjects {
         self.inner.interest.borrow().holders_in(namespaces)
     }
 }
-
-// === impl Interest ===
 
 impl Interest {
     fn holders_in<T: Copy + Ord>(&self, namespaces: &BTreeMap<String, T>) -> Vec<(Rc<NamespacedName>, T)> {

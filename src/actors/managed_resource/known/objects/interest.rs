@@ -33,8 +33,6 @@ pub(super) struct Held {
     named: BTreeMap<Rc<ObjectKey>, Rc<Named>>,
 }
 
-// === impl Interest ===
-
 impl Interest {
     /// Sets a bundle's keys; gives back those that nobody is interested in any more.
     pub(super) fn replace(&mut self, bundle: &NamespacedName, keys: BTreeSet<ObjectKey>) -> Vec<ObjectKey> {

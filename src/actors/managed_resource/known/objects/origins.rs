@@ -17,8 +17,6 @@ pub(super) struct Origins {
     left: Cell<usize>,
 }
 
-// === impl Origins ===
-
 impl Origins {
     /// The origin as it is kept.
     pub(super) fn shared(&self, origin: Arc<str>) -> Arc<str> {

@@ -13,8 +13,6 @@ pub(crate) struct ObjectsRevision {
     served: u64,
 }
 
-// === impl ManagedObjects ===
-
 impl ManagedObjects {
     /// The present revision for a bundle: as long as it is the same, nothing that is known of the bundle's objects has
     /// changed. `None` if something can only be known by asking: a kind is not watched, or was not heard of for too long.

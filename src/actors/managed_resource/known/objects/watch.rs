@@ -45,8 +45,6 @@ pub(crate) enum News {
     Gone,
 }
 
-// === impl Inner ===
-
 impl Inner {
     /// Watches a kind, from now on, and tells of drift and health, and of health whenever the watch comes or goes. Where
     /// that is denied everywhere, it watches in the namespaces somebody is interested in.
@@ -120,8 +118,6 @@ impl Inner {
 fn keys_of(kind: GroupKind) -> impl Fn(&NamespacedName) -> ObjectKey {
     move |name| identity::index_key(&kind.group, &kind.kind, &name.namespace, &name.name)
 }
-
-// === what a change means ===
 
 /// Whether anything is known now that was not known before, but for the version.
 pub(super) fn is_news(change: &Change<'_, ObjectRecord>) -> bool {

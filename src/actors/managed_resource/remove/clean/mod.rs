@@ -71,8 +71,6 @@ pub(super) enum ForcedFinalization {
 #[error("failed parsing duration of resources.gardener.cloud/finalize-deletion-after annotation: {0}")]
 pub(super) struct GraceTimeError(#[from] DurationError);
 
-// === exclusions ===
-
 /// Whether the live object stays, as its annotations and labels say (spec 10 §13.2).
 pub(crate) fn exclusion_of_object(live: &Value, garbage_collector_enabled: bool) -> Option<Exclusion> {
     let keep = truthy(object::annotation(live, keys::KEEP_OBJECT));
@@ -111,8 +109,6 @@ pub(crate) fn other_owner(origin: Option<&str>, own: &Origin) -> Option<Namespac
     let origin: Origin = origin?.parse().ok()?;
     (origin.cluster_id == own.cluster_id && origin.key != own.key).then_some(origin.key)
 }
-
-// === deletion ===
 
 /// The policy an object of this API group is deleted with; `None` sends no policy (spec 10 §13.4). Foreground deletion
 /// of RBAC objects or Services blocks.
@@ -168,8 +164,6 @@ pub(super) fn still_pending(display: &str, error: Option<&str>, events: &str) ->
     format!("deletion of old resource \"{display}\" is still pending{error}{events}")
 }
 
-// === release ===
-
 /// JSON merge patch that releases an object in Ignore mode (spec 10 §14); `None` if its origin is not ours (any more):
 /// then there is nothing to do. The managed-by label stays.
 pub(crate) fn release_patch(live: &Value, own_origin: &str) -> Option<Value> {
@@ -186,8 +180,6 @@ pub(super) fn orphan_not_read(display: &str, error: &str) -> String {
 pub(super) fn orphan_not_patched(display: &str, error: &str) -> String {
     format!("error patching object \"{display}\": {error}")
 }
-
-// === impl Propagation ===
 
 impl Propagation {
     /// All values, in the order messages list them.

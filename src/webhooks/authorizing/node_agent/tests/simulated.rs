@@ -122,8 +122,6 @@ fn all(sim: &Sim) {
     put_osc(sim, "kube-system", "gna", true, "first");
 }
 
-// === impl World ===
-
 impl World {
     async fn ask(&self, machine: &str, request: &str) -> String {
         let user = format!("{}{machine}", super::PREFIX);

@@ -57,8 +57,6 @@ struct Plugin<'a> {
     values: Option<Opaque<'a>>,
 }
 
-// === impl Containerd ===
-
 impl Containerd<'_> {
     pub(super) fn check(&self, path: &Path<'_>, errors: &mut Errors) {
         required(&path.child("sandboxImage"), &self.sandbox_image, errors);
@@ -76,8 +74,6 @@ impl Containerd<'_> {
         }
     }
 }
-
-// === impl Registry ===
 
 impl Registry<'_> {
     fn check(&self, path: &Path<'_>, errors: &mut Errors) {
@@ -131,8 +127,6 @@ fn check_url(path: &Path<'_>, text: &str, with_scheme: bool, errors: &mut Errors
         errors.invalid(path, Shown::Text(""), format_args!("host must be provided; {FORM}"));
     }
 }
-
-// === impl Plugin ===
 
 impl Plugin<'_> {
     /// Rules 13a to 13d.
