@@ -82,7 +82,6 @@
 //! * `demo.rs`: the demonstration, as the built binary shows it.
 //! * `commands.rs`: pack, unpack, validate, diff and get, as the built binary does them.
 //! * `docs.rs`: what README and `docs/` name exists.
-//! * `citations/`: each scenario of the specification, and each fault to survive, is cited by a test.
 //! * `conformance/`: black-box cases for any binary of a gardener-resource-manager, in Python.
 //! * `checks/`: what holds for any input of decoder, merge, plan, mutating and validating webhooks.
 //! * `properties/`: the checks on generated values.
